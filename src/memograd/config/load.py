@@ -1,0 +1,180 @@
+"""From a TOML file and `key=value` overrides to checked settings; later sources win.
+
+Imports `memograd.config.settings` and `memograd.errors`. A mistake is one sentence that names the
+key, where it was written and what is expected; nothing unknown is ever ignored.
+
+Invariant: whatever the order of sources, the last one that names a key decides it, and a
+configuration written out as overrides is read back equal. Proved in `tests/test_config.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from memograd.config.settings import Settings, TrainConfig
+from memograd.errors import BadInput
+
+
+def load_config(file: Path | None, overrides: Sequence[str]) -> TrainConfig:
+    """The configuration from an optional TOML file and `key=value` overrides that win over it.
+
+    Keys of a section are dotted (`lora.r=32`), lists are separated by commas
+    (`train=conv-26,conv-30`), `none` clears an optional value. Relative paths are relative to the
+    working directory, wherever they are written.
+
+    Raises:
+        BadInput: the file cannot be read or parsed, a key is unknown, a value does not fit; the
+            sentence names the key, where it was written and what is expected.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for key, value in _flatten({} if file is None else _read_toml(file)):
+        origins[key] = f"the file {file}"
+        _check_key(key, origins[key])
+        values[key] = value
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        key = key.strip()
+        if not separator or not key:
+            raise BadInput(
+                f"The command line has {override!r} where key=value is expected, such as steps=100."
+            )
+        origins[key] = "the command line"
+        _check_key(key, origins[key])
+        values[key] = _parse_text(key, text)
+    try:
+        # Through JSON, because there a strict check still takes a string as a path.
+        return TrainConfig.model_validate_json(json.dumps(_nest(values), default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        for key in _location(first["loc"]):
+            if key in values:
+                raise _misfit(key, values[key], origins[key]) from error
+        raise BadInput(f"{first['msg'].removeprefix('Value error, ')}.") from error
+
+
+def known_settings() -> dict[str, FieldInfo]:
+    """Every key that can be set, dotted, with its description and default, in reading order."""
+    found: dict[str, FieldInfo] = {}
+    for name, field in TrainConfig.model_fields.items():
+        if isinstance(field.default, Settings):
+            inner = type(field.default).model_fields
+            found.update({f"{name}.{key}": inner[key] for key in inner})
+        else:
+            found[name] = field
+    return found
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(f"The configuration file {file} cannot be read: {reason}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The configuration file {file} is not UTF-8 text: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"The configuration file {file} is not valid TOML: {error}.") from error
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = value
+    return nested
+
+
+def _check_key(key: str, origin: str) -> None:
+    known = known_settings()
+    if key in known:
+        return
+    within = [name for name in known if name.startswith(f"{key}.")]
+    if within:
+        raise BadInput(f"{key} in {origin} is a section: set {', '.join(within)} one by one.")
+    # The same name in a section first ("r" finds "lora.r"), then what is spelt alike.
+    close = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
+    close += [name for name in difflib.get_close_matches(key, known) if name not in close]
+    if close:
+        raise BadInput(f"Unknown key {key!r} in {origin}: did you mean {' or '.join(close)}?")
+    raise BadInput(f"Unknown key {key!r} in {origin}; the known keys are {', '.join(known)}.")
+
+
+def _parse_text(key: str, text: str) -> Any:
+    """The JSON value that `text` means for the field `key`; its range is checked with the rest."""
+    kinds = _kinds(known_settings()[key])
+    if type(None) in kinds and text.strip().lower() == "none":
+        return None
+    if get_origin(kinds[0]) is list:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if kinds[0] not in (int, float):
+        if not text:
+            raise _misfit(key, text, "the command line")
+        return text
+    try:
+        return TypeAdapter(kinds[0]).validate_strings(text)
+    except ValidationError as error:
+        raise _misfit(key, text, "the command line") from error
+
+
+def _kinds(field: FieldInfo) -> tuple[Any, ...]:
+    """The members of the field's type: `int | None` gives (int, NoneType)."""
+    return get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
+def _location(location: tuple[int | str, ...]) -> list[str]:
+    """The dotted keys that an error's location may mean, longest first."""
+    names = [str(part) for part in location]
+    return [".".join(names[:end]) for end in range(len(names), 0, -1)]
+
+
+def _misfit(key: str, value: Any, origin: str) -> BadInput:
+    expected = _expected(known_settings()[key])
+    return BadInput(f"{key} must be {expected}, but {origin} says {value!r}.")
+
+
+def _expected(field: FieldInfo) -> str:
+    kind, *others = _kinds(field)
+    names: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        Path: "a path",
+        list: "a list of texts",
+        Literal: f"one of {', '.join(map(str, get_args(kind)))}",
+    }
+    expected = names[get_origin(kind) or kind]
+    limits = []
+    for limit in field.metadata:
+        match limit:
+            case annotated_types.Ge(ge):
+                limits.append(f"of at least {ge}")
+            case annotated_types.Gt(gt):
+                limits.append(f"above {gt}")
+            case annotated_types.Lt(lt):
+                limits.append(f"below {lt}")
+            case annotated_types.MinLen():
+                limits.append("that is not empty")
+    return " ".join([expected, " and ".join(limits)]).strip() + (" or none" if others else "")

@@ -1,0 +1,30 @@
+"""Conversations with questions: the LoCoMo format, splits by conversation, and a generator.
+
+May import errors, config and `memory`; knows no policy. Where each invariant is proved stands in
+the files of this room.
+"""
+
+from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
+from memograd.data.generator import generate_conversations, generate_file
+from memograd.data.locomo import CATEGORIES, LoadReport, load_locomo, load_locomo_with_report
+from memograd.data.locomo_writer import write_locomo
+from memograd.data.splits import Split, select_conversations, split_by_conversation
+
+load_conversations = load_locomo
+
+__all__ = [
+    "CATEGORIES",
+    "NOT_MENTIONED",
+    "Conversation",
+    "LoadReport",
+    "Question",
+    "Split",
+    "generate_conversations",
+    "generate_file",
+    "load_conversations",
+    "load_locomo",
+    "load_locomo_with_report",
+    "select_conversations",
+    "split_by_conversation",
+    "write_locomo",
+]

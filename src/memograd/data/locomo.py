@@ -1,0 +1,219 @@
+"""Reading the official LoCoMo file format (arXiv 2402.17753).
+
+A file is a JSON list of conversations: `session_1`, `session_2`, ... with one date each, and `qa`.
+Invariants: all evidence that is kept names a turn, and what names none is dropped and counted,
+never in silence; anything else out of the ordinary is BadInput (`tests/data/test_locomo.py`). May
+import errors, `memory` and `conversation`.
+
+The format's traps, each with a test: adversarial questions carry `adversarial_answer` instead of
+`answer`; some answers are integers; one evidence string may name several turns; dates exist for
+sessions that do not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
+from memograd.errors import BadInput
+from memograd.memory import RawTurn
+
+CATEGORIES: Final = {
+    1: "multi-hop",
+    2: "temporal",
+    3: "open-domain",
+    4: "single-hop",
+    5: "adversarial",
+}
+DATE_FORMAT: Final = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What was peculiar in a file.
+
+    unresolved: (question id, evidence string) where the string, or one id in it, names no turn.
+    without_evidence: ids of questions that are left with no evidence.
+    """
+
+    unresolved: tuple[tuple[str, str], ...]
+    without_evidence: tuple[str, ...]
+
+
+def load_locomo(path: Path | str) -> list[Conversation]:
+    """The conversations of a file; raises BadInput, in one sentence, when it is not in the format.
+
+    What `load_locomo_with_report` finds peculiar is logged as one warning.
+    """
+    conversations, report = load_locomo_with_report(path)
+    if report.unresolved:
+        logger.warning(
+            "%s: dropped %d pieces of evidence that name no turn (first: %r in %s)",
+            path,
+            len(report.unresolved),
+            report.unresolved[0][1],
+            report.unresolved[0][0],
+        )
+    return conversations
+
+
+def load_locomo_with_report(path: Path | str) -> tuple[list[Conversation], LoadReport]:
+    """The conversations of a file, and what was peculiar in it."""
+    path = Path(path)
+    try:
+        payload = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"There is no file {path}: give the path of a LoCoMo file.") from None
+    except OSError as error:
+        raise BadInput(f"The file {path} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise BadInput(
+            f"The file {path} is not valid JSON ({error}): was it cut off? Fetch it again."
+        ) from None
+    return parse_locomo(payload, str(path))
+
+
+def parse_locomo(payload: Any, where: str) -> tuple[list[Conversation], LoadReport]:
+    """The conversations in a parsed file; `where` names it in the sentence of a BadInput."""
+    unresolved: list[tuple[str, str]] = []
+    conversations: dict[str, Conversation] = {}
+    for number, record in enumerate(_typed(payload, list, where)):
+        conversation = _parse_conversation(record, f"{where}, conversation {number}", unresolved)
+        if conversation.id in conversations:
+            raise BadInput(f"{where} has two conversations with the id {conversation.id!r}.")
+        conversations[conversation.id] = conversation
+    without_evidence = (
+        question.id
+        for conversation in conversations.values()
+        for question in (*conversation.questions, *conversation.adversarial_questions)
+        if not question.evidence
+    )
+    return list(conversations.values()), LoadReport(tuple(unresolved), tuple(without_evidence))
+
+
+def _parse_conversation(record: Any, where: str, unresolved: list[tuple[str, str]]) -> Conversation:
+    identity = _field(record, "sample_id", str, where)
+    where = f"{where} ({identity})"
+    spoken = _field(record, "conversation", dict, where)
+    speakers = (
+        _field(spoken, "speaker_a", str, where),
+        _field(spoken, "speaker_b", str, where),
+    )
+    turns: dict[str, RawTurn] = {}
+    for session in sorted(_session_numbers(spoken)):
+        name = f"session_{session}"
+        time = _parse_time(_field(spoken, f"{name}_date_time", str, where), f"{where}, {name}")
+        for record_of_turn in _field(spoken, name, list, where):
+            turn = _parse_turn(record_of_turn, session, time, f"{where}, {name}")
+            if turn.id in turns:
+                raise BadInput(f"{where} has two turns with the id {turn.id!r}.")
+            turns[turn.id] = turn
+    questions = [
+        _parse_question(question, f"{identity}/q{position}", turns, where, unresolved)
+        for position, question in enumerate(_field(record, "qa", list, where))
+    ]
+    return Conversation(
+        id=identity,
+        speakers=speakers,
+        turns=tuple(turns.values()),
+        questions=tuple(question for question in questions if not question.adversarial),
+        adversarial_questions=tuple(question for question in questions if question.adversarial),
+    )
+
+
+def _session_numbers(spoken: dict[str, Any]) -> Iterable[int]:
+    """The sessions that took place; the files also hold dates of sessions that did not."""
+    for key in spoken:
+        if match := re.fullmatch(r"session_(\d+)", key):
+            yield int(match[1])
+
+
+def _parse_turn(record: Any, session: int, time: datetime, where: str) -> RawTurn:
+    return RawTurn(
+        id=_field(record, "dia_id", str, where),
+        speaker=_field(record, "speaker", str, where),
+        text=_field(record, "text", str, where),
+        time=time,
+        session=session,
+        caption=_field(record, "blip_caption", str, where) if "blip_caption" in record else None,
+    )
+
+
+def _parse_question(
+    record: Any,
+    identity: str,
+    turns: dict[str, RawTurn],
+    where: str,
+    unresolved: list[tuple[str, str]],
+) -> Question:
+    where = f"{where}, question {identity}"
+    number = _field(record, "category", int, where)
+    if number not in CATEGORIES:
+        raise BadInput(f"{where} has the category {number}: LoCoMo's categories are 1 to 5.")
+    adversarial = CATEGORIES[number] == "adversarial"
+    evidence: list[str] = []
+    for text in _field(record, "evidence", list, where):
+        ids = _evidence_ids(_typed(text, str, f"the evidence of {where}"))
+        evidence += [turn_id for turn_id in ids if turn_id in turns]
+        unresolved += [(identity, text) for turn_id in ids or [""] if turn_id not in turns]
+    return Question(
+        id=identity,
+        text=_field(record, "question", str, where).strip(),
+        answer=(
+            NOT_MENTIONED
+            if adversarial and "answer" not in record
+            else _answer(record, "answer", where)
+        ),
+        category=CATEGORIES[number],
+        evidence=tuple(dict.fromkeys(evidence)),
+        adversarial=adversarial,
+        adversarial_answer=(
+            _answer(record, "adversarial_answer", where) if "adversarial_answer" in record else None
+        ),
+    )
+
+
+def _evidence_ids(text: str) -> list[str]:
+    """`D8:6; D9:17` names two turns, `D30:05` is D30:5; anything else that is left names none."""
+    return [f"D{int(session)}:{int(turn)}" for session, turn in re.findall(r"D:?(\d+):(\d+)", text)]
+
+
+def _parse_time(text: str, where: str) -> datetime:
+    try:
+        return datetime.strptime(text.strip(), DATE_FORMAT)
+    except ValueError:
+        raise BadInput(
+            f"{where} has the date {text!r}: write it like '1:56 pm on 8 May, 2023'."
+        ) from None
+
+
+def _answer(record: dict[str, Any], key: str, where: str) -> str:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"{where} needs {key!r} as a text or a whole number.")
+    return str(value).strip()
+
+
+def _field(record: Any, key: str, kind: type[T], where: str) -> T:
+    record = _typed(record, dict, where)
+    if key not in record:
+        raise BadInput(f"{where} has no {key!r}: is this a LoCoMo file?")
+    return _typed(record[key], kind, f"{key!r} in {where}")
+
+
+def _typed(value: Any, kind: type[T], where: str) -> T:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadInput(
+            f"{where} is {type(value).__name__}, not {kind.__name__}: is this a LoCoMo file?"
+        )
+    return value

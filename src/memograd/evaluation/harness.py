@@ -1,0 +1,72 @@
+"""Asking a policy all questions of an evaluation, greedily, and scoring what it says.
+
+Invariant: the report of a policy does not depend on the batch size; every question is asked once, and
+its scores stand in the order of the scenarios. Tested in `tests/evaluation/test_harness.py`. May import
+rollout, policy (the protocol), evaluation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memograd.evaluation.metrics import score_answers
+from memograd.evaluation.report import EvaluationReport
+from memograd.policy.protocol import Policy
+from memograd.rollout.types import Scenario
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A report and the answers behind it, in the order of the scenarios."""
+
+    report: EvaluationReport
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Gold:
+    answer: str
+    category: str
+
+
+def evaluate_policy(
+    policy: Policy,
+    scenarios: Sequence[Scenario],
+    *,
+    method: str,
+    max_completion_length: int,
+    batch_size: int,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Answered:
+    """Answer every scenario greedily; `method` names the report.
+
+    Scenarios need the columns `answer` and `category`. `on_progress` hears how many are done.
+    """
+    start = time.perf_counter()
+    prompts = [policy.encode(scenario.messages) for scenario in scenarios]
+    answers: list[str] = []
+    for first in range(0, len(prompts), batch_size):
+        groups = policy.sample(
+            prompts[first : first + batch_size],
+            num_generations=1,
+            temperature=0.0,
+            max_completion_length=max_completion_length,
+            generator=None,
+        )
+        answers.extend(group.texts[0] for group in groups)
+        on_progress(len(answers))
+    seconds = time.perf_counter() - start
+    golds = [
+        _Gold(str(scenario.columns["answer"]), str(scenario.columns["category"]))
+        for scenario in scenarios
+    ]
+    report = EvaluationReport(
+        method=method,
+        question_ids=[scenario.id for scenario in scenarios],
+        categories=[gold.category for gold in golds],
+        scores=score_answers(answers, golds),
+        seconds=seconds,
+    )
+    return Answered(report, tuple(answers))

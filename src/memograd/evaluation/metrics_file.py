@@ -1,0 +1,74 @@
+"""Reads a run's `metrics.jsonl` back as columns, and smooths them.
+
+One JSON object a line, one line a training step. A file that is missing, empty or damaged, or a
+line without the key asked for, is `BadInput` with the line's number, never an empty curve
+(`tests/evaluation/test_metrics_file.py`).
+
+May import: errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memograd.errors import BadInput
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The file's JSON objects, one a line; `BadInput` if there are none or one is damaged."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read the metrics file {path}: {error}.") from error
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"Line {number} of {path} is no JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise BadInput(f"Line {number} of {path} is no JSON object.")
+        rows.append(row)
+    if not rows:
+        raise BadInput(
+            f"The metrics file {path} is empty; train at least one step before plotting."
+        )
+    return rows
+
+
+def moving_average(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
+    """Mean of each value and up to `window - 1` before it [n]; NaN (not logged) is left out."""
+    values_N = np.asarray(values, dtype=np.float64)
+    known = np.isfinite(values_N)
+    sums = np.cumsum(np.where(known, values_N, 0.0))
+    counts = np.cumsum(known)
+    sums[window:] -= sums[:-window].copy()
+    counts[window:] -= counts[:-window].copy()
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def smoothing_window(n: int) -> int:
+    """A tenth of the run, at least 3 and at most 25 steps; 1 (no smoothing) for under 6 steps."""
+    return 1 if n < 6 else min(25, max(3, n // 10))
+
+
+def column(metrics: Sequence[Mapping[str, Any]], key: str, path: Path) -> np.ndarray:
+    """Values [n] of one key; null becomes NaN, a gap in the curve. `path` is for the error only."""
+    values = []
+    for number, row in enumerate(metrics, start=1):
+        value = row.get(key, "missing")
+        if value is not None and not isinstance(value, int | float):
+            raise BadInput(
+                f"Entry {number} of {path} needs a number under `{key}`; it is {value!r}."
+            )
+        values.append(np.nan if value is None else float(value))
+    return np.asarray(values)

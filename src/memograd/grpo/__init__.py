@@ -1,0 +1,9 @@
+"""The trainer: advantages, loss, optimisation, checkpoints, run folder.
+
+Knows neither tasks nor models: policies by their protocol, rewards by their signature. May import
+everything below it; torch only inside modules that are imported on first use.
+"""
+
+from memograd.grpo.run_folder import RunFolder
+
+__all__ = ["RunFolder"]

@@ -1,0 +1,165 @@
+"""Checkpoints that are there completely or not at all.
+
+Imports `memograd.errors` only, no torch: what is in a checkpoint is its writer's business. It grows
+in a temporary folder beside its place, is flushed to disk, gets its manifest last (`COMPLETE`: the
+step, every file's size and SHA-256), and takes its name in one rename.
+
+Invariant: whenever the process is killed, whatever then bears a checkpoint's name and passes
+`is_complete` has every byte that its writer wrote, and the checkpoints before it are untouched.
+Proved in `tests/grpo/test_run_folder.py` by killing a process at each step of the protocol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from memograd.errors import BadInput, MemogradError
+
+MANIFEST = "COMPLETE"
+FINAL = "final"
+_NAME = re.compile(rf"checkpoint-(\d+)|{FINAL}")
+_TEMPORARY = ".writing-"
+_REPLACED = ".replaced-"
+
+
+class FileRecord(BaseModel):
+    """What a file of a checkpoint must look like."""
+
+    bytes: Annotated[int, Field(ge=0)]
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """What a complete checkpoint holds; file names are relative, with forward slashes."""
+
+    step: Annotated[int, Field(ge=0)]
+    files: dict[str, FileRecord]
+
+
+def step_of_name(name: str) -> int | None:
+    """N of "checkpoint-N", none of "final".
+
+    Raises:
+        MemogradError: any other name.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise MemogradError(f"A checkpoint is named checkpoint-N or {FINAL}, not {name!r}.")
+    return int(match[1]) if match[1] else None
+
+
+def publish(target: Path, step: int, writer: Callable[[Path], None]) -> None:
+    """Let `writer` fill a folder and move it to `target`, replacing what is there.
+
+    Raises:
+        MemogradError: it could not be written, for example because the disk is full. What was half
+            written is removed; `target` and its neighbours are as they were.
+    """
+    temporary = target.with_name(_TEMPORARY + target.name)
+    replaced = target.with_name(_REPLACED + target.name)
+    remove_leftovers(target.parent)
+    try:
+        temporary.mkdir()
+        writer(temporary)
+        manifest = Manifest(step=step, files=_sync_files(temporary))
+        write_synced(temporary / MANIFEST, manifest.model_dump_json(indent=2))
+        for folder in (*(path for path in temporary.rglob("*") if path.is_dir()), temporary):
+            sync(folder)
+        if target.exists():
+            os.rename(target, replaced)
+        os.rename(temporary, target)
+        sync(target.parent)
+    except Exception as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MemogradError(
+            f"The checkpoint {target} could not be written ({reason}); "
+            "the earlier ones are untouched."
+        ) from error
+    finally:
+        remove_leftovers(target.parent)
+
+
+def remove_leftovers(run: Path) -> None:
+    """Remove what a killed writer left in a run folder; nothing that bears a checkpoint's name."""
+    for path in run.glob(f"{_REPLACED}*"):
+        target = path.with_name(path.name.removeprefix(_REPLACED))
+        if not target.exists():  # stopped between the two renames: the old one comes back
+            os.rename(path, target)
+    for pattern in (_TEMPORARY, _REPLACED):
+        for path in run.glob(f"{pattern}*"):
+            shutil.rmtree(path)
+
+
+def latest_complete(run: Path) -> Path | None:
+    """The complete checkpoint of the highest step in a run folder; damaged ones are passed over."""
+    found: list[tuple[int, bool, Path]] = []
+    for path in run.iterdir():
+        manifest = _read_manifest(path) if _NAME.fullmatch(path.name) else None
+        if manifest is not None:
+            # Of the same step, a numbered checkpoint comes before the final one.
+            found.append((manifest.step, path.name != FINAL, path))
+    return next((path for *_, path in sorted(found, reverse=True) if is_complete(path)), None)
+
+
+def checkpoint_step(path: Path) -> int:
+    """The training step that a checkpoint holds.
+
+    Raises:
+        BadInput: `path` is not a complete checkpoint.
+    """
+    manifest = _read_manifest(path)
+    if manifest is None or not is_complete(path):
+        raise BadInput(f"{path} is not a complete checkpoint; choose another one.")
+    return manifest.step
+
+
+def is_complete(path: Path) -> bool:
+    """Whether every file that the manifest names is there with its size and SHA-256."""
+    manifest = _read_manifest(path)
+    return manifest is not None and all(
+        (path / name).is_file() and _describe(path / name) == record
+        for name, record in manifest.files.items()
+    )
+
+
+def write_synced(path: Path, text: str) -> None:
+    """Write a text file and flush it to disk."""
+    path.write_text(text, encoding="utf-8")
+    sync(path)
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_manifest(path: Path) -> Manifest | None:
+    try:
+        return Manifest.model_validate_json((path / MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValidationError):
+        return None
+
+
+def _sync_files(folder: Path) -> dict[str, FileRecord]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        sync(path)
+    return {path.relative_to(folder).as_posix(): _describe(path) for path in files}
+
+
+def _describe(path: Path) -> FileRecord:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return FileRecord(bytes=path.stat().st_size, sha256=digest)

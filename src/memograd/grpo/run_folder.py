@@ -1,0 +1,197 @@
+"""The folder of one training run: what it was told, what it measured, and where it can go on.
+
+    config.json              the resolved settings
+    metrics.jsonl            one JSON line a step
+    rollouts/step-0010.txt   readable samples
+    checkpoint-20/, final/   see `checkpoint_folder`
+
+Imports `memograd.errors` and `checkpoint_folder`, no torch. One process writes to a run folder at a
+time; any number may read.
+
+Invariant: killed at any instant, the folder still opens, its latest checkpoint is complete, and
+after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice. Proved
+in `tests/grpo/test_run_folder.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo import checkpoint_folder
+from memograd.grpo.checkpoint_folder import checkpoint_step
+
+__all__ = ["RunFolder", "checkpoint_step"]
+
+
+def _cannot_be_made(path: Path, error: OSError) -> BadInput:
+    return BadInput(
+        f"The run folder {path} cannot be made ({error.strerror}); choose another with out=FOLDER."
+    )
+
+
+class RunFolder:
+    """One run's folder on disk; made with `create` or `open`, never directly."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config_json: str) -> RunFolder:
+        """A new run folder that holds `config_json`.
+
+        Raises:
+            BadInput: something is at `path` already, or no folder can be made there.
+        """
+        cls.check_free(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _cannot_be_made(path, error) from error
+        _write_atomically(path / "config.json", config_json)
+        return cls(path)
+
+    @classmethod
+    def check_free(cls, path: Path) -> None:
+        """Refuse a path that is taken, before hours of work want to be written there.
+
+        Raises:
+            BadInput: something other than an empty folder is at `path`.
+        """
+        try:
+            taken = path.exists() and any(path.iterdir())
+        except OSError as error:
+            raise _cannot_be_made(path, error) from error
+        if taken:
+            raise BadInput(
+                f"The run folder {path} is not empty; go on with the run in it by resume={path}, "
+                "or choose another folder with out=FOLDER."
+            )
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The run folder at `path`, to read or to go on with; nothing in it is changed.
+
+        Raises:
+            BadInput: there is no run at `path`.
+        """
+        if not path.is_dir():
+            raise BadInput(f"There is no run folder {path}.")
+        if not (path / "config.json").is_file():
+            raise BadInput(f"{path} is not a run folder: it has no config.json.")
+        return cls(path)
+
+    @property
+    def config_json(self) -> str:
+        """The settings that the run was created with."""
+        return (self.path / "config.json").read_text(encoding="utf-8")
+
+    @property
+    def metrics_path(self) -> Path:
+        """Where `append_metrics` writes; the file is there from the first line on."""
+        return self.path / "metrics.jsonl"
+
+    def append_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Write one line of metrics, of which `step` is one.
+
+        Raises:
+            MemogradError: a value is NaN or infinite, or there is no whole-numbered `step`.
+        """
+        step = metrics.get("step")
+        if not isinstance(step, int):
+            raise MemogradError(f"A line of metrics needs a whole-numbered step, but has {step!r}.")
+        try:
+            line = json.dumps(dict(metrics), allow_nan=False, ensure_ascii=False)
+        except ValueError as error:
+            bad = ", ".join(
+                f"{name} = {value}" for name, value in metrics.items() if not _is_finite(value)
+            )
+            raise MemogradError(
+                f"Step {step} measured what is not a finite number: {bad}."
+            ) from error
+        with self.metrics_path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All complete lines of metrics, oldest first; a last line that a kill cut off is left out.
+
+        Raises:
+            MemogradError: a line before the last one is damaged.
+        """
+        if not self.metrics_path.exists():
+            return []
+        complete, _, _torn = self.metrics_path.read_bytes().rpartition(b"\n")
+        rows: list[dict[str, Any]] = []
+        for number, line in enumerate(complete.splitlines(), start=1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise MemogradError(
+                    f"{self.metrics_path} is damaged in line {number}; remove the line to go on."
+                ) from error
+        return rows
+
+    def truncate_metrics(self, step: int) -> None:
+        """Forget what was measured after `step`, and a torn last line: call it before resuming."""
+        if self.metrics_path.exists():
+            kept = [row for row in self.read_metrics() if row["step"] <= step]
+            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in kept]
+            _write_atomically(self.metrics_path, "".join(lines))
+
+    def write_rollouts(self, step: int, text: str) -> Path:
+        """Write the readable sample of a step's rollouts, replacing one of the same step."""
+        path = self.path / "rollouts" / f"step-{step:04d}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def save_checkpoint(
+        self, name: str, writer: Callable[[Path], None], *, step: int | None = None
+    ) -> Path:
+        """Let `writer` fill a folder, and publish it as `name` when all of it is safe on disk.
+
+        Args:
+            name: "checkpoint-N" or "final"; one of the same name is replaced.
+            writer: writes its files into the folder that it is given; subfolders are fine.
+            step: the training step that it holds. Unless given: N, or for "final" the step of the
+                last line of metrics.
+
+        Raises:
+            MemogradError: it could not be written; every earlier checkpoint is as it was.
+        """
+        if step is None:
+            step = checkpoint_folder.step_of_name(name)
+        if step is None:
+            rows = self.read_metrics()
+            step = int(rows[-1]["step"]) if rows else 0
+        if self.metrics_path.exists():
+            checkpoint_folder.sync(
+                self.metrics_path
+            )  # no checkpoint outlives the numbers before it
+        target = self.path / name
+        checkpoint_folder.publish(target, step, writer)
+        return target
+
+    def latest_checkpoint(self) -> Path | None:
+        """The complete checkpoint of the highest step, or none; damaged ones are passed over."""
+        return checkpoint_folder.latest_complete(self.path)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    """Replace a file by one rename, so that a reader sees the old text or the new one."""
+    aside = path.with_name(path.name + ".new")
+    checkpoint_folder.write_synced(aside, text)
+    os.replace(aside, path)
+    checkpoint_folder.sync(path.parent)

@@ -1,0 +1,48 @@
+"""One raw turn of a conversation: who said what, when.
+
+Everything above this room (memories, rollouts, data sets) speaks of turns through `RawTurn`, and
+sees them as text through `RawTurn.render`. Invariant: a rendered turn is exactly one line that
+begins with its date, so no text can pass itself off as somebody else's turn
+(`tests/memory/test_turns.py::test_a_rendered_turn_is_one_line`). May import only the standard
+library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+# Spelled out because `strftime("%B")` follows the machine's language.
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July",
+    "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+def format_date(day: date) -> str:
+    """The date as people write it in the conversations: `7 May 2023`."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+@dataclass(frozen=True)
+class RawTurn:
+    """What one speaker said, as it was said.
+
+    id: unique within its conversation, such as `D1:3`. time: when the session took place, None
+    where unknown. session: number of the sitting it belongs to. caption: description of a photo
+    shared with it.
+    """
+
+    id: str
+    speaker: str
+    text: str
+    time: datetime | None
+    session: int
+    caption: str | None = None
+
+    def render(self) -> str:
+        """The one line that is embedded and prompted: `[7 May 2023] Caroline: text`."""
+        dated = f"[{format_date(self.time)}] " if self.time else ""
+        photo = f" (shares a photo: {self.caption})" if self.caption else ""
+        # Line breaks inside a text would let it forge the dated line of another speaker.
+        return " ".join(f"{dated}{self.speaker}: {self.text}{photo}".splitlines())

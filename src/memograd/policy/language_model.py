@@ -1,0 +1,239 @@
+"""`LanguageModel`: a Hugging Face causal language model with a LoRA adapter, as a `Policy`.
+
+The adapter (peft) is all that training moves; the reference policy of the KL term is the same model
+with the adapter switched off, so there is no second copy. Token ids are the interface: `encode`
+applies the chat template once, `sample` returns the ids that were drawn, `logprobs` scores these ids.
+
+Invariant: right after loading, the policy and its reference give the same log-probabilities (a fresh
+adapter adds zero). Tested in `tests/policy/test_language_model.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from memograd.config import LoraConfig
+from memograd.errors import BadInput
+from memograd.policy.batching import batches_by_tokens
+from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
+from memograd.policy.protocol import SampledGroup
+from memograd.policy.row_forward import row_logprobs
+from memograd.policy.sampler import sample_trees
+from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.verify import Agreement, compare_forwards, small_subtrees
+from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.types import Message
+
+logger = logging.getLogger(__name__)
+
+LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
+"""Padded tokens of one forward with gradients: on a CPU padding costs more than batching saves."""
+
+_FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
+
+
+class LanguageModel:
+    """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`."""
+
+    def __init__(
+        self,
+        peft_model: PeftModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        forward: str = "tree",
+    ) -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self.forward = forward
+        self._peft_model = peft_model
+        self._model: PreTrainedModel = peft_model.get_base_model()
+
+    @classmethod
+    def load(
+        cls,
+        model: str,
+        *,
+        lora: LoraConfig,
+        device: str = "auto",
+        seed: int = 0,
+        forward: str = "tree",
+    ) -> LanguageModel:
+        """Open `model` with a fresh adapter whose random half is drawn from `seed`."""
+        tokenizer = load_tokenizer(model)
+        base = load_causal_lm(model, choose_device(device))
+        adapter = PeftLoraConfig(
+            r=lora.r,
+            lora_alpha=lora.alpha,
+            lora_dropout=lora.dropout,
+            target_modules=list(lora.target_modules),
+            task_type="CAUSAL_LM",
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            try:
+                peft_model = get_peft_model(base, adapter)
+            except ValueError as error:
+                modules = ", ".join(lora.target_modules)
+                raise BadInput(
+                    f"model={model} has none of the layers lora.target_modules={modules}"
+                ) from error
+        return cls(peft_model, tokenizer, name=model, forward=forward)
+
+    @classmethod
+    def load_adapter(
+        cls, model: str, folder: Path, *, device: str = "auto", forward: str = "tree"
+    ) -> LanguageModel:
+        """Open `model` with the adapter that `save` wrote into `folder`, ready to train on."""
+        if not (folder / "adapter_config.json").is_file():
+            raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
+        base = load_causal_lm(model, choose_device(device))
+        peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
+        return cls(peft_model, load_tokenizer(model), name=model, forward=forward)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self._model.device
+
+    @property
+    def context_length(self) -> int:
+        """The longest sequence the model was made for, in tokens."""
+        return int(self._model.config.get_text_config().max_position_embeddings)
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Token ids that end an answer."""
+        declared = getattr(self._model.generation_config, "eos_token_id", None)
+        extra = declared if isinstance(declared, list) else [declared]
+        return frozenset(
+            int(token) for token in (self.tokenizer.eos_token_id, *extra) if token is not None
+        )
+
+    def count_tokens(self, text: str) -> int:
+        """Length of `text` in this model's tokens, without special ones."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """Apply the chat template once: the ids of the chat up to where the answer begins."""
+        chat: list[dict[str, Any]] = [dict(message) for message in messages]
+        ids = self.tokenizer.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        return [int(token) for token in ids]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of an answer, without special tokens and surrounding white space."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        num_generations: int,
+        temperature: float,
+        max_completion_length: int,
+        generator: torch.Generator | None = None,
+    ) -> list[SampledGroup]:
+        """Draw answers; see `memograd.policy.sampler`.
+
+        Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
+        """
+        for index, prompt in enumerate(prompts):
+            if len(prompt) + max_completion_length > self.context_length:
+                raise BadInput(
+                    f"prompt {index} has {len(prompt)} tokens; with {max_completion_length} for the "
+                    f"answer it exceeds the {self.context_length} tokens of {self.name}; "
+                    "lower memory.token_budget, memory.top_k or max_completion_length"
+                )
+        self._peft_model.eval()
+        sampled = sample_trees(
+            self._model,
+            prompts,
+            num_generations=num_generations,
+            temperature=temperature,
+            max_completion_length=max_completion_length,
+            end_ids=self.end_ids,
+            generator=generator,
+        )
+        return [
+            SampledGroup(
+                tree=group.tree,
+                logprobs=group.logprobs,
+                texts=tuple(
+                    self.decode(group.tree.branch(row)) for row in range(len(group.logprobs))
+                ),
+                stop_reasons=group.stop_reasons,
+            )
+            for group in sampled
+        ]
+
+    def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
+        """Cut `trees` into pieces of similar length that fit the device; indices into `trees`."""
+        lengths = [tree.tree_tokens for tree in trees]
+        return batches_by_tokens(lengths, LEARN_TOKENS[self.device.type])
+
+    def logprobs(
+        self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
+    ) -> BranchLogprobs:
+        """Scores of all branches with gradients, by the tree forward or, if chosen, by rows."""
+        self._peft_model.train()
+        return _FORWARDS[self.forward](
+            self._model, trees, temperature=temperature, entropy_gradient=entropy_gradient
+        )
+
+    @torch.no_grad()
+    def reference_logprobs(
+        self, trees: Sequence[TokenTree], *, temperature: float
+    ) -> BranchLogprobs:
+        """Scores under the model with its adapter switched off."""
+        self._peft_model.eval()
+        with self.untrained():
+            return _FORWARDS[self.forward](self._model, trees, temperature=temperature)
+
+    @contextmanager
+    def untrained(self) -> Iterator[None]:
+        """Within this block the adapter is off: the policy is the model it was trained from."""
+        with self._peft_model.disable_adapter():
+            yield
+
+    def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
+        """Compare the tree forward with the plain one on parts of `trees`; fall back if they differ.
+
+        Returns what was measured, or None where rows are used anyway. A fallback is a warning.
+        """
+        if self.forward != "tree":
+            return None
+        self._peft_model.eval()
+        agreement = compare_forwards(
+            self._model, self.parameters(), small_subtrees(trees), temperature=temperature
+        )
+        if not agreement.holds:
+            logger.warning(
+                "the tree forward does not agree with the plain one on %s (log-prob difference %.2g, "
+                "relative gradient error %.2g): this run uses forward=rows, which is slower and right",
+                self.name,
+                agreement.logprob_error,
+                agreement.gradient_error,
+            )
+            self.forward = "rows"
+        return agreement
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """The adapter's weights, in a stable order."""
+        return [p for p in self._peft_model.parameters() if p.requires_grad]
+
+    def save(self, folder: Path) -> None:
+        """Write adapter (safetensors) and tokenizer; `load_adapter` reads them."""
+        self._peft_model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)

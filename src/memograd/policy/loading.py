@@ -1,0 +1,98 @@
+"""Opening a causal language model and its tokenizer, with every refusal in one sentence.
+
+A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded in
+fp32 on a CPU and in bf16 on a GPU, with `sdpa` attention, which takes the masks of the tree forward.
+Tested in `tests/policy/test_loading.py`. May import torch and transformers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils.logging import disable_progress_bar
+
+from memograd.errors import BadInput
+from memograd.policy.packaged_model import PACKAGED_MODEL, packaged_model_folder
+
+
+def choose_device(device: str) -> torch.device:
+    """`auto` takes cuda, then mps, then cpu; naming one that is absent is `BadInput`."""
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if device == "auto":
+        return torch.device(next(name for name, present in available.items() if present))
+    if not available.get(device, False):
+        raise BadInput(f"device={device} is not available here; use device=auto or device=cpu")
+    return torch.device(device)
+
+
+def choose_dtype(device: torch.device) -> torch.dtype:
+    """bf16 on CUDA, where it is fast and safe; fp32 elsewhere."""
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def resolve_model(model: str) -> str:
+    """The folder or hub id behind a `model=` value; a path that does not exist is `BadInput`."""
+    if model == PACKAGED_MODEL:
+        return str(packaged_model_folder())
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise BadInput(f"the model folder {folder} has no config.json; is it a saved model?")
+        return str(folder)
+    looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1
+    if looks_like_path:
+        raise BadInput(
+            f"the model folder {model} does not exist; give model= a folder that holds a saved model, "
+            f"a Hugging Face id, or {PACKAGED_MODEL}"
+        )
+    return model
+
+
+def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of `model`, checked for what sampling and training need."""
+    location = resolve_model(model)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(location)
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"model={model}: its tokenizer cannot be loaded: {_first_line(error)}"
+        ) from error
+    if not tokenizer.chat_template:
+        raise BadInput(
+            f"model={model} has no chat template, so a conversation cannot be put to it; "
+            "use an instruction-tuned model, or add a chat_template to its tokenizer"
+        )
+    if tokenizer.eos_token_id is None:
+        raise BadInput(
+            f"model={model}: its tokenizer has no end token, so no answer would ever end"
+        )
+    return tokenizer
+
+
+def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
+    """The weights of `model` on `device`, in evaluation mode."""
+    location = resolve_model(model)
+    # The library's own bar for a second of loading would break into the run's progress.
+    disable_progress_bar()
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(
+            location, dtype=choose_dtype(device), attn_implementation="sdpa"
+        )
+    except (OSError, ValueError) as error:
+        raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
+    return loaded.to(device).eval()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

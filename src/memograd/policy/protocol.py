@@ -1,0 +1,94 @@
+"""`Policy`: what the trainer, the evaluation and the running memory ask of anything that chooses.
+
+The trainer knows policies by this protocol alone, so a remote sampler or a small network can take the
+language model's place. `LanguageModel` in `memograd.policy.language_model` is the one that exists.
+
+Invariant: `sample` returns the token ids that were drawn and `logprobs` scores exactly these ids; no
+text is tokenised in between. Tested in `tests/policy/test_language_model.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.types import Message
+
+if TYPE_CHECKING:
+    import torch
+
+    from memograd.policy.token_logprobs import BranchLogprobs
+    from memograd.policy.verify import Agreement
+
+
+@dataclass(frozen=True)
+class SampledGroup:
+    """G answers to one prompt.
+
+    `tree` holds the token ids, `logprobs[i]` [C_i] the sampler's log-probabilities of branch i,
+    `texts[i]` the decoded answer without end tokens, `stop_reasons[i]` `"end"` or `"length"`.
+    """
+
+    tree: TokenTree
+    logprobs: tuple[np.ndarray, ...]
+    texts: tuple[str, ...]
+    stop_reasons: tuple[str, ...]
+
+
+class Policy(Protocol):
+    """Something that samples answers, scores them with gradients, and can be saved."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where `logprobs` computes."""
+        ...
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a chat, ready to be answered."""
+        ...
+
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        num_generations: int,
+        temperature: float,
+        max_completion_length: int,
+        generator: torch.Generator | None,
+    ) -> list[SampledGroup]:
+        """Draw `num_generations` answers to each prompt; temperature 0 is greedy."""
+        ...
+
+    def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
+        """Cut `trees` into pieces that `logprobs` can take at once; indices into `trees`."""
+        ...
+
+    def logprobs(
+        self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
+    ) -> BranchLogprobs:
+        """Log-probabilities of every branch under the current weights, with gradients."""
+        ...
+
+    def reference_logprobs(
+        self, trees: Sequence[TokenTree], *, temperature: float
+    ) -> BranchLogprobs:
+        """The same under the weights before training, without gradients."""
+        ...
+
+    def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
+        """Check the fast way of computing `logprobs` against the plain one, and settle for the
+        plain one, with a warning, if they differ."""
+        ...
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """The weights that training moves."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write everything that is needed to load this policy again."""
+        ...

@@ -1,0 +1,255 @@
+"""Sampling G answers a prompt, with every shared token computed once.
+
+Each prompt is prefilled once. Its G answers then grow as one token tree: at every step the distinct
+live nodes of all prompts go through the model in a single batch of one row a prompt, where a node
+attends to the prompt's keys and values and to its own ancestors. So the prompt's cache is never copied
+G times, two samples that agree so far cost one token, a finished sample stops costing anything at
+once, and a prompt whose samples have all finished leaves the batch.
+
+Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it, whatever
+else is in the batch; the returned log-probabilities are those of the drawn ids. Tested against the
+row forward in `tests/policy/test_sampler.py`. May import torch, transformers, `memograd.rollout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers import Cache, DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+
+from memograd.policy.batching import batches_by_tokens
+from memograd.policy.tree_forward import additive_mask
+from memograd.rollout.token_tree import TokenTree, TreeBuilder
+
+PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}
+"""Padded prompt tokens a prefill batch: on a CPU padding costs more than batching saves."""
+
+
+@dataclass(frozen=True)
+class SampledTree:
+    """The tree of one prompt's answers; branch i has `logprobs[i]` [C_i] and `stop_reasons[i]`."""
+
+    tree: TokenTree
+    logprobs: tuple[np.ndarray, ...]
+    stop_reasons: tuple[str, ...]
+
+
+@dataclass
+class _Sample:
+    """One growing answer: its nodes and log-probabilities, and why it stopped."""
+
+    nodes: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    stop_reason: str | None = None
+
+    @property
+    def last(self) -> int:
+        return self.nodes[-1] if self.nodes else 0
+
+
+@dataclass
+class _Growth:
+    """One prompt's tree while it grows; `visible[node]` are the answer slots that node attends to."""
+
+    prompt_length: int
+    builder: TreeBuilder
+    samples: list[_Sample]
+    visible: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: ()})
+
+    def frontier(self) -> list[int]:
+        """The distinct nodes that live samples stand on."""
+        return sorted({sample.last for sample in self.samples if sample.stop_reason is None})
+
+
+@torch.no_grad()
+def sample_trees(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    *,
+    num_generations: int,
+    temperature: float,
+    max_completion_length: int,
+    end_ids: frozenset[int],
+    generator: torch.Generator | None,
+) -> list[SampledTree]:
+    """Draw `num_generations` answers to each prompt (token ids in, token ids out).
+
+    Temperature 0 takes the most likely token. A drawn end token is the answer's last token.
+    """
+    growths = [
+        _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(num_generations)])
+        for prompt in prompts
+    ]
+    draw = _Draw(temperature, max_completion_length, end_ids, generator)
+    logits_BV, cache = _prefill(model, prompts)
+    prompt_slots = max(len(prompt) for prompt in prompts)
+    draw.extend(growths, {(row, 0): row for row in range(len(growths))}, logits_BV)
+    live = list(range(len(growths)))
+    while True:
+        still = [row for row, index in enumerate(live) if growths[index].frontier()]
+        if not still:
+            break
+        if len(still) < len(live):
+            cache.batch_select_indices(torch.tensor(still, device=model.device))
+            live = [live[row] for row in still]
+        batch = [growths[index] for index in live]
+        logits_FV, state_of = _decode(model, batch, cache, prompt_slots)
+        draw.extend(batch, state_of, logits_FV)
+    return [
+        SampledTree(
+            growth.builder.build([sample.nodes for sample in growth.samples]),
+            tuple(np.asarray(sample.logprobs, dtype=np.float32) for sample in growth.samples),
+            tuple(str(sample.stop_reason) for sample in growth.samples),
+        )
+        for growth in growths
+    ]
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """How the next token is chosen and when an answer ends."""
+
+    temperature: float
+    max_completion_length: int
+    end_ids: frozenset[int]
+    generator: torch.Generator | None
+
+    def extend(
+        self,
+        batch: Sequence[_Growth],
+        state_of: dict[tuple[int, int], int],
+        logits_FV: torch.Tensor,
+    ) -> None:
+        """Give every live sample of `batch` one more token.
+
+        `state_of[(row, node)]` is the row of `logits_FV` that predicts what follows that node.
+        """
+        drawers = [
+            (growth, sample, state_of[row, sample.last])
+            for row, growth in enumerate(batch)
+            for sample in growth.samples
+            if sample.stop_reason is None
+        ]
+        states = torch.tensor([state for *_, state in drawers], device=logits_FV.device)
+        logprobs_FV = torch.log_softmax(logits_FV.float() / (self.temperature or 1.0), dim=-1)
+        if self.temperature == 0:
+            tokens = logprobs_FV.argmax(-1)[states]
+        else:
+            probabilities_SV = logprobs_FV.exp()[states]
+            tokens = torch.multinomial(probabilities_SV, 1, generator=self.generator)[:, 0]
+        drawn = logprobs_FV[states, tokens].tolist()
+        for (growth, sample, _), token, logprob in zip(
+            drawers, tokens.tolist(), drawn, strict=True
+        ):
+            sample.nodes.append(growth.builder.child(sample.last, token))
+            sample.logprobs.append(logprob)
+            if token in self.end_ids:
+                sample.stop_reason = "end"
+            elif len(sample.nodes) == self.max_completion_length:
+                sample.stop_reason = "length"
+
+
+def _prefill(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]]
+) -> tuple[torch.Tensor, Cache]:
+    """Run each prompt once; returns the logits after it [B, V] and one cache, prompts padded right."""
+    body, head = model.get_decoder(), model.get_output_embeddings()
+    longest = max(len(prompt) for prompt in prompts)
+    cache = Cache(layers=[_Buffer(longest) for _ in range(model.config.num_hidden_layers)])
+    logits: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
+    limit = PREFILL_TOKENS[model.device.type]
+    for rows in batches_by_tokens([len(prompt) for prompt in prompts], limit):
+        width = max(len(prompts[row]) for row in rows)
+        ids = torch.zeros((len(rows), width), dtype=torch.long)
+        for line, row in enumerate(rows):
+            ids[line, : len(prompts[row])] = torch.tensor(prompts[row])
+        part = DynamicCache()
+        hidden = body(
+            input_ids=ids.to(model.device), past_key_values=part, use_cache=True
+        ).last_hidden_state
+        for line, row in enumerate(rows):
+            logits[row] = head(hidden[line, len(prompts[row]) - 1])
+        for buffer, layer in zip(cache.layers, part.layers, strict=True):
+            buffer.place(layer.keys, layer.values, rows, len(prompts))
+    return torch.stack(logits), cache
+
+
+def _decode(
+    model: PreTrainedModel, batch: Sequence[_Growth], cache: Cache, prompt_slots: int
+) -> tuple[torch.Tensor, dict[tuple[int, int], int]]:
+    """Run the frontier nodes of all prompts; returns logits [F, V] and which row is whose."""
+    frontiers = [growth.frontier() for growth in batch]
+    width = max(len(frontier) for frontier in frontiers)
+    used = cache.get_seq_length()
+    nodes_BQ = np.zeros((len(batch), width), dtype=np.int64)
+    positions_BQ = np.zeros((len(batch), width), dtype=np.int64)
+    visible_BQK = np.zeros((len(batch), width, used + width), dtype=bool)
+    # Padded queries see the first prompt token, so that their softmax is defined; nobody reads them.
+    visible_BQK[:, :, 0] = True
+    state_of: dict[tuple[int, int], int] = {}
+    chosen: list[int] = []
+    for row, (growth, frontier) in enumerate(zip(batch, frontiers, strict=True)):
+        for column, node in enumerate(frontier):
+            slots = (*growth.visible[growth.builder.parent(node)], used + column)
+            growth.visible[node] = slots
+            nodes_BQ[row, column] = growth.builder.token(node)
+            positions_BQ[row, column] = growth.prompt_length + len(slots) - 1
+            visible_BQK[row, column, : growth.prompt_length] = True
+            visible_BQK[row, column, list(slots)] = True
+            state_of[row, node] = len(chosen)
+            chosen.append(row * width + column)
+    device = model.device
+    hidden_BQD = model.get_decoder()(
+        input_ids=torch.from_numpy(nodes_BQ).to(device),
+        position_ids=torch.from_numpy(positions_BQ).to(device),
+        attention_mask=additive_mask(visible_BQK, model.dtype, device),
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
+    states_F = torch.tensor(chosen, device=device)
+    return model.get_output_embeddings()(hidden_BQD.flatten(0, 1)[states_F]), state_of
+
+
+class _Buffer(DynamicLayer):
+    """Keys and values of one layer in a buffer with room to grow, so that a step copies nothing."""
+
+    ROOM = 256
+
+    def __init__(self, prompt_slots: int) -> None:
+        super().__init__()
+        self.prompt_slots = prompt_slots
+        self.used = 0
+
+    def place(
+        self, keys: torch.Tensor, values: torch.Tensor, rows: Sequence[int], batch: int
+    ) -> None:
+        """Store prefilled keys and values [b, H, P, D] as the given rows of a batch."""
+        if not self.is_initialized:
+            self.lazy_initialization(keys, values)
+            shape = (batch, keys.shape[1], self.prompt_slots + self.ROOM)
+            self.keys = keys.new_zeros((*shape, keys.shape[3]))
+            self.values = values.new_zeros((*shape, values.shape[3]))
+            self.used = self.prompt_slots
+        index = torch.tensor(rows, device=keys.device)
+        self.keys[index, :, : keys.shape[2]] = keys
+        self.values[index, :, : values.shape[2]] = values
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        end = self.used + key_states.shape[2]
+        if end > self.keys.shape[2]:
+            room = (0, 0, 0, max(self.ROOM, self.keys.shape[2] // 2))
+            self.keys = torch.nn.functional.pad(self.keys, room)
+            self.values = torch.nn.functional.pad(self.values, room)
+        self.keys[:, :, self.used : end] = key_states
+        self.values[:, :, self.used : end] = value_states
+        self.used = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def get_seq_length(self) -> int:
+        return self.used

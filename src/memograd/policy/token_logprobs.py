@@ -1,0 +1,75 @@
+"""From hidden states to log-probabilities, only where a token needs one, in chunks.
+
+A vocabulary has tens of thousands of entries, so the logits of a whole batch would be the largest
+tensor of a step. Only the states that predict an answer token go through the output layer; more than
+`CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being kept.
+
+Invariant: the chunk size changes neither values nor gradients beyond float rounding. Tested in
+`tests/policy/test_token_logprobs.py`. May import torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+CHUNK = 512
+"""States a chunk: 512 x 49,152 fp32 logits are 100 MB."""
+
+
+@dataclass(frozen=True)
+class BranchLogprobs:
+    """Scores of R branches padded to T tokens.
+
+    `logprobs_RT` natural logs of the answer tokens; `entropies_RT` in nats, of the distribution each
+    token was drawn from; `mask_RT` bool, True where a token is. Values off the mask are 0.
+    """
+
+    logprobs_RT: torch.Tensor
+    entropies_RT: torch.Tensor
+    mask_RT: torch.Tensor
+
+
+def token_logprobs(
+    hidden_MD: torch.Tensor,
+    head: Callable[[torch.Tensor], torch.Tensor],
+    rows_N: torch.Tensor,
+    tokens_N: torch.Tensor,
+    *,
+    temperature: float,
+    entropy_gradient: bool,
+    chunk: int = CHUNK,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probability of each of N tokens, and the entropy at each of M states.
+
+    Token n is predicted by state `rows_N[n]`; several tokens may share a state. `head` maps states
+    to logits. Returns `logprobs_N` and `entropies_M`, fp32, under softmax(logits / temperature).
+    """
+
+    def score(
+        hidden: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        all_logprobs = torch.log_softmax(head(hidden).float() / temperature, dim=-1)
+        with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+            entropies = -(all_logprobs.exp() * all_logprobs).sum(-1)
+        return all_logprobs[rows, tokens], entropies
+
+    states = hidden_MD.shape[0]
+    if states <= chunk:
+        return score(hidden_MD, rows_N, tokens_N)
+    logprobs, order, entropies = [], [], []
+    for start in range(0, states, chunk):
+        chosen = torch.nonzero((rows_N >= start) & (rows_N < start + chunk)).flatten()
+        arguments = (hidden_MD[start : start + chunk], rows_N[chosen] - start, tokens_N[chosen])
+        if torch.is_grad_enabled():
+            logprob, entropy = checkpoint(score, *arguments, use_reentrant=False)
+        else:
+            logprob, entropy = score(*arguments)
+        logprobs.append(logprob)
+        order.append(chosen)
+        entropies.append(entropy)
+    position_N = torch.argsort(torch.cat(order))
+    return torch.cat(logprobs)[position_N], torch.cat(entropies)

@@ -1,0 +1,139 @@
+"""`TokenTree`: the tokens of a group, each shared one once.
+
+The G rollouts of a group share their whole prompt, and often the beginnings of their answers too. A
+token tree holds the prompt as a trunk and the answers as a trie below it; a model can then compute
+every distinct prefix once, in sampling and in the loss, however many rollouts run through it.
+
+    prompt (trunk) ──root──┬─ 7 ─┬─ May ── 2023 ── <end>      rollout 0 and rollout 3
+                           │     └─ June ── <end>             rollout 1
+                           └─ Sweden ── <end>                 rollout 2
+
+Node 0 is the *root*: the last token of the prompt, whose output predicts every first answer token. The
+other nodes are answer tokens; a parent's index is always smaller than its child's.
+
+Invariant (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that rollout i
+consists of, for any answers, also equal or empty ones, or one that is a prefix of another. Proved by
+`tests/rollout/test_token_tree.py`. May import numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from memograd.errors import BadInput
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTree:
+    """A prompt and the trie of its answers.
+
+    `tokens_N`, `parents_N` [N] int64: nodes in topological order; node 0 is the root with parent -1.
+    `branches`: for each rollout the node indices [C_i] of its answer tokens, in order.
+    """
+
+    trunk: tuple[int, ...]
+    tokens_N: np.ndarray
+    parents_N: np.ndarray
+    branches: tuple[np.ndarray, ...]
+
+    @classmethod
+    def from_branches(cls, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> TokenTree:
+        """Build the tree of `answers` (token ids, one sequence a rollout) below `prompt`.
+
+        Raises `BadInput` if the prompt is empty: there would be nothing to predict from.
+        """
+        builder = TreeBuilder(prompt)
+        return builder.build([builder.insert(answer) for answer in answers])
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """All prompt tokens: the trunk and the root."""
+        return (*self.trunk, int(self.tokens_N[0]))
+
+    def branch(self, index: int) -> tuple[int, ...]:
+        """The answer tokens of rollout `index`."""
+        return tuple(int(token) for token in self.tokens_N[self.branches[index]])
+
+    @cached_property
+    def depths_N(self) -> np.ndarray:
+        """Edges from the root [N]: a node's position in the sequence is `len(trunk) + depth`."""
+        depths_N = np.zeros(len(self.tokens_N), dtype=np.int64)
+        for node in range(1, len(depths_N)):
+            depths_N[node] = depths_N[self.parents_N[node]] + 1
+        return depths_N
+
+    @cached_property
+    def inner_M(self) -> np.ndarray:
+        """Indices of the nodes that have children [M]: only they must pass through a model."""
+        return np.unique(self.parents_N[1:])
+
+    @cached_property
+    def ancestors_MM(self) -> np.ndarray:
+        """Which inner node sees which [M, M] bool: itself and those on its way to the root."""
+        row_of = {int(node): row for row, node in enumerate(self.inner_M)}
+        seen_MM = np.eye(len(self.inner_M), dtype=bool)
+        for row, node in enumerate(self.inner_M):
+            if node != 0:
+                seen_MM[row] |= seen_MM[row_of[int(self.parents_N[node])]]
+        return seen_MM
+
+    @property
+    def rows_tokens(self) -> int:
+        """Tokens that row-by-row processing would compute, for comparison with `tree_tokens`."""
+        return sum(len(self.trunk) + 1 + len(branch) for branch in self.branches)
+
+    @property
+    def tree_tokens(self) -> int:
+        """Tokens that pass through a model when each shared one is computed once."""
+        return len(self.trunk) + len(self.inner_M)
+
+
+class TreeBuilder:
+    """Grows a `TokenTree` token by token; the sampler uses it while it samples."""
+
+    def __init__(self, prompt: Sequence[int]) -> None:
+        if not prompt:
+            raise BadInput("an empty prompt has no token to predict an answer from; give it text")
+        self._trunk = tuple(prompt[:-1])
+        self._tokens = [prompt[-1]]
+        self._parents = [-1]
+        self._children: list[dict[int, int]] = [{}]
+
+    def child(self, parent: int, token: int) -> int:
+        """The node of `token` below `parent`, made if it is not there yet."""
+        node = self._children[parent].get(token)
+        if node is None:
+            node = self._children[parent][token] = len(self._tokens)
+            self._tokens.append(token)
+            self._parents.append(parent)
+            self._children.append({})
+        return node
+
+    def insert(self, answer: Sequence[int]) -> list[int]:
+        """Add one answer; returns its nodes."""
+        nodes, node = [], 0
+        for token in answer:
+            node = self.child(node, token)
+            nodes.append(node)
+        return nodes
+
+    def token(self, node: int) -> int:
+        """The token id of `node`."""
+        return self._tokens[node]
+
+    def parent(self, node: int) -> int:
+        """The parent of `node`; -1 for the root."""
+        return self._parents[node]
+
+    def build(self, branches: Sequence[Sequence[int]]) -> TokenTree:
+        """The finished tree; `branches` are the node lists of the rollouts, in their order."""
+        return TokenTree(
+            trunk=self._trunk,
+            tokens_N=np.asarray(self._tokens, dtype=np.int64),
+            parents_N=np.asarray(self._parents, dtype=np.int64),
+            branches=tuple(np.asarray(branch, dtype=np.int64) for branch in branches),
+        )

@@ -1,0 +1,97 @@
+"""memory-qa: answer a question about a past conversation from what the memory brings back.
+
+A scenario is one question: the chat holds the retrieved turns, dated and in the order they were said,
+and the question; rewards see the gold `answer`, its `category` and the `evidence` ids. What the
+retrieval missed, no policy can answer: that is part of the task.
+
+Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
+the gold answer nor the evidence ids enter it. Tested in `tests/tasks/test_memory_qa.py`.
+May import memory, rollout, data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from memograd.data import Conversation
+from memograd.memory import RetrievedTurn, TurnMemory, render_memory
+from memograd.rollout.types import Message, Scenario
+
+_CJK = re.compile(r"[\u3400-\u9fff]")
+
+_INSTRUCTION = (
+    "You answer questions about past conversations from memory notes. "
+    "Reply with the shortest complete answer: a name, a date or a few words, no sentence."
+)
+_INSTRUCTION_ZH = "你根据记忆记录回答关于过去对话的问题。只给出最短的完整答案:一个名字、一个日期或几个词,不要整句。"
+
+
+class MemoryView(Enum):
+    """Which turns a prompt shows: the retrieved ones, or one of the two baselines."""
+
+    RETRIEVED = "retrieved"
+    LAST = "last"
+    NONE = "none"
+
+
+def memory_qa_messages(question: str, turns: Sequence[RetrievedTurn]) -> tuple[Message, ...]:
+    """The chat of one question; in Chinese if the question is written in Chinese characters."""
+    chinese = _CJK.search(question) is not None
+    memory = render_memory(turns)
+    if chinese:
+        notes = f"记忆:\n{memory or '(空)'}"
+        user = f"{notes}\n\n问题:{question}\n简短答案:"
+    else:
+        notes = f"Memory:\n{memory or '(empty)'}"
+        user = f"{notes}\n\nQuestion: {question}\nShort answer:"
+    return (
+        Message(role="system", content=_INSTRUCTION_ZH if chinese else _INSTRUCTION),
+        Message(role="user", content=user),
+    )
+
+
+def memory_qa_scenarios(
+    conversation: Conversation,
+    memory: TurnMemory,
+    *,
+    view: MemoryView,
+    top_k: int,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+) -> list[Scenario]:
+    """One scenario a question of `conversation` (adversarial ones are kept apart by the loader).
+
+    The memory must hold the conversation's turns under the scope `conversation.id`. `token_budget`
+    bounds the tokens of the turns in one prompt, `top_k` their number.
+    """
+    questions = conversation.questions
+    if view is MemoryView.RETRIEVED:
+        shown = memory.search_many(
+            [question.text for question in questions],
+            scope=conversation.id,
+            top_k=top_k,
+            token_budget=token_budget,
+            count_tokens=count_tokens,
+        )
+    elif view is MemoryView.LAST:
+        last = memory.last_turns(
+            conversation.id, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
+        )
+        shown = [last] * len(questions)
+    else:
+        shown = [[] for _ in questions]
+    return [
+        Scenario(
+            id=question.id,
+            messages=memory_qa_messages(question.text, turns),
+            columns={
+                "question": question.text,
+                "answer": question.answer,
+                "category": question.category,
+                "evidence": list(question.evidence),
+            },
+        )
+        for question, turns in zip(questions, shown, strict=True)
+    ]

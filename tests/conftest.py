@@ -1,0 +1,76 @@
+"""What every test may use: one thread, no network, and the real data where it is present."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets beside the repository; they may not be bundled (licences)."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("real data sets are not beside this checkout (they may not be bundled)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def locomo_file(shared_data: Path) -> Path:
+    """LoCoMo conversations 26 and 30 in the official format."""
+    path = shared_data / "locomo" / "locomo_conv26_conv30.json"
+    if not path.is_file():
+        pytest.skip("the LoCoMo sample is not beside this checkout (CC BY-NC, may not be bundled)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved random Llama (two layers, grouped queries) with a byte tokenizer and a chat template.
+
+    For tests in which a model is plumbing; it speaks any language, one byte a token.
+    """
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {"<|end|>": 0, "<|start|>": 1}
+    vocabulary |= {symbol: index + 2 for index, symbol in enumerate(alphabet)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<|end|>",
+        pad_token="<|end|>",
+        additional_special_tokens=["<|start|>"],
+    )
+    fast.chat_template = (
+        "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>"
+        "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+        initializer_range=0.3,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder

@@ -1,0 +1,72 @@
+"""A metrics file is read whole or refused with the line that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput
+from memograd.evaluation.metrics_file import (
+    column,
+    moving_average,
+    read_metrics,
+    smoothing_window,
+)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_columns_with_gaps(tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics.jsonl", '{"step": 1, "kl": null}\n\n{"step": 2, "kl": 0.5}\n')
+    metrics = read_metrics(path)
+    assert column(metrics, "step", path).tolist() == [1, 2]
+    assert np.isnan(column(metrics, "kl", path)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; train at least one step"),
+        ("\n\n", "is empty"),
+        ('{"step": 1}\n{"step": 2, "lo', r"Line 2 of .*metrics.jsonl is no JSON"),
+        ("[1, 2]\n", "Line 1 of .* is no JSON object"),
+    ],
+)
+def test_empty_or_damaged_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        read_metrics(write(tmp_path / "metrics.jsonl", text))
+
+
+def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for name in ("none.jsonl", "binary", "."):
+        with pytest.raises(BadInput, match="Cannot read the metrics file"):
+            read_metrics(tmp_path / name)
+
+
+@pytest.mark.parametrize("line", ['{"step": 2}', '{"step": 2, "loss": "high"}'])
+def test_a_missing_or_wrong_value_is_named(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "metrics.jsonl", '{"step": 1, "loss": 0.5}\n' + line)
+    with pytest.raises(BadInput, match=r"Entry 2 of .* needs a number under `loss`"):
+        column(read_metrics(path), "loss", path)
+
+
+@given(st.lists(st.floats(-10, 10) | st.just(float("nan")), min_size=1), st.integers(1, 8))
+def test_moving_average_is_the_mean_of_the_window(values: list[float], window: int) -> None:
+    smooth = moving_average(values, window)
+    assert len(smooth) == len(values)
+    for index in range(len(values)):
+        known = [v for v in values[max(0, index - window + 1) : index + 1] if not np.isnan(v)]
+        expected = sum(known) / len(known) if known else float("nan")
+        assert smooth[index] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_the_window_grows_with_the_run() -> None:
+    assert [smoothing_window(n) for n in (1, 5, 6, 100, 1000)] == [1, 1, 3, 10, 25]

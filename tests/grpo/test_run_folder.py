@@ -1,0 +1,322 @@
+"""A run folder survives a kill at any instant, a full disk and damaged files."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo.run_folder import RunFolder, checkpoint_step
+
+CONFIG = '{"steps": 60}'
+
+
+def writes(content: bytes) -> Callable[[Path], None]:
+    def writer(folder: Path) -> None:
+        (folder / "adapter").mkdir()
+        (folder / "adapter" / "weights.bin").write_bytes(content)
+        (folder / "state.json").write_text("{}", encoding="utf-8")
+
+    return writer
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "runs" / "实验", CONFIG)
+
+
+def names(run: RunFolder) -> set[str]:
+    return {path.name for path in run.path.iterdir()}
+
+
+# Creating and opening
+
+
+def test_created_run_opens_with_its_config(run: RunFolder) -> None:
+    assert RunFolder.open(run.path).config_json == CONFIG
+    assert run.latest_checkpoint() is None
+    assert run.read_metrics() == []
+
+
+def test_create_takes_an_empty_folder_but_no_used_one(run: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    RunFolder.create(tmp_path / "empty", CONFIG)
+    with pytest.raises(BadInput, match=r"is not empty.*resume=.*实验.*out="):
+        RunFolder.create(run.path, "{}")
+    assert run.config_json == CONFIG
+
+
+def test_create_refuses_a_place_where_no_folder_can_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(BadInput, match=r"cannot be made \(.*\); choose another with out="):
+            RunFolder.create(path, CONFIG)
+
+
+def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="There is no run folder"):
+        RunFolder.open(tmp_path / "missing")
+    with pytest.raises(BadInput, match=r"not a run folder: it has no config\.json"):
+        RunFolder.open(tmp_path)
+
+
+# Metrics and rollouts
+
+
+def test_metrics_are_on_disk_line_by_line(run: RunFolder) -> None:
+    rows = [{"step": step, "reward": 0.1 * step, "note": "好"} for step in (1, 2, 3)]
+    for number, row in enumerate(rows, start=1):
+        run.append_metrics(row)
+        assert len(run.metrics_path.read_text(encoding="utf-8").splitlines()) == number
+    assert run.read_metrics() == rows
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), [float("nan")]])
+def test_metrics_that_are_not_finite_are_refused(run: RunFolder, value: object) -> None:
+    with pytest.raises(MemogradError, match=r"Step 7 measured what is not a finite number: loss ="):
+        run.append_metrics({"step": 7, "reward": 1.0, "loss": value})
+    assert run.read_metrics() == []
+
+
+def test_metrics_need_a_step(run: RunFolder) -> None:
+    with pytest.raises(MemogradError, match="needs a whole-numbered step"):
+        run.append_metrics({"reward": 1.0})
+
+
+def test_torn_last_line_is_left_out_then_dropped(run: RunFolder) -> None:
+    run.append_metrics({"step": 1})
+    with run.metrics_path.open("a", encoding="utf-8") as file:
+        file.write('{"step": 2, "rew')
+    assert run.read_metrics() == [{"step": 1}]
+    run.truncate_metrics(5)
+    run.append_metrics({"step": 2})
+    assert run.read_metrics() == [{"step": 1}, {"step": 2}]
+
+
+def test_damaged_line_in_the_middle_is_an_error_with_its_number(run: RunFolder) -> None:
+    run.metrics_path.write_text('{"step": 1}\n{"st\n{"step": 3}\n', encoding="utf-8")
+    with pytest.raises(MemogradError, match="damaged in line 2"):
+        run.truncate_metrics(3)
+    assert '{"step": 3}' in run.metrics_path.read_text(encoding="utf-8")
+
+
+@given(done=st.integers(0, 8), kept=st.integers(0, 8))
+def test_truncating_and_going_on_gives_every_step_once(
+    tmp_path_factory: pytest.TempPathFactory, done: int, kept: int
+) -> None:
+    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "run", CONFIG)
+    for step in range(1, done + 1):
+        run.append_metrics({"step": step})
+    run.truncate_metrics(kept)
+    for step in range(min(done, kept) + 1, 10):
+        run.append_metrics({"step": step})
+    assert [row["step"] for row in run.read_metrics()] == list(range(1, 10))
+    assert not list(run.path.glob("*.new"))
+
+
+def test_rollouts_are_named_by_step(run: RunFolder) -> None:
+    run.write_rollouts(10, "first")
+    path = run.write_rollouts(10, "问：什么时候？")
+    assert path == run.path / "rollouts" / "step-0010.txt"
+    assert path.read_text(encoding="utf-8") == "问：什么时候？"
+
+
+# Checkpoints
+
+
+def test_latest_checkpoint_is_the_highest_step(run: RunFolder) -> None:
+    for step in (100, 20, 9):
+        run.save_checkpoint(f"checkpoint-{step}", writes(b"x"))
+    latest = run.path / "checkpoint-100"
+    assert run.latest_checkpoint() == latest
+    assert checkpoint_step(latest) == 100
+    assert (latest / "adapter" / "weights.bin").read_bytes() == b"x"
+
+
+def test_final_has_the_step_of_the_last_metrics_and_yields_to_its_equal(run: RunFolder) -> None:
+    run.append_metrics({"step": 50})
+    run.save_checkpoint("checkpoint-40", writes(b"x"))
+    final = run.save_checkpoint("final", writes(b"x"))
+    assert checkpoint_step(final) == 50
+    assert run.latest_checkpoint() == final
+    run.save_checkpoint("checkpoint-50", writes(b"x"))
+    assert run.latest_checkpoint() == run.path / "checkpoint-50"
+    assert checkpoint_step(run.save_checkpoint("final", writes(b"y"), step=60)) == 60
+    assert run.latest_checkpoint() == final
+
+
+def test_checkpoint_is_replaced_whole(run: RunFolder) -> None:
+    run.save_checkpoint("final", writes(b"old"), step=1)
+    run.save_checkpoint("final", lambda folder: (folder / "new").touch(), step=2)
+    assert {path.name for path in (run.path / "final").iterdir()} == {"new", "COMPLETE"}
+    assert names(run) == {"config.json", "final"}
+
+
+def test_other_names_are_refused(run: RunFolder) -> None:
+    for name in ("checkpoint-", "checkpoint-1.bak", "../final", "best"):
+        with pytest.raises(MemogradError, match="checkpoint-N or final"):
+            run.save_checkpoint(name, writes(b"x"))
+    assert names(run) == {"config.json"}
+
+
+def test_full_disk_keeps_the_last_good_checkpoint(run: RunFolder) -> None:
+    good = run.save_checkpoint("checkpoint-20", writes(b"good"))
+
+    def fills_the_disk(folder: Path) -> None:
+        (folder / "weights.bin").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for name in ("checkpoint-40", "checkpoint-20"):
+        with pytest.raises(MemogradError, match=rf"{name} could not be written \(No space left"):
+            run.save_checkpoint(name, fills_the_disk)
+        assert run.latest_checkpoint() == good
+        assert (good / "adapter" / "weights.bin").read_bytes() == b"good"
+        assert names(run) == {"config.json", "checkpoint-20"}
+
+
+def test_interrupted_writer_leaves_nothing_behind(run: RunFolder) -> None:
+    def interrupted(folder: Path) -> None:
+        (folder / "weights.bin").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.save_checkpoint("checkpoint-40", interrupted)
+    assert names(run) == {"config.json"}
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, cut_short, Path.unlink])
+@pytest.mark.parametrize("file", ["adapter/weights.bin", "state.json", "COMPLETE"])
+def test_damaged_checkpoint_is_passed_over(
+    run: RunFolder, file: str, damage: Callable[[Path], None]
+) -> None:
+    good = run.save_checkpoint("checkpoint-20", writes(b"good"))
+    bad = run.save_checkpoint("checkpoint-40", writes(b"bad"))
+    damage(bad / file)
+    assert run.latest_checkpoint() == good
+    with pytest.raises(BadInput, match="is not a complete checkpoint"):
+        checkpoint_step(bad)
+    run.save_checkpoint("checkpoint-40", writes(b"mended"))
+    assert run.latest_checkpoint() == bad
+
+
+# A real kill -9 in the middle
+
+KILLED_AT = """
+import os, signal, sys
+from pathlib import Path
+from memograd.grpo.run_folder import RunFolder
+
+kill_at, name, size = int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+calls = 0
+
+def stage():
+    global calls
+    if calls == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    calls += 1
+
+def before(call):
+    def staged(*arguments, **options):
+        stage()
+        return call(*arguments, **options)
+    return staged
+
+def writer(folder):
+    stage()
+    for name in ("a", "b"):
+        with (folder / name).open("wb") as file:
+            file.write(b"new" * size)
+            file.flush()
+            stage()
+            file.write(b"end")
+
+os.fsync, os.rename = before(os.fsync), before(os.rename)
+RunFolder.open(Path(sys.argv[1])).save_checkpoint(name, writer)
+print(calls)
+"""
+
+
+def save_and_kill(run: RunFolder, stage: int, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", KILLED_AT, str(run.path), str(stage), name, "100000"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", ["checkpoint-40", "final"])
+def test_kill_at_every_stage_leaves_a_complete_latest_checkpoint(tmp_path: Path, name: str) -> None:
+    """Kills before each flush and rename and amid each file, until one save comes through."""
+    for stage in range(100):
+        run = RunFolder.create(tmp_path / str(stage), CONFIG)
+        run.append_metrics({"step": 10})
+        run.save_checkpoint("checkpoint-20", writes(b"good"))
+        run.save_checkpoint("final", writes(b"good"), step=10)
+        run.append_metrics({"step": 40})
+        child = save_and_kill(run, stage, name)
+
+        latest = RunFolder.open(run.path).latest_checkpoint()
+        assert latest is not None, stage
+        if checkpoint_step(latest) == 40:
+            assert latest.name == name
+            assert (latest / "b").read_bytes() == b"new" * 100_000 + b"end"
+        else:
+            assert checkpoint_step(latest) == 20
+            assert (latest / "adapter" / "weights.bin").read_bytes() == b"good"
+
+        # Going on works, cleans up, and brings back a final checkpoint that was set aside.
+        run.save_checkpoint("checkpoint-60", writes(b"more"))
+        assert run.latest_checkpoint() == run.path / "checkpoint-60"
+        assert names(run) <= {
+            *("config.json", "metrics.jsonl", "final"),
+            *("checkpoint-20", "checkpoint-40", "checkpoint-60"),
+        }
+        assert checkpoint_step(run.path / "final") in (10, 40)
+        if child.returncode == 0:
+            assert int(child.stdout) == stage, "every stage before this one was killed"
+            assert latest == run.path / name
+            break
+        assert child.returncode == -signal.SIGKILL, child.stderr
+    else:
+        pytest.fail("no save came through")
+
+
+def test_kill_while_metrics_are_written_loses_at_most_the_last_line(run: RunFolder) -> None:
+    script = (
+        "import sys; from pathlib import Path; from memograd.grpo.run_folder import RunFolder\n"
+        "run = RunFolder.open(Path(sys.argv[1]))\n"
+        "for step in range(10**9):\n"
+        "    run.append_metrics({'step': step, 'note': 'x' * 5000}); print(step, flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(run.path)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        acknowledged = [int(child.stdout.readline()) for _ in range(30)]
+        child.kill()
+    rows = run.read_metrics()
+    assert [row["step"] for row in rows] == list(range(len(rows)))
+    assert len(rows) > acknowledged[-1]
+    run.truncate_metrics(9)
+    assert len(json.dumps(run.read_metrics())) > 10 * 5000
+    assert len(run.read_metrics()) == 10

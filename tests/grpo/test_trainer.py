@@ -1,0 +1,125 @@
+"""Whole runs of a tiny model: it learns, it writes down what it did, it resumes to the bit."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo import RunFolder
+from memograd.grpo.trainer import Trainer
+from memograd.policy.language_model import LanguageModel
+from memograd.rewards import WeightedReward
+
+
+def share_of_low_bytes(prompts, completions, **columns):
+    """How much of an answer is made of characters below '@': easy to learn, never constant."""
+    return [sum(c < "@" for c in text) / max(1, len(text)) for text in completions]
+
+
+LOW = [WeightedReward("low", share_of_low_bytes)]
+
+
+def run(folder, config, scenarios, rewards=LOW, resume=False):
+    if resume:
+        run_folder = RunFolder.open(folder)
+        checkpoint = run_folder.latest_checkpoint()
+        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
+    else:
+        run_folder = RunFolder.create(folder, config.model_dump_json())
+        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
+    trainer = Trainer(policy, scenarios, rewards, config, run_folder)
+    if resume:
+        trainer.restore(checkpoint)
+        run_folder.truncate_metrics(trainer.step)
+    trainer.train()
+    return run_folder, [p.detach().clone() for p in policy.parameters()]
+
+
+def without_seconds(run_folder):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in run_folder.read_metrics()]
+
+
+def test_reward_rises(tmp_path, tiny_config, scenarios) -> None:
+    config = tiny_config.model_copy(update={"steps": 30, "prompts_per_step": 4, "beta": 0.0})
+    run_folder, _ = run(tmp_path / "run", config, scenarios)
+    rewards = [row["reward_mean"] for row in run_folder.read_metrics()]
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
+
+
+def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config, scenarios) -> None:
+    whole, weights = run(tmp_path / "whole", tiny_config, scenarios)
+    # Stopped at step 5, after the checkpoint of step 4: step 5 is lost and done again.
+    calls = []
+
+    def dies(prompts, completions, **columns):
+        calls.append(None)
+        if len(calls) == 6:
+            raise RuntimeError("the plug was pulled")
+        return share_of_low_bytes(prompts, completions)
+
+    with pytest.raises(MemogradError, match="plug"):
+        run(tmp_path / "cut", tiny_config, scenarios, [WeightedReward("low", dies)])
+    assert len(RunFolder.open(tmp_path / "cut").read_metrics()) == 5
+    resumed, resumed_weights = run(tmp_path / "cut", tiny_config, scenarios, resume=True)
+    assert without_seconds(resumed) == without_seconds(whole)
+    assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
+
+
+def test_the_run_folder_holds_what_is_promised(tmp_path, tiny_config, scenarios) -> None:
+    run_folder, _ = run(tmp_path / "run", tiny_config, scenarios)
+    names = {str(path.relative_to(run_folder.path)) for path in run_folder.path.rglob("*")}
+    assert {
+        "config.json",
+        "metrics.jsonl",
+        "rollouts/step-0001.txt",
+        "rollouts/step-0003.txt",
+        "checkpoint-2/adapter_model.safetensors",
+        "checkpoint-4/trainer_state.pt",
+        "final/adapter_model.safetensors",
+        "final/adapter_config.json",
+        "final/tokenizer.json",
+        "final/trainer_state.pt",
+    } <= names
+    rows = run_folder.read_metrics()
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    for row in rows:
+        assert row["tokens_as_tree"] < row["tokens_as_rows"]
+        assert set(row["seconds"]) >= {"sample", "reward", "learn"}
+        assert all(math.isfinite(v) for v in row.values() if isinstance(v, float))
+    assert "verify" in rows[0]["seconds"] and "verify" not in rows[1]["seconds"]
+    assert TrainConfig.model_validate_json(run_folder.config_json) == tiny_config
+
+
+def test_groups_without_differences_are_counted_not_nan(tmp_path, tiny_config, scenarios) -> None:
+    constant = [WeightedReward("constant", lambda prompts, completions, **c: [0.4] * len(completions))]
+    run_folder, _ = run(tmp_path / "run", tiny_config, scenarios, constant)
+    for row in run_folder.read_metrics():
+        assert row["zero_variance_fraction"] == 1.0
+        assert row["loss"] == row["grad_norm"] == 0.0
+        json.dumps(row, allow_nan=False)
+
+
+def test_warm_up_raises_the_learning_rate_linearly(tmp_path, tiny_config, scenarios) -> None:
+    config = tiny_config.model_copy(update={"warmup_steps": 3, "learning_rate": 0.04})
+    run_folder, _ = run(tmp_path / "run", config, scenarios)
+    rates = [row["learning_rate"] for row in run_folder.read_metrics()]
+    assert rates == pytest.approx([0.01, 0.02, 0.03, 0.04, 0.04, 0.04])
+
+
+def test_the_reference_is_the_model_before_training(tmp_path, tiny_config, scenarios) -> None:
+    """KL is zero at the first step and positive once the weights have moved."""
+    config = tiny_config.model_copy(update={"beta": 0.0})
+    run_folder, _ = run(tmp_path / "run", config, scenarios)
+    kl = [row["kl"] for row in run_folder.read_metrics() if row["kl"] is not None]
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)
+    assert kl[-1] > 1e-3
+
+
+def test_nothing_to_train_on_is_refused(tmp_path, tiny_config) -> None:
+    with pytest.raises(BadInput, match="nothing to train on"):
+        run(tmp_path / "run", tiny_config, [])

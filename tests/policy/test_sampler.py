@@ -1,0 +1,148 @@
+"""Samples follow the model's distribution, whatever shares the batch with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from memograd.policy.row_forward import row_logprobs
+from memograd.policy.sampler import _Buffer, sample_trees
+from memograd.rollout import TokenTree
+
+NO_END: frozenset[int] = frozenset()
+
+
+def sample(model, prompts, *, seed=0, end_ids=NO_END, **settings):
+    generator = torch.Generator().manual_seed(seed)
+    return sample_trees(model, prompts, end_ids=end_ids, generator=generator, **settings)
+
+
+def test_greedy_equals_generate_of_transformers(tiny_model, random_ids) -> None:
+    prompts = [random_ids(length) for length in (3, 17, 9)]
+    groups = sample(
+        tiny_model, prompts, num_generations=1, temperature=0, max_completion_length=12
+    )
+    for prompt, group in zip(prompts, groups, strict=True):
+        expected = tiny_model.generate(
+            torch.tensor([prompt]), do_sample=False, max_new_tokens=12, eos_token_id=None
+        )[0, len(prompt) :]
+        assert list(group.tree.branch(0)) == expected.tolist()
+
+
+def test_greedy_answers_do_not_depend_on_the_batch(smollm2, random_ids) -> None:
+    prompts = [random_ids(length) for length in (30, 6, 18)]
+    settings = {"num_generations": 1, "temperature": 0, "max_completion_length": 6}
+    together = sample(smollm2._model, prompts, **settings)
+    alone = [sample(smollm2._model, [prompt], **settings)[0] for prompt in prompts]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.tree.branch(0) == theirs.tree.branch(0)
+
+
+def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids) -> None:
+    prompts = [random_ids(length) for length in (5, 21, 13, 1)]
+    groups = sample(
+        tiny_model,
+        prompts,
+        num_generations=6,
+        temperature=0.7,
+        max_completion_length=10,
+        end_ids=frozenset(range(40)),
+    )
+    scores = row_logprobs(tiny_model, [group.tree for group in groups], temperature=0.7)
+    sampled = [logprobs for group in groups for logprobs in group.logprobs]
+    for row, logprobs in enumerate(sampled):
+        np.testing.assert_allclose(
+            scores.logprobs_RT[row, : len(logprobs)].detach().numpy(), logprobs, atol=1e-5
+        )
+
+
+def test_samples_follow_the_exact_distribution(tiny_model) -> None:
+    """Frequencies of two-token answers against the model's own probabilities (chi-square)."""
+    # A cold policy has few likely answers, so that each expected count is large.
+    temperature, count, prompt = 0.15, 4000, [5, 9, 77]
+    (group,) = sample(
+        tiny_model,
+        [prompt],
+        num_generations=count,
+        temperature=temperature,
+        max_completion_length=2,
+    )
+    seen = Counter(group.tree.branch(row) for row in range(count))
+    answers = list(seen)
+    tree = TokenTree.from_branches(prompt, answers)
+    logprobs_RT = row_logprobs(tiny_model, [tree], temperature=temperature).logprobs_RT
+    expected = logprobs_RT.sum(1).exp().detach().numpy() * count
+    frequent = expected >= 10
+    assert frequent.sum() >= 3
+    observed = np.array([seen[answer] for answer in answers])
+    # What is rare is pooled into one cell.
+    observed_cells = np.append(observed[frequent], observed[~frequent].sum())
+    expected_cells = np.append(expected[frequent], count - expected[frequent].sum())
+    chi_square = ((observed_cells - expected_cells) ** 2 / expected_cells).sum()
+    degrees = len(observed_cells) - 1
+    assert chi_square < degrees + 4 * np.sqrt(2 * degrees)
+
+
+def test_an_end_token_ends_an_answer_and_is_its_last_token(tiny_model, random_ids) -> None:
+    end_ids = frozenset(range(100))
+    groups = sample(
+        tiny_model,
+        [random_ids(4), random_ids(8)],
+        num_generations=16,
+        temperature=1.0,
+        max_completion_length=5,
+        end_ids=end_ids,
+    )
+    reasons = set()
+    for group in groups:
+        for row, reason in enumerate(group.stop_reasons):
+            answer = group.tree.branch(row)
+            reasons.add(reason)
+            assert not end_ids.intersection(answer[:-1])
+            assert (answer[-1] in end_ids) == (reason == "end")
+            assert len(answer) == 5 or reason == "end"
+    assert reasons == {"end", "length"}
+
+
+def test_equal_beginnings_are_computed_once(tiny_model, random_ids) -> None:
+    seen: list[int] = []
+    hook = tiny_model.get_decoder().layers[0].register_forward_pre_hook(
+        lambda module, arguments: seen.append(arguments[0].shape[:2].numel())
+    )
+    try:
+        (group,) = sample(
+            tiny_model,
+            [random_ids(20)],
+            num_generations=8,
+            temperature=1e-4,
+            max_completion_length=6,
+        )
+    finally:
+        hook.remove()
+    # So cold that all samples agree: one token a step, and the prompt once.
+    assert len({group.tree.branch(row) for row in range(8)}) == 1
+    assert seen == [20, 1, 1, 1, 1, 1]
+
+
+def test_the_cache_grows_past_its_first_room(tiny_model, random_ids, monkeypatch) -> None:
+    prompt = random_ids(7)
+    settings = {"num_generations": 3, "temperature": 1.0, "max_completion_length": 9}
+    roomy = sample(tiny_model, [prompt], **settings)
+    monkeypatch.setattr(_Buffer, "ROOM", 1)
+    tight = sample(tiny_model, [prompt], **settings)
+    assert [roomy[0].tree.branch(row) for row in range(3)] == [
+        tight[0].tree.branch(row) for row in range(3)
+    ]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_same_seed_draws_the_same_answers(tiny_model, random_ids, seed: int) -> None:
+    prompts = [random_ids(4), random_ids(6)]
+    settings = {"num_generations": 4, "temperature": 1.0, "max_completion_length": 5}
+    first, second = (sample(tiny_model, prompts, seed=seed, **settings) for _ in range(2))
+    assert [g.tree.branch(i) for g in first for i in range(4)] == [
+        g.tree.branch(i) for g in second for i in range(4)
+    ]

@@ -1,0 +1,86 @@
+"""A model that the tree forward cannot serve is found out before training, not after."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from transformers import (
+    GraniteConfig,
+    GraniteForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+)
+
+from memograd.config import LoraConfig
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.verify import compare_forwards, small_subtrees
+from memograd.rollout import TokenTree
+
+SHAPE = {
+    "vocab_size": 258,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "eos_token_id": 0,
+    "bos_token_id": None,
+    "pad_token_id": 0,
+}
+
+
+def scaled_logits() -> PreTrainedModel:
+    return GraniteForCausalLM(GraniteConfig(**SHAPE, logits_scaling=4.0))
+
+
+def sliding_window() -> PreTrainedModel:
+    return MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=4))
+
+
+@pytest.mark.parametrize("make", [scaled_logits, sliding_window])
+def test_a_model_that_does_something_else_falls_back_to_rows(
+    make, tiny_model_folder, tmp_path, caplog
+) -> None:
+    torch.manual_seed(0)
+    make().save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (tmp_path / name).write_bytes((tiny_model_folder / name).read_bytes())
+    policy = LanguageModel.load(str(tmp_path), lora=LoraConfig(r=2), device="cpu")
+    trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
+    with caplog.at_level(logging.WARNING):
+        agreement = policy.verify(trees, temperature=1.0)
+    assert agreement is not None and not agreement.holds
+    assert policy.forward == "rows"
+    assert "forward=rows" in caplog.text
+
+
+def test_an_ordinary_model_keeps_the_tree(tiny_policy) -> None:
+    trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
+    agreement = tiny_policy.verify(trees, temperature=1.0)
+    assert agreement is not None and agreement.holds
+    assert agreement.gradient_error < 1e-4
+    assert tiny_policy.forward == "tree"
+
+
+def test_bf16_rounding_is_tolerated_and_a_wrong_model_is_not(tiny_model_folder) -> None:
+    from transformers import AutoModelForCausalLM
+
+    trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
+    model = AutoModelForCausalLM.from_pretrained(tiny_model_folder, dtype=torch.bfloat16)
+    assert compare_forwards(model, list(model.parameters()), trees, temperature=1.0).holds
+    torch.manual_seed(0)
+    wrong = sliding_window().to(torch.bfloat16)
+    assert not compare_forwards(wrong, list(wrong.parameters()), trees, temperature=1.0).holds
+
+
+def test_small_subtrees_are_small() -> None:
+    trees = [
+        TokenTree.from_branches(range(2, 2 + length), [[1, 2], [3], [4]]) for length in (9, 4, 6)
+    ]
+    chosen = small_subtrees(trees)
+    assert [len(tree.prompt) for tree in chosen] == [4, 6]
+    assert [len(tree.branches) for tree in chosen] == [2, 2]

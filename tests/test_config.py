@@ -1,0 +1,239 @@
+"""Settings survive their JSON form and their command-line form; mistakes are one clear sentence."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memograd.config import LoraConfig, MemoryConfig, TrainConfig, known_settings, load_config
+from memograd.errors import BadInput
+
+counts = st.integers(1, 10**9)
+positive = st.floats(1e-12, 1e9)
+not_negative = st.floats(0, 1e9)
+# What can be typed as one item of a list on a command line; names in Chinese included.
+names = st.text(string.ascii_letters + string.digits + "-_./ 对话", min_size=1).filter(
+    lambda name: name.strip() == name and name.lower() != "none"
+)
+paths = st.none() | names.map(Path)
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+loras = st.builds(
+    LoraConfig,
+    r=counts,
+    alpha=counts,
+    dropout=st.floats(0, 1, exclude_max=True),
+    target_modules=st.lists(names, min_size=1),
+    preset=st.sampled_from([None, "memory-guide"]),
+)
+memories = st.builds(MemoryConfig, top_k=counts, token_budget=counts, embedder=texts)
+configs = st.builds(
+    TrainConfig,
+    data=paths,
+    train=st.lists(names),
+    eval=st.lists(names),
+    out=paths,
+    resume=st.none(),
+    model=texts,
+    device=st.sampled_from(["auto", "cpu", "cuda", "mps"]),
+    seed=st.integers(0, 2**63),
+    lora=loras,
+    memory=memories,
+    steps=counts,
+    prompts_per_step=counts,
+    num_generations=st.integers(2, 10**9),
+    temperature=positive,
+    max_completion_length=counts,
+    max_prompt_length=st.none() | counts,
+    rewards=texts,
+    learning_rate=positive,
+    warmup_steps=st.integers(0, 10**9),
+    weight_decay=not_negative,
+    max_grad_norm=positive,
+    num_iterations=counts,
+    epsilon=st.floats(0, 1, exclude_min=True, exclude_max=True),
+    beta=not_negative,
+    entropy_coef=not_negative,
+    forward=st.sampled_from(["tree", "rows"]),
+    save_steps=counts,
+    rollout_log_steps=counts,
+    eval_batch_size=counts,
+)
+
+
+def value_of(config: TrainConfig, key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return getattr(getattr(config, section) if section else config, name)
+
+
+def as_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+# Round trips
+
+
+@given(configs)
+def test_json_form_loads_back_equal(config: TrainConfig) -> None:
+    assert TrainConfig.model_validate_json(config.model_dump_json()) == config
+
+
+@given(configs)
+def test_command_line_form_loads_back_equal(config: TrainConfig) -> None:
+    overrides = [f"{key}={as_text(value_of(config, key))}" for key in known_settings()]
+    assert load_config(None, overrides) == config
+
+
+def test_defaults_are_as_documented() -> None:
+    config = load_config(None, [])
+    assert config == TrainConfig()
+    assert (config.steps, config.prompts_per_step, config.num_generations) == (60, 4, 8)
+    assert (config.learning_rate, config.epsilon, config.beta) == (3e-4, 0.2, 0.04)
+    assert (config.lora.r, config.lora.alpha, config.memory.top_k) == (16, 32, 10)
+    assert config.memory.token_budget == 20_000
+    assert config.forward == "tree"
+
+
+def test_every_setting_is_described() -> None:
+    for key, field in known_settings().items():
+        assert field.description and field.description.endswith("."), key
+
+
+# Where values come from
+
+FILE = """
+# 训练
+data = "对话.json"
+train = ["conv-26", "conv-30"]
+steps = 100
+temperature = 1
+[lora]
+r = 8
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "run.toml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def test_command_line_wins_over_file_wins_over_defaults(file: Path) -> None:
+    config = load_config(file, ["steps=5", "lora.alpha=64", "steps=7"])
+    assert (config.steps, config.temperature, config.num_generations) == (7, 1.0, 8)
+    assert (config.lora.r, config.lora.alpha) == (8, 64)
+    assert config.data == Path("对话.json")
+    assert config.train == ["conv-26", "conv-30"]
+
+
+def test_values_on_the_command_line(file: Path) -> None:
+    assert load_config(file, ["train=conv-26"]).train == ["conv-26"]
+    assert load_config(file, ["train=conv-26, conv-30,"]).train == ["conv-26", "conv-30"]
+    assert load_config(file, ["train="]).train == []
+    assert load_config(file, ["data=none"]).data is None
+    assert load_config(file, ["data=a=b.json"]).data == Path("a=b.json")
+    assert load_config(None, ["learning_rate=3e-5"]).learning_rate == 3e-5
+
+
+def test_explicit_values_win_over_the_preset(tmp_path: Path) -> None:
+    preset = load_config(None, ["lora.preset=memory-guide"]).lora
+    assert (preset.r, preset.alpha) == (64, 16)
+    file = tmp_path / "run.toml"
+    file.write_text('lora = { preset = "memory-guide", alpha = 128 }')
+    mixed = load_config(file, ["lora.r=8"]).lora
+    assert (mixed.r, mixed.alpha, mixed.preset) == (8, 128, "memory-guide")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError):
+        TrainConfig().steps = 3  # type: ignore[misc]
+
+
+# Mistakes
+
+LINE = "the command line"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["steps"], f"{LINE.capitalize()} has 'steps' where key=value is expected"),
+        (["=3"], "'=3' where key=value is expected"),
+        (["steps=abc"], f"steps must be a whole number of at least 1, but {LINE} says 'abc'."),
+        (["steps=0"], "steps must be a whole number of at least 1"),
+        (["steps=3.5"], "steps must be a whole number"),
+        (["num_generations=1"], "num_generations must be a whole number of at least 2"),
+        (["temperature=0"], "temperature must be a number above 0"),
+        (["learning_rate=inf"], "learning_rate must be a number above 0"),
+        (["epsilon=nan"], "epsilon must be a number above 0 and below 1"),
+        (["epsilon=1"], "epsilon must be a number above 0 and below 1"),
+        (["max_prompt_length=0"], "max_prompt_length must be a whole number of at least 1 or none"),
+        (["data="], f"data must be a path or none, but {LINE} says ''."),
+        (["model="], "model must be a text that is not empty"),
+        (["forward=trie"], f"forward must be one of tree, rows, but {LINE} says 'trie'."),
+        (["lora.preset=big"], "lora.preset must be one of memory-guide or none"),
+        (["lora.target_modules="], "must be a list of texts that is not empty"),
+        (["learning_rte=1"], f"Unknown key 'learning_rte' in {LINE}: did you mean learning_rate?"),
+        (["r=8"], f"Unknown key 'r' in {LINE}: did you mean lora.r?"),
+        (["zzz=1"], "the known keys are data, train, eval, out"),
+        (["memory=3"], "is a section: set memory.top_k, memory.token_budget, memory.embedder"),
+        (["out=a", "resume=b"], "out and resume exclude each other"),
+    ],
+)
+def test_mistake_on_the_command_line(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(BadInput) as error:
+        load_config(None, overrides)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ('steps = "60"', "steps must be a whole number of at least 1, but the file {} says '60'."),
+        ("steps = 1.0", "steps must be a whole number"),
+        ("steps = true", "steps must be a whole number"),
+        ("temperature = nan", "temperature must be a number above 0, but the file {} says nan"),
+        ('train = "conv-26"', "train must be a list of texts, but the file {} says 'conv-26'."),
+        ("train = [26]", "train must be a list of texts, but the file {} says [26]."),
+        ("seed = 2024-01-01", "seed must be a whole number"),
+        ("[lora]\nrank = 3", "Unknown key 'lora.rank' in the file {}"),
+        ("lora = 3", "lora in the file {} is a section"),
+        ("[steps]\nx = 3", "Unknown key 'steps.x' in the file {}: did you mean steps?"),
+        ("steps = 3\nsteps = 4", "The configuration file {} is not valid TOML"),
+        ("seed = 1\nsteps = \n", "(at line 2, column 9)"),
+    ],
+)
+def test_mistake_in_the_file(tmp_path: Path, toml: str, sentence: str) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(toml, encoding="utf-8")
+    with pytest.raises(BadInput) as error:
+        load_config(file, ["seed=3"] if "seed" not in toml else [])
+    assert sentence.format(file) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_origin_is_that_of_the_value_that_counts(file: Path) -> None:
+    with pytest.raises(BadInput, match=r"lora\.r must be .* but the command line says 0"):
+        load_config(file, ["lora.r=0"])
+    file.write_text("steps = 0")
+    assert load_config(file, ["steps=3"]).steps == 3
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"missing\.toml cannot be read: No such file"):
+        load_config(tmp_path / "missing.toml", [])
+    with pytest.raises(BadInput, match="cannot be read: Is a directory"):
+        load_config(tmp_path, [])
+    (tmp_path / "latin.toml").write_bytes(b"model = '\xe9'")
+    with pytest.raises(BadInput, match=r"latin\.toml is not UTF-8 text"):
+        load_config(tmp_path / "latin.toml", [])
