@@ -54,7 +54,8 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         additional_special_tokens=["<|start|>"],
     )
     fast.chat_template = (
-        "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>"
+        "{% for message in messages %}<|start|>{{ message['role'] }}\n"
+        "{{ message['content'] }}<|end|>"
         "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
     )
     fast.save_pretrained(folder)

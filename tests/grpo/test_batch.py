@@ -62,13 +62,11 @@ def test_rewards_stay_with_their_rollouts(tiny_policy, scenarios) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
-def test_a_reward_that_is_no_number_names_function_and_rollout(
-    tiny_policy, scenarios, bad
-) -> None:
+def test_a_reward_that_is_no_number_names_function_and_rollout(tiny_policy, scenarios, bad) -> None:
     groups, trees = sampled(tiny_policy, scenarios[:2])
 
     def broken(prompts, completions, **columns):
         return [0.5] * 4 + [bad] + [0.5]
 
-    with pytest.raises(RewardError, match="broken.*step 7, q1, rollout 1"):
+    with pytest.raises(RewardError, match=r"broken.*step 7, q1, rollout 1"):
         score_groups(groups, trees, [WeightedReward("broken", broken)])

@@ -86,7 +86,9 @@ def test_a_group_without_differences_is_skipped(tiny_policy, scenarios) -> None:
 def test_only_equal_rewards_move_nothing(tiny_policy, scenarios) -> None:
     batch = experience(tiny_policy, scenarios[:2], lambda prompts, completions, **c: [1.0] * 8)
     before = [p.detach().clone() for p in tiny_policy.parameters()]
-    update = learn(tiny_policy, torch.optim.AdamW(tiny_policy.parameters(), lr=1.0), batch, OBJECTIVE)
+    update = learn(
+        tiny_policy, torch.optim.AdamW(tiny_policy.parameters(), lr=1.0), batch, OBJECTIVE
+    )
     assert (update.loss, update.grad_norm, update.kl) == (0.0, 0.0, None)
     assert all(torch.equal(a, b) for a, b in zip(before, tiny_policy.parameters(), strict=True))
 
@@ -105,6 +107,6 @@ def test_a_gradient_that_is_not_finite_stops_before_the_weights_move(
     batch = experience(tiny_policy, scenarios[:2], by_index)
     batch.advantages.advantages_BG[1, 2] = np.nan
     before = [p.detach().clone() for p in tiny_policy.parameters()]
-    with pytest.raises(MemogradError, match="not finite.*q0, q1"):
+    with pytest.raises(MemogradError, match=r"not finite.*q0, q1"):
         learn(tiny_policy, torch.optim.AdamW(tiny_policy.parameters()), batch, OBJECTIVE)
     assert all(torch.equal(a, b) for a, b in zip(before, tiny_policy.parameters(), strict=True))

@@ -120,9 +120,7 @@ def test_on_policy_the_gradient_is_the_policy_gradient() -> None:
     batch = random_batch(0)
     batch |= {"old_logprobs_RT": batch["logprobs_RT"], "reference_logprobs_RT": None}
     leaf = batch["logprobs_RT"].clone().requires_grad_()
-    parts = grpo_loss(
-        **{**batch, "logprobs_RT": leaf}, epsilon=0.2, beta=0.0, entropy_coef=0.0
-    )
+    parts = grpo_loss(**{**batch, "logprobs_RT": leaf}, epsilon=0.2, beta=0.0, entropy_coef=0.0)
     parts.loss.backward()
     torch.testing.assert_close(leaf.grad, -batch["advantages_R"][:, None] * batch["weights_RT"])
     assert float(parts.kl) == float(parts.clip_fraction) == 0.0

@@ -96,7 +96,9 @@ def test_the_run_folder_holds_what_is_promised(tmp_path, tiny_config, scenarios)
 
 
 def test_groups_without_differences_are_counted_not_nan(tmp_path, tiny_config, scenarios) -> None:
-    constant = [WeightedReward("constant", lambda prompts, completions, **c: [0.4] * len(completions))]
+    constant = [
+        WeightedReward("constant", lambda prompts, completions, **c: [0.4] * len(completions))
+    ]
     run_folder, _ = run(tmp_path / "run", tiny_config, scenarios, constant)
     for row in run_folder.read_metrics():
         assert row["zero_variance_fraction"] == 1.0

@@ -126,6 +126,9 @@ def test_one_id_with_two_contents_is_refused(memory: TurnMemory) -> None:
         memory.add_turns(scope, [_turn(1, "I live in Oslo.")])
     with pytest.raises(BadInput, match=r"'D1:2' is stored already with other content"):
         memory.add_turns(scope, [_turn(2, "One."), _turn(2, "Two.")])
+    many = [_turn(number, f"text {number}") for number in range(10, 900)]
+    with pytest.raises(BadInput, match=r"'D1:1' is stored already with other content"):
+        memory.add_turns(scope, [*many, _turn(1, "I live in Oslo.")])
     assert memory.count(scope) == 1
 
 

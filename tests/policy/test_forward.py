@@ -22,9 +22,7 @@ def test_tree_equals_rows_for_any_trees(tiny_model, trees: list[TokenTree]) -> N
     for entropy_gradient in (False, True):
         results = []
         for forward in (tree_logprobs, row_logprobs):
-            scores = forward(
-                tiny_model, trees, temperature=0.8, entropy_gradient=entropy_gradient
-            )
+            scores = forward(tiny_model, trees, temperature=0.8, entropy_gradient=entropy_gradient)
             scalar = (scores.logprobs_RT * torch.arange(1, scores.logprobs_RT.shape[1] + 1)).sum()
             if entropy_gradient:
                 scalar = scalar + scores.entropies_RT.square().sum()
@@ -56,9 +54,7 @@ def test_tree_equals_rows_on_smollm2(smollm2, random_ids) -> None:
         TokenTree.from_branches(random_ids(23), [random_ids(3)]),
         TokenTree.from_branches(random_ids(1), [random_ids(4), []]),
     ]
-    agreement = compare_forwards(
-        smollm2._model, smollm2.parameters(), trees, temperature=0.8
-    )
+    agreement = compare_forwards(smollm2._model, smollm2.parameters(), trees, temperature=0.8)
     assert agreement.logprob_error <= 1e-4
     assert agreement.gradient_error <= 1e-4
 
@@ -73,8 +69,12 @@ def test_only_empty_answers_give_empty_scores(tiny_model) -> None:
 def test_shared_tokens_are_computed_once(tiny_model, random_ids) -> None:
     """The number of tokens that pass through the body is the tree's, not the rows'."""
     seen: list[int] = []
-    hook = tiny_model.get_decoder().layers[0].register_forward_pre_hook(
-        lambda module, arguments: seen.append(arguments[0].shape[:2].numel())
+    hook = (
+        tiny_model.get_decoder()
+        .layers[0]
+        .register_forward_pre_hook(
+            lambda module, arguments: seen.append(arguments[0].shape[:2].numel())
+        )
     )
     tree = TokenTree.from_branches(random_ids(40), [[7, 8, 9], [7, 8, 10], [7, 8, 9]])
     try:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from memograd.policy import kv_buffer
 from memograd.policy.row_forward import row_logprobs
-from memograd.policy.sampler import _Buffer, sample_trees
+from memograd.policy.sampler import sample_trees
 from memograd.rollout import TokenTree
 
 NO_END: frozenset[int] = frozenset()
@@ -22,9 +23,7 @@ def sample(model, prompts, *, seed=0, end_ids=NO_END, **settings):
 
 def test_greedy_equals_generate_of_transformers(tiny_model, random_ids) -> None:
     prompts = [random_ids(length) for length in (3, 17, 9)]
-    groups = sample(
-        tiny_model, prompts, num_generations=1, temperature=0, max_completion_length=12
-    )
+    groups = sample(tiny_model, prompts, num_generations=1, temperature=0, max_completion_length=12)
     for prompt, group in zip(prompts, groups, strict=True):
         expected = tiny_model.generate(
             torch.tensor([prompt]), do_sample=False, max_new_tokens=12, eos_token_id=None
@@ -109,8 +108,12 @@ def test_an_end_token_ends_an_answer_and_is_its_last_token(tiny_model, random_id
 
 def test_equal_beginnings_are_computed_once(tiny_model, random_ids) -> None:
     seen: list[int] = []
-    hook = tiny_model.get_decoder().layers[0].register_forward_pre_hook(
-        lambda module, arguments: seen.append(arguments[0].shape[:2].numel())
+    hook = (
+        tiny_model.get_decoder()
+        .layers[0]
+        .register_forward_pre_hook(
+            lambda module, arguments: seen.append(arguments[0].shape[:2].numel())
+        )
     )
     try:
         (group,) = sample(
@@ -131,7 +134,7 @@ def test_the_cache_grows_past_its_first_room(tiny_model, random_ids, monkeypatch
     prompt = random_ids(7)
     settings = {"num_generations": 3, "temperature": 1.0, "max_completion_length": 9}
     roomy = sample(tiny_model, [prompt], **settings)
-    monkeypatch.setattr(_Buffer, "ROOM", 1)
+    monkeypatch.setattr(kv_buffer, "ROOM", 1)
     tight = sample(tiny_model, [prompt], **settings)
     assert [roomy[0].tree.branch(row) for row in range(3)] == [
         tight[0].tree.branch(row) for row in range(3)

@@ -19,8 +19,13 @@ def test_chunks_equal_one_piece(chunk: int, entropy_gradient: bool) -> None:
     for size in (chunk, 100):
         hidden_MD = torch.linspace(-1, 1, 35, dtype=torch.float64).reshape(7, 5).requires_grad_()
         logprobs_N, entropies_M = token_logprobs(
-            hidden_MD, head, rows_N, tokens_N,
-            temperature=0.7, entropy_gradient=entropy_gradient, chunk=size,
+            hidden_MD,
+            head,
+            rows_N,
+            tokens_N,
+            temperature=0.7,
+            entropy_gradient=entropy_gradient,
+            chunk=size,
         )
         scalar = (logprobs_N * torch.arange(7)).sum() + entropies_M.square().sum()
         (gradient,) = torch.autograd.grad(scalar, hidden_MD)
@@ -32,8 +37,12 @@ def test_chunks_equal_one_piece(chunk: int, entropy_gradient: bool) -> None:
 def test_values_against_the_definition() -> None:
     logits = torch.tensor([[1.0, 2.0, 0.5]])
     logprobs, entropies = token_logprobs(
-        logits, lambda x: x, torch.tensor([0, 0]), torch.tensor([1, 2]),
-        temperature=0.5, entropy_gradient=False,
+        logits,
+        lambda x: x,
+        torch.tensor([0, 0]),
+        torch.tensor([1, 2]),
+        temperature=0.5,
+        entropy_gradient=False,
     )
     weights = [2.718281828 ** (x / 0.5) for x in (1.0, 2.0, 0.5)]
     p = torch.tensor(weights) / sum(weights)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput
 from memograd.rollout import TokenTree
 
-# Few distinct tokens, so that shared beginnings, equal answers and prefixes of each other are common.
+# Few distinct tokens, so that shared beginnings, equal answers and prefixes of each other are
+# common.
 tokens = st.lists(st.integers(0, 3), max_size=6)
 prompts = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 

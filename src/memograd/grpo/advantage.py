@@ -4,8 +4,8 @@
 
 with the sample standard deviation (n - 1) and the 1e-4 of TRL's trainer, so that numbers compare.
 
-Invariants: advantages of a group sum to zero; adding a constant to all its rewards changes nothing; a
-group whose rewards are all equal has advantages of exactly zero. Proved in
+Invariants: advantages of a group sum to zero; adding a constant to all its rewards changes
+nothing; a group whose rewards are all equal has advantages of exactly zero. Proved in
 `tests/grpo/test_advantage.py`. May import numpy only.
 """
 

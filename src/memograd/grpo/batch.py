@@ -99,7 +99,7 @@ def sample_groups(
 def score_groups(
     groups: Sequence[Group], sampled: Sequence[SampledGroup], rewards: Sequence[WeightedReward]
 ) -> Experience:
-    """Reward every rollout and compare it with its group; raises `RewardError` as the rewards do."""
+    """Reward every rollout and compare it with its group; raises what the rewards raise."""
     pairs = [(group.scenario, rollout) for group in groups for rollout in group.rollouts]
     columns = {name: [scenario.columns[name] for scenario, _ in pairs] for name in _columns(groups)}
     table = compute_rewards(

@@ -1,11 +1,11 @@
 """The gradient step: from experience to moved weights.
 
-Groups whose rewards are all equal carry no information (their advantages are zero): they are skipped
-and counted, and the others keep the share of the loss they would have had beside them. Gradients are
-accumulated over micro-batches that the policy cuts to fit its device.
+Groups whose rewards are all equal carry no information (their advantages are zero): they are
+skipped and counted, and the others keep the share of the loss they would have had beside them.
+Gradients are accumulated over micro-batches that the policy cuts to fit its device.
 
-Invariant (house contract 3): how the groups are cut into micro-batches changes nothing but rounding,
-because every rollout's weight, 1/R of the batch, is fixed before they are cut. Proved in
+Invariant (house contract 3): how the groups are cut into micro-batches changes nothing but
+rounding, because every rollout's weight, 1/R of the batch, is fixed before they are cut. Proved in
 `tests/grpo/test_learner.py`. May import torch.
 """
 
@@ -38,7 +38,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Update:
-    """What one call of `learn` measured: means over its optimisation passes, per informative token."""
+    """What one call of `learn` measured: means over its passes, over informative groups."""
 
     loss: float
     kl: float | None
@@ -55,8 +55,8 @@ def learn(
 ) -> Update:
     """Move the policy by `num_iterations` optimiser steps on `experience`.
 
-    Raises `MemogradError` naming the step's scenarios if the gradient is not finite; the weights are
-    then as they were.
+    Raises `MemogradError` naming the step's scenarios if the gradient is not finite; the weights
+    are then as they were.
     """
     informative = np.flatnonzero(experience.advantages.informative_B)
     if informative.size == 0:
@@ -142,7 +142,7 @@ class _Piece:
 
 
 def _pad(rows: Sequence[torch.Tensor], scores: BranchLogprobs) -> torch.Tensor:
-    """Rows of different lengths as one tensor of the shape of `scores`, zero where there is no token."""
+    """Rows of different lengths as one tensor shaped like `scores`, zero where no token is."""
     padded = torch.zeros(scores.logprobs_RT.shape, dtype=torch.float32)
     for row, values in enumerate(rows):
         padded[row, : len(values)] = values

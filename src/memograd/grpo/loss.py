@@ -6,12 +6,13 @@ Per token, with ratio = exp(logprob - old_logprob) and advantage A of its rollou
                 - beta * k3(reference, policy) + entropy_coef * entropy
     k3 = exp(ref - logprob) - (ref - logprob) - 1    >= 0, unbiased (Schulman, "Approximating KL")
 
-The loss is minus the sum of objectives weighted by `weights_RT`. A rollout's weights sum to its share
-of the batch, whatever its length and however many rows or micro-batches it is cut into.
+The loss is minus the sum of objectives weighted by `weights_RT`. A rollout's weights sum to its
+share of the batch, whatever its length and however many rows or micro-batches it is cut into.
 
-Invariant (house contract 3): splitting, reordering or padding rows leaves loss and gradient unchanged.
-Proved in `tests/grpo/test_loss.py`, against an independent implementation and finite differences too.
-Sources: GRPO arXiv:2402.03300; PPO's clipped objective arXiv:1707.06347. May import torch only.
+Invariant (house contract 3): splitting, reordering or padding rows leaves loss and gradient
+unchanged. Proved in `tests/grpo/test_loss.py`, against an independent implementation and finite
+differences too. Sources: GRPO arXiv:2402.03300; PPO's clipped objective arXiv:1707.06347. May
+import torch only.
 """
 
 from __future__ import annotations

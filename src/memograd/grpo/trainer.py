@@ -6,10 +6,11 @@
         trees      -> log-probabilities -> loss      (policy.logprobs: every shared token once)
         loss       -> gradient -> weights
 
-It knows no task and no model: scenarios carry the chat and the columns that rewards read, the policy is
-a protocol. Invariant (house contract 5): all state that outlives a step is the policy's weights, the
-optimiser and two random generators, and a checkpoint holds them all, so a resumed run gives the numbers
-of the run that never stopped. Proved in `tests/grpo/test_trainer.py`. May import torch.
+It knows no task and no model: scenarios carry the chat and the columns that rewards read, the
+policy is a protocol. Invariant (house contract 5): all state that outlives a step is the policy's
+weights, the optimiser and two random generators, and a checkpoint holds them all, so a resumed run
+gives the numbers of the run that never stopped. Proved in `tests/grpo/test_trainer.py`. May import
+torch.
 """
 
 from __future__ import annotations

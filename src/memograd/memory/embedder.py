@@ -25,13 +25,16 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Identifies the vectors: two embedders of one name must agree on every text."""
+        ...
 
     @property
     def dimension(self) -> int:
         """The length of one vector."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """float32 `[n, dimension]`, each row of Euclidean length 1."""
+        ...
 
 
 class MiniLMEmbedder:

@@ -9,7 +9,7 @@ trace, so an own lock file gives that limit a clear sentence.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
 from memograd.memory.embedder import Embedder
@@ -104,7 +104,8 @@ def _prepare(client: MilvusClient, path: Path, embedder: Embedder) -> None:
     """Create the collection, or check that the one we find was made by this embedder."""
     if not client.has_collection(COLLECTION):
         _create_collection(client, embedder)
-    made_by = client.describe_collection(COLLECTION)["properties"]
+    described: Any = client.describe_collection(COLLECTION)
+    made_by = described["properties"]
     name, dimension = made_by.get("embedder"), made_by.get("dimension")
     if (name, dimension) != (embedder.name, str(embedder.dimension)):
         raise BadInput(

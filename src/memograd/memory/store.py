@@ -65,25 +65,26 @@ class TurnMemory:
         """Store the turns in the order they were said; returns how many were new.
 
         A turn that the scope holds already is left as it is, so adding twice is safe. Raises
-        BadInput when one id comes with two different contents, or when a text cannot be stored.
+        BadInput, before anything is stored, when one id comes with two different contents or a text
+        cannot be stored.
         """
-        scope_key = _scope_key(scope)
-        position = self.count(scope)
-        added = 0
-        for batch in _batches(turns):
-            new = self._unknown_turns(scope_key, batch)
-            vectors = self._embed([turn.render() for turn in new])
-            rows = [
-                _to_row(turn, scope_key, position + offset) | {"vector": vectors[offset].tolist()}
-                for offset, turn in enumerate(new)
-            ]
-            if rows:
-                self._client.upsert(COLLECTION, rows)
-            position += len(new)
-            added += len(new)
-        if added:
+        new = self._unknown_turns(_scope_key(scope), turns)
+        held = self.count(scope)
+        rows = [
+            _to_row(turn, _scope_key(scope), position) for position, turn in enumerate(new, held)
+        ]
+        for batch in _batches(list(zip(new, rows, strict=True))):
+            vectors = self._embed([turn.index_text() for turn, _ in batch])
+            self._client.upsert(
+                COLLECTION,
+                [
+                    row | {"vector": vector.tolist()}
+                    for (_, row), vector in zip(batch, vectors, strict=True)
+                ],
+            )
+        if new:
             self._client.flush(COLLECTION)
-        return added
+        return len(new)
 
     def search(
         self,
@@ -152,12 +153,11 @@ class TurnMemory:
 
     def _unknown_turns(self, scope_key: str, turns: Sequence[RawTurn]) -> list[RawTurn]:
         """The turns whose id the scope does not hold yet, without repetitions."""
-        rows = self._client.get(
-            COLLECTION,
-            ids=[_turn_key(scope_key, turn) for turn in turns],
-            output_fields=TURN_FIELDS,
-        )
-        known = {row["turn_id"]: _to_turn(row) for row in rows}
+        known: dict[str, RawTurn] = {}
+        for batch in _batches(turns):
+            keys = [_turn_key(scope_key, turn) for turn in batch]
+            for row in self._client.get(COLLECTION, ids=keys, output_fields=TURN_FIELDS):
+                known[row["turn_id"]] = _to_turn(row)
         unknown = []
         for turn in turns:
             if turn.id not in known:

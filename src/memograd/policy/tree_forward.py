@@ -1,9 +1,10 @@
 """The tree forward: log-probabilities of all branches of token trees, each shared token once.
 
-Two passes of the model's body. The *trunk* pass runs the prompts, keeping keys and values with their
-graph. The *node* pass runs every inner node of the answer tries in one packed row a tree: a node sees
-the whole trunk and its own ancestors (a 4-D mask), at the position it has in its branch. Leaves are
-never run: nothing is predicted from them. Gradients reach the prompt through its keys and values.
+Two passes of the model's body. The *trunk* pass runs the prompts, keeping keys and values with
+their graph. The *node* pass runs every inner node of the answer tries in one packed row a tree: a
+node sees the whole trunk and its own ancestors (a 4-D mask), at the position it has in its branch.
+Leaves are never run: nothing is predicted from them. Gradients reach the prompt through its keys
+and values.
 
     tokens through the model:  rows  G * (P + C)      tree  P + (distinct answer prefixes)
 
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.token_logprobs import BranchLogprobs, token_logprobs
 from memograd.rollout.token_tree import TokenTree
 
@@ -40,7 +42,7 @@ def tree_logprobs(
     than the row forward; `memograd.policy.verify` finds that out before training starts.
     """
     device = model.device
-    body, head = model.get_decoder(), model.get_output_embeddings()
+    body, head = body_of(model), head_of(model)
     trunk_length = max(len(tree.trunk) for tree in trees)
     inner_count = max(1, *(len(tree.inner_M) for tree in trees))
 
@@ -74,9 +76,10 @@ def tree_logprobs(
     ).last_hidden_state
 
     rows, tokens, offsets = [], [], []
-    states, nodes = [], 0
+    states: list[np.ndarray] = []
+    nodes = 0
     for row, tree in enumerate(trees):
-        base = sum(len(part) for part in states)
+        base = sum(part.size for part in states)
         states.append(row * inner_count + np.arange(len(tree.inner_M)))
         rows.append(base + np.searchsorted(tree.inner_M, tree.parents_N[1:]))
         tokens.append(tree.tokens_N[1:])
@@ -122,7 +125,8 @@ def _gather_branches(
     device = logprobs_N.device
     mask = torch.from_numpy(mask_RT).to(device)
     if not mask_RT.any():
-        # Only empty answers: nothing to gather, but the shape still says how many branches there are.
+        # Only empty answers: nothing to gather, but the shape still says how many branches there
+        # are.
         nothing = logprobs_N.new_zeros(mask.shape)
         return BranchLogprobs(nothing, nothing, mask)
     index = torch.from_numpy(index_RT).to(device)

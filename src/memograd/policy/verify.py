@@ -1,9 +1,10 @@
 """Is the tree forward right for this model? Asked once, before the first gradient of a run.
 
 The tree forward assumes a decoder that takes a 4-D mask and an output layer without extras. Most
-causal language models fulfil that; some (sliding windows, scaled or capped logits) do not, and would
-train on wrong numbers without a word. So the run compares log-probabilities and gradients of both
-forwards on two small subtrees of its own first batch. Tested in `tests/policy/test_verify.py`.
+causal language models fulfil that; some (sliding windows, scaled or capped logits) do not, and
+would train on wrong numbers without a word. So the run compares log-probabilities and gradients of
+both forwards on two small subtrees of its own first batch. Tested in
+`tests/policy/test_verify.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Agreement:
 
 
 def small_subtrees(trees: Sequence[TokenTree]) -> list[TokenTree]:
-    """The two trees with the shortest prompts, two branches of each: enough to tell, cheap to run."""
+    """The two trees with the shortest prompts, two branches of each: cheap, and enough to tell."""
     shortest = sorted(trees, key=lambda tree: len(tree.trunk))[:2]
     return [
         TokenTree.from_branches(

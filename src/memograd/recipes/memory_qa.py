@@ -1,7 +1,8 @@
 """memory-qa from end to end: remember conversations, train on questions, measure on others.
 
-`train` makes a run folder (or goes on with one), `evaluate` measures it beside the baselines, `demo`
-does all of it on a small case and shows before and after. The command line calls these three.
+`train` makes a run folder (or goes on with one), `evaluate` measures it beside the baselines,
+`demo` does all of it on a small case and shows before and after. The command line calls these
+three.
 
 Invariant: what is measured was never trained on (whole conversations are held out), and all methods
 of a table answer the same questions. Tested in `tests/recipes/test_memory_qa.py`.
@@ -21,7 +22,6 @@ from memograd.config import TrainConfig
 from memograd.data import Conversation
 from memograd.errors import BadInput
 from memograd.evaluation import (
-    EvaluationReport,
     compare_reports,
     plot_curves,
     print_reports,
@@ -149,7 +149,7 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
 
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
-    """Train for a few minutes on a small case and show a conversation it never saw, before and after."""
+    """Train for a few minutes and show, before and after, a conversation it never saw."""
     config = TrainConfig(
         data=data,
         steps=steps or DEMO_STEPS,

@@ -63,7 +63,7 @@ class MemoryQASetup:
         self._memory_path = memory_path
 
     def remember(self, conversations: Sequence[Conversation]) -> int:
-        """Write all turns into the memory, each conversation its own scope; returns how many are new."""
+        """Write all turns into the memory, a scope each conversation; returns how many are new."""
         with self._open() as memory:
             return sum(
                 memory.add_turns(conversation.id, conversation.turns)
@@ -73,7 +73,7 @@ class MemoryQASetup:
     def scenarios(
         self, conversations: Sequence[Conversation], view: MemoryView = MemoryView.RETRIEVED
     ) -> list[Scenario]:
-        """All questions about `conversations` (which must be remembered), as the view shows them."""
+        """All questions about `conversations`, which must be remembered, as the view shows them."""
         config, policy = self._config, self._policy
         scenarios = []
         with self._open() as memory:

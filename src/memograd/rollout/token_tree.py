@@ -8,12 +8,12 @@ every distinct prefix once, in sampling and in the loss, however many rollouts r
                            │     └─ June ── <end>             rollout 1
                            └─ Sweden ── <end>                 rollout 2
 
-Node 0 is the *root*: the last token of the prompt, whose output predicts every first answer token. The
-other nodes are answer tokens; a parent's index is always smaller than its child's.
+Node 0 is the *root*: the last token of the prompt, whose output predicts every first answer token.
+The other nodes are answer tokens; a parent's index is always smaller than its child's.
 
-Invariant (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that rollout i
-consists of, for any answers, also equal or empty ones, or one that is a prefix of another. Proved by
-`tests/rollout/test_token_tree.py`. May import numpy only.
+Invariant (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that rollout
+i consists of, for any answers, also equal or empty ones, or one that is a prefix of another.
+Proved by `tests/rollout/test_token_tree.py`. May import numpy only.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from memograd.errors import BadInput
 class TokenTree:
     """A prompt and the trie of its answers.
 
-    `tokens_N`, `parents_N` [N] int64: nodes in topological order; node 0 is the root with parent -1.
-    `branches`: for each rollout the node indices [C_i] of its answer tokens, in order.
+    `tokens_N`, `parents_N` [N] int64: nodes in topological order; node 0 is the root with parent
+    -1. `branches`: for each rollout the node indices [C_i] of its answer tokens, in order.
     """
 
     trunk: tuple[int, ...]

@@ -1,12 +1,12 @@
 """The nouns of training: `Scenario`, `Turn`, `Rollout`, `Group`.
 
 A *scenario* is one training problem. A *turn* is one observation and one action with its
-log-probabilities. A *rollout* is the turns of one attempt with its reward. A *group* is the G rollouts
-that are compared with each other, because they began in the same state.
+log-probabilities. A *rollout* is the turns of one attempt with its reward. A *group* is the G
+rollouts that are compared with each other, because they began in the same state.
 
-Invariant: an action is stored as the token ids that the model emitted, with the log-probability that
-the sampler gave each of them. Text is derived from ids, never the other way round (tokens in, tokens
-out). Tested in `tests/rollout/test_types.py`. May import numpy only.
+Invariant: an action is stored as the token ids that the model emitted, with the log-probability
+that the sampler gave each of them. Text is derived from ids, never the other way round (tokens in,
+tokens out). Tested in `tests/rollout/test_types.py`. May import numpy only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """memory-qa: answer a question about a past conversation from what the memory brings back.
 
-A scenario is one question: the chat holds the retrieved turns, dated and in the order they were said,
-and the question; rewards see the gold `answer`, its `category` and the `evidence` ids. What the
-retrieval missed, no policy can answer: that is part of the task.
+A scenario is one question: the chat holds the retrieved turns, dated and in the order they were
+said, and the question; rewards see the gold `answer`, its `category` and the `evidence` ids. What
+the retrieval missed, no policy can answer: that is part of the task.
 
 Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
 the gold answer nor the evidence ids enter it. Tested in `tests/tasks/test_memory_qa.py`.
@@ -25,7 +25,10 @@ _INSTRUCTION = (
     "You answer questions about past conversations from memory notes. "
     "Reply with the shortest complete answer: a name, a date or a few words, no sentence."
 )
-_INSTRUCTION_ZH = "你根据记忆记录回答关于过去对话的问题。只给出最短的完整答案:一个名字、一个日期或几个词,不要整句。"
+_INSTRUCTION_ZH = (
+    "你根据记忆记录回答关于过去对话的问题。"
+    "只给出最短的完整答案:一个名字、一个日期或几个词,不要整句。"
+)
 
 
 class MemoryView(Enum):
