@@ -159,7 +159,7 @@ def test_the_score_is_the_cosine(memory: TurnMemory, trigrams: Any) -> None:
     scope = f"cosine {next(run)}"
     turn = _turn(1, "my sister plays the cello")
     memory.add_turns(scope, [turn])
-    query, stored = trigrams().embed(["who plays?", turn.render()])
+    query, stored = trigrams().embed(["who plays?", turn.index_text()])
     [found] = _search(memory, "who plays?", scope)
     assert found.score == pytest.approx(float(query @ stored), abs=1e-5)
 

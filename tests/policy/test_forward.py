@@ -54,7 +54,7 @@ def test_tree_equals_rows_on_smollm2(smollm2, random_ids) -> None:
         TokenTree.from_branches(random_ids(23), [random_ids(3)]),
         TokenTree.from_branches(random_ids(1), [random_ids(4), []]),
     ]
-    agreement = compare_forwards(smollm2._model, smollm2.parameters(), trees, temperature=0.8)
+    agreement = compare_forwards(smollm2.model, smollm2.parameters(), trees, temperature=0.8)
     assert agreement.logprob_error <= 1e-4
     assert agreement.gradient_error <= 1e-4
 

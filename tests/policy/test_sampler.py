@@ -34,8 +34,8 @@ def test_greedy_equals_generate_of_transformers(tiny_model, random_ids) -> None:
 def test_greedy_answers_do_not_depend_on_the_batch(smollm2, random_ids) -> None:
     prompts = [random_ids(length) for length in (30, 6, 18)]
     settings = {"num_generations": 1, "temperature": 0, "max_completion_length": 6}
-    together = sample(smollm2._model, prompts, **settings)
-    alone = [sample(smollm2._model, [prompt], **settings)[0] for prompt in prompts]
+    together = sample(smollm2.model, prompts, **settings)
+    alone = [sample(smollm2.model, [prompt], **settings)[0] for prompt in prompts]
     for ours, theirs in zip(together, alone, strict=True):
         assert ours.tree.branch(0) == theirs.tree.branch(0)
 

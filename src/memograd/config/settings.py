@@ -67,7 +67,7 @@ class LoraConfig(Settings):
 class MemoryConfig(Settings):
     """How many remembered turns reach the prompt, and who embeds them."""
 
-    top_k: Count = 10
+    top_k: Count = 5
     """Turns retrieved for a question, at most."""
     token_budget: Count = 20_000
     """Tokens of retrieved turns in a prompt, at most."""
@@ -111,7 +111,7 @@ class TrainConfig(Settings):
     """Answers sampled for a question: the size of the group they are compared in."""
     temperature: Positive = 0.8
     """Sampling temperature."""
-    max_completion_length: Count = 24
+    max_completion_length: Count = 16
     """Tokens of an answer, at most."""
     max_prompt_length: Annotated[int | None, Field(ge=1)] = None
     """Tokens of a prompt, at most; none: no limit."""
@@ -119,9 +119,9 @@ class TrainConfig(Settings):
     """Reward names, weighted as name:weight,name:weight."""
 
     # The optimisation.
-    learning_rate: Positive = 3e-4
+    learning_rate: Positive = 1e-3
     """Peak learning rate of AdamW."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    warmup_steps: Annotated[int, Field(ge=0)] = 5
     """Steps of linear learning-rate warm-up."""
     weight_decay: NotNegative = 0.0
     """Decoupled weight decay of AdamW."""
@@ -131,7 +131,7 @@ class TrainConfig(Settings):
     """Optimisation passes over the rollouts of a step."""
     epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Half-width of the clipping range of the probability ratio."""
-    beta: NotNegative = 0.04
+    beta: NotNegative = 0.001
     """Weight of the KL term that holds the policy near the starting model."""
     entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
@@ -143,7 +143,7 @@ class TrainConfig(Settings):
     """Steps from one checkpoint to the next."""
     rollout_log_steps: Count = 10
     """Steps from one readable sample of rollouts to the next."""
-    eval_batch_size: Count = 16
+    eval_batch_size: Count = 32
     """Questions answered at once in evaluation."""
 
     @model_validator(mode="after")

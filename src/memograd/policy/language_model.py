@@ -44,7 +44,11 @@ _FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
 
 
 class LanguageModel:
-    """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`."""
+    """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
+
+    `peft_model` is the model with its adapter, `model` the causal language model inside (its layers
+    carry the adapter), for whoever needs the libraries' own objects.
+    """
 
     def __init__(
         self,
@@ -57,8 +61,8 @@ class LanguageModel:
         self.name = name
         self.tokenizer = tokenizer
         self.forward = forward
-        self._peft_model = peft_model
-        self._model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
+        self.peft_model = peft_model
+        self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
     @classmethod
     def load(
@@ -105,18 +109,18 @@ class LanguageModel:
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self._model.device
+        return self.model.device
 
     @property
     def context_length(self) -> int:
         """The longest sequence the model was made for, in tokens."""
-        text_config = self._model.config.get_text_config()
+        text_config = self.model.config.get_text_config()
         return int(text_config.max_position_embeddings)
 
     @property
     def end_ids(self) -> frozenset[int]:
         """Token ids that end an answer."""
-        declared = getattr(self._model.generation_config, "eos_token_id", None)
+        declared = getattr(self.model.generation_config, "eos_token_id", None)
         extra = declared if isinstance(declared, list) else [declared]
         candidates: list[Any] = [self.tokenizer.eos_token_id, *extra]
         return frozenset(int(token) for token in candidates if token is not None)
@@ -157,9 +161,9 @@ class LanguageModel:
                     f"the answer it exceeds the {self.context_length} tokens of {self.name}; "
                     "lower memory.token_budget, memory.top_k or max_completion_length"
                 )
-        self._peft_model.eval()
+        self.peft_model.eval()
         sampled = sample_trees(
-            self._model,
+            self.model,
             prompts,
             num_generations=num_generations,
             temperature=temperature,
@@ -188,9 +192,9 @@ class LanguageModel:
         self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
     ) -> BranchLogprobs:
         """Scores of all branches with gradients, by the tree forward or, if chosen, by rows."""
-        self._peft_model.train()
+        self.peft_model.train()
         return _FORWARDS[self.forward](
-            self._model, trees, temperature=temperature, entropy_gradient=entropy_gradient
+            self.model, trees, temperature=temperature, entropy_gradient=entropy_gradient
         )
 
     @torch.no_grad()
@@ -198,14 +202,14 @@ class LanguageModel:
         self, trees: Sequence[TokenTree], *, temperature: float
     ) -> BranchLogprobs:
         """Scores under the model with its adapter switched off."""
-        self._peft_model.eval()
+        self.peft_model.eval()
         with self.untrained():
-            return _FORWARDS[self.forward](self._model, trees, temperature=temperature)
+            return _FORWARDS[self.forward](self.model, trees, temperature=temperature)
 
     @contextmanager
     def untrained(self) -> Iterator[None]:
         """Within this block the adapter is off: the policy is the model it was trained from."""
-        with self._peft_model.disable_adapter():
+        with self.peft_model.disable_adapter():
             yield
 
     def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
@@ -216,9 +220,9 @@ class LanguageModel:
         """
         if self.forward != "tree":
             return None
-        self._peft_model.eval()
+        self.peft_model.eval()
         agreement = compare_forwards(
-            self._model, self.parameters(), small_subtrees(trees), temperature=temperature
+            self.model, self.parameters(), small_subtrees(trees), temperature=temperature
         )
         if not agreement.holds:
             logger.warning(
@@ -234,9 +238,9 @@ class LanguageModel:
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """The adapter's weights, in a stable order."""
-        return [p for p in self._peft_model.parameters() if p.requires_grad]
+        return [p for p in self.peft_model.parameters() if p.requires_grad]
 
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors) and tokenizer; `load_adapter` reads them."""
-        self._peft_model.save_pretrained(str(folder))
+        self.peft_model.save_pretrained(str(folder))
         self.tokenizer.save_pretrained(folder)

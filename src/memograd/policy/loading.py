@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -90,7 +91,7 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
         loaded = AutoModelForCausalLM.from_pretrained(
             location, dtype=choose_dtype(device), attn_implementation="sdpa"
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
     module.to(device)

@@ -1,0 +1,261 @@
+"""One GRPO step, memograd against TRL's GRPOTrainer, in the same process. One JSON line.
+
+    python benchmarks/grpo_step.py --prompt 512 --completion 32 --group 8
+
+Same model, same prompt, same LoRA weights, same completions in the learner, alternating repeats,
+medians. Ratios are TRL's time over ours:
+
+    learner_ratio  reference log-probabilities + loss + backward, on the same completions
+    sample_ratio   drawing the group's completions, all of full length
+    step_ratio     both together
+    grad_rel_err   |our gradient - TRL's| / |TRL's|, on the same completions and advantages
+
+TRL runs with `loss_type="grpo"`, without gradient checkpointing and without dropout, which is its
+fastest like-for-like setting here. `bound` is the ratio of tokens through the model, the most a
+learner could gain from sharing prompts. Completions in the learner are random, so no beginnings
+are shared but the prompt; `--sampled` takes the sampler's own completions instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from peft import PeftModel
+from transformers import AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer
+
+from memograd.config import LoraConfig
+from memograd.grpo.advantage import group_advantages
+from memograd.grpo.loss import grpo_loss, rollout_weights
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.loading import load_causal_lm, resolve_model
+from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.sampler import sample_trees
+from memograd.rollout import TokenTree
+
+TEMPERATURE = 0.8
+
+
+class Clock:
+    """Wall-clock seconds by name, one entry a repeat."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Time the block under `name`."""
+        start = time.perf_counter()
+        yield
+        self.seconds.setdefault(name, []).append(time.perf_counter() - start)
+
+    def median(self, name: str) -> float:
+        """The middle of all repeats."""
+        return statistics.median(self.seconds[name])
+
+
+def trl_trainer(policy: LanguageModel, arguments: argparse.Namespace, prompt: str) -> GRPOTrainer:
+    """A trainer of TRL over a second copy of the same model and adapter weights."""
+    device = torch.device("cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        policy.peft_model.save_pretrained(folder)
+        model = PeftModel.from_pretrained(
+            load_causal_lm(arguments.model, device), folder, is_trainable=True
+        )
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        use_cpu=True,
+        bf16=False,
+        per_device_train_batch_size=arguments.group,
+        num_generations=arguments.group,
+        max_completion_length=arguments.completion,
+        temperature=TEMPERATURE,
+        beta=arguments.beta,
+        loss_type="grpo",
+        use_bias_correction_kl=False,  # plain k3, as in the GRPO paper and here
+        gradient_checkpointing=False,
+        generation_kwargs={"min_new_tokens": arguments.completion},
+        report_to=[],
+        max_steps=1,
+    )
+    rows = Dataset.from_list([{"prompt": prompt}] * arguments.group)
+    trainer = GRPOTrainer(
+        model=model,
+        reward_funcs=lambda prompts, completions, **columns: [
+            float(index) for index in range(len(completions))
+        ],
+        args=config,
+        train_dataset=rows,
+        processing_class=AutoTokenizer.from_pretrained(
+            resolve_model(arguments.model), padding_side="left"
+        ),
+    )
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1  # which `train()` would have set
+    return trainer
+
+
+def trl_learn(trainer: GRPOTrainer, batch: dict[str, torch.Tensor], beta: float) -> None:
+    """TRL's reference pass and loss with backward, on a given batch."""
+    model = trainer.model
+    model.zero_grad(set_to_none=True)
+    if beta:
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        with torch.no_grad(), model.disable_adapter():
+            reference, *_ = trainer._get_per_token_logps_and_entropies(
+                model, ids, mask, batch["completion_ids"].shape[1]
+            )
+        batch = {**batch, "ref_per_token_logps": reference}
+    trainer.compute_loss(model, batch).backward()
+
+
+def our_learn(
+    policy: LanguageModel, tree: TokenTree, advantages_R: torch.Tensor, beta: float
+) -> None:
+    """The same with the token tree."""
+    for parameter in policy.parameters():
+        parameter.grad = None
+    reference = (
+        policy.reference_logprobs([tree], temperature=TEMPERATURE).logprobs_RT if beta else None
+    )
+    scores = policy.logprobs([tree], temperature=TEMPERATURE)
+    grpo_loss(
+        logprobs_RT=scores.logprobs_RT,
+        old_logprobs_RT=scores.logprobs_RT.detach(),
+        reference_logprobs_RT=reference,
+        entropies_RT=scores.entropies_RT,
+        advantages_R=advantages_R,
+        weights_RT=rollout_weights(scores.mask_RT, 1 / len(advantages_R)),
+        epsilon=0.2,
+        beta=beta,
+        entropy_coef=0.0,
+    ).loss.backward()
+
+
+def gradient(parameters: Any) -> torch.Tensor:
+    """All gradients as one vector."""
+    return torch.cat([p.grad.flatten() for p in parameters if p.requires_grad])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--completion", type=int, default=32)
+    parser.add_argument("--group", type=int, default=8)
+    parser.add_argument("--beta", type=float, default=0.04)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--model", default=PACKAGED_MODEL)
+    parser.add_argument("--sampled", action="store_true", help="learn from sampled completions")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    policy = LanguageModel.load(arguments.model, lora=LoraConfig(), device="cpu")
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.01)
+
+    # One token a word, so that text and token ids have the same length on both sides.
+    words = [token for token in range(1000, 9000) if policy.decode([token]).isalpha()]
+    chosen = torch.randint(len(words), (arguments.prompt,), generator=generator).tolist()
+    prompt_ids = [words[index] for index in chosen]
+    prompt = policy.tokenizer.decode(prompt_ids)
+    prompt_ids = policy.tokenizer(prompt)["input_ids"]
+    trainer = trl_trainer(policy, arguments, prompt)
+
+    clock = Clock()
+    rewards = np.arange(arguments.group, dtype=np.float64)[None]
+    advantages_R = torch.from_numpy(group_advantages(rewards).advantages_BG[0]).float()
+
+    def sample_ours() -> TokenTree:
+        (group,) = sample_trees(
+            policy.model,
+            [prompt_ids],
+            num_generations=arguments.group,
+            temperature=TEMPERATURE,
+            max_completion_length=arguments.completion,
+            end_ids=frozenset(),
+            generator=generator,
+        )
+        return group.tree
+
+    def sample_trl() -> Any:
+        return trainer._generate([prompt] * arguments.group)
+
+    vocabulary = len(policy.tokenizer)
+    grad_errors = []
+    for _ in range(arguments.repeats):
+        with clock.measure("sample_trl"):
+            sample_trl()
+        with clock.measure("sample_ours"):
+            sampled = sample_ours()
+        if arguments.sampled:
+            tree = sampled
+        else:
+            shape = (arguments.group, arguments.completion)
+            answers = torch.randint(10, vocabulary, shape, generator=generator).tolist()
+            tree = TokenTree.from_branches(prompt_ids, answers)
+        batch = trl_batch(tree, advantages_R)
+        steps: dict[str, Callable[[], None]] = {
+            "learn_trl": lambda batch=batch: trl_learn(trainer, batch, arguments.beta),
+            "learn_ours": lambda tree=tree: our_learn(policy, tree, advantages_R, arguments.beta),
+        }
+        for name, step in steps.items():
+            with clock.measure(name):
+                step()
+        theirs = gradient(p for n, p in trainer.model.named_parameters())
+        ours = gradient(policy.parameters())
+        grad_errors.append(float((ours - theirs).norm() / theirs.norm()))
+
+    median = clock.median
+    trl_step = median("sample_trl") + median("learn_trl")
+    our_step = median("sample_ours") + median("learn_ours")
+    print(
+        json.dumps(
+            {
+                "bench": "grpo_step",
+                "prompt": len(prompt_ids),
+                "completion": arguments.completion,
+                "group": arguments.group,
+                "beta": arguments.beta,
+                "repeats": arguments.repeats,
+                "learner_ratio": round(median("learn_trl") / median("learn_ours"), 2),
+                "sample_ratio": round(median("sample_trl") / median("sample_ours"), 2),
+                "step_ratio": round(trl_step / our_step, 2),
+                "grad_rel_err": max(grad_errors),
+                "bound": round(tree.rows_tokens / tree.tree_tokens, 2),
+                "seconds": {name: round(median(name), 2) for name in clock.seconds},
+                "peer_name": "TRL GRPOTrainer",
+            }
+        )
+    )
+
+
+def trl_batch(tree: TokenTree, advantages_R: torch.Tensor) -> dict[str, torch.Tensor]:
+    """A group of full-length completions in the form TRL's loss takes."""
+    rows = len(tree.branches)
+    prompt_ids = torch.tensor([tree.prompt] * rows)
+    completion_ids = torch.tensor([tree.branch(row) for row in range(rows)])
+    return {
+        "prompt_ids": prompt_ids,
+        "prompt_mask": torch.ones_like(prompt_ids),
+        "completion_ids": completion_ids,
+        "completion_mask": torch.ones_like(completion_ids),
+        "advantages": advantages_R,
+        "num_items_in_batch": torch.tensor(completion_ids.numel()),
+    }
+
+
+if __name__ == "__main__":
+    main()

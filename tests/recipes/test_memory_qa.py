@@ -1,0 +1,166 @@
+"""memory-qa from end to end on a tiny model: train, evaluate, stop and go on, refuse bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memograd.config import TrainConfig
+from memograd.data import generate_file
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.policy.language_model import LanguageModel
+from memograd.recipes import memory_qa
+from memograd.recipes.memory_qa_setup import MemoryQASetup, choose_conversations
+
+
+@pytest.fixture
+def settings(tiny_model_folder) -> dict[str, object]:
+    return {
+        "model": str(tiny_model_folder),
+        "device": "cpu",
+        "steps": 4,
+        "prompts_per_step": 2,
+        "num_generations": 2,
+        "max_completion_length": 4,
+        "save_steps": 2,
+        "memory": {"top_k": 2},
+        "lora": {"r": 2},
+        "eval_batch_size": 64,
+        # A random model says nothing that an F1 would reward; BLEU-1 sees single characters.
+        "rewards": "mem0_bleu1",
+    }
+
+
+def without_seconds(run: Path) -> list[dict]:
+    rows = RunFolder.open(run).read_metrics()
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+    assert {
+        "config.json", "metrics.jsonl", "rollouts", "checkpoint-2", "final", "curves.png",
+        "evaluation.md", "evaluation.json", "answers.jsonl", "memory.db",
+    } <= {path.name for path in run.iterdir()}  # fmt: skip
+    assert (run / "curves.png").read_bytes().startswith(b"\x89PNG")
+    report = json.loads((run / "evaluation.json").read_text())
+    assert [entry["method"] for entry in report["reports"]] == [
+        memory_qa.UNTRAINED,
+        memory_qa.TRAINED,
+    ]
+    memory_qa.evaluate(run, None, [], baselines=True)
+    report = json.loads((run / "evaluation.json").read_text())
+    assert [entry["method"] for entry in report["reports"]] == list(memory_qa.BASELINES)
+    for answer in map(json.loads, (run / "answers.jsonl").read_text().splitlines()):
+        assert set(answer["answers"]) == set(memory_qa.BASELINES)
+    assert "retrieved memory, trained" in capsys.readouterr().out
+
+
+def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, settings) -> None:
+    """A real `kill -9` of the command line in the middle of training."""
+    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    overrides = [
+        f"{key}={value}" for key, value in settings.items() if key not in ("memory", "lora")
+    ]
+    command = [
+        sys.executable, "-m", "memograd", "train", "memory-qa", f"out={tmp_path / 'cut'}",
+        "memory.top_k=2", "lora.r=2", *overrides,
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "cut" / "checkpoint-2").exists() and time.monotonic() < deadline:
+            assert process.poll() is None, "the run ended before it could be killed"
+            time.sleep(0.002)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "cut" / "final").exists()
+    resumed = memory_qa.train(TrainConfig(resume=tmp_path / "cut"))
+    assert without_seconds(resumed) == without_seconds(whole)
+    name = "final/adapter_model.safetensors"
+    assert (resumed / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_finished_run_can_be_made_longer(tmp_path, settings) -> None:
+    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    short = memory_qa.train(TrainConfig(out=tmp_path / "short", **{**settings, "steps": 3}))
+    longer = memory_qa.train(TrainConfig(resume=short, steps=4))
+    assert without_seconds(longer) == without_seconds(whole)
+
+
+def test_a_resumed_run_keeps_its_settings(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    with pytest.raises(BadInput, match="learning_rate"):
+        memory_qa.train(TrainConfig(resume=run, learning_rate=0.5))
+
+
+def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    before = (run / "metrics.jsonl").read_bytes()
+    with pytest.raises(BadInput, match="not empty"):
+        memory_qa.train(TrainConfig(out=run, **settings))
+    assert (run / "metrics.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": "no-such-file.json"}, "no-such-file.json"),
+        ({"train": ["nobody"], "eval": ["gen-0-1"]}, "nobody"),
+        ({"train": ["gen-0-0"]}, "eval= names no conversation"),
+        ({"model": "./no-such-model"}, "does not exist"),
+        ({"rewards": "locomo_f2"}, "locomo_f1"),
+        ({"max_prompt_length": 40}, "max_prompt_length"),
+    ],
+)
+def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(BadInput, match=message):
+        memory_qa.train(TrainConfig(out=out, **{**settings, **changes}))
+    assert not (out / "metrics.jsonl").exists()
+    assert not list(out.glob("checkpoint-*"))
+
+
+def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    with pytest.raises(BadInput):
+        memory_qa.evaluate(run, None, ["gen-0-0"], baselines=False)
+
+
+def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    generate_file(tmp_path / "other.json", 2, seed=99)
+    memory_qa.evaluate(run, tmp_path / "other.json", ["gen-99-1"], baselines=False)
+    report = json.loads((run / "evaluation.json").read_text())
+    ids = [question["id"] for question in report["reports"][0]["questions"]]
+    assert all(name.startswith("gen-99-1/") for name in ids)
+
+
+def test_without_a_choice_the_last_conversation_is_held_out(tmp_path) -> None:
+    generate_file(tmp_path / "data.json", 3, seed=1)
+    split = choose_conversations(tmp_path / "data.json", [], [], seed=0)
+    assert [c.id for c in split.train] == ["gen-1-0", "gen-1-1"]
+    assert [c.id for c in split.eval] == ["gen-1-2"]
+    generate_file(tmp_path / "one.json", 1, seed=1)
+    with pytest.raises(BadInput, match="one to train on and another"):
+        choose_conversations(tmp_path / "one.json", [], [], seed=0)
+
+
+def test_prompts_stay_within_the_prompt_limit(tmp_path, settings) -> None:
+    config = TrainConfig(**{**settings, "memory": {"top_k": 50}, "max_prompt_length": 600})
+    policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
+    split = choose_conversations(None, [], [], seed=0)
+    setup = MemoryQASetup(config, policy, tmp_path / "memory.db")
+    setup.remember(split.eval)
+    lengths = [len(policy.encode(s.messages)) for s in setup.scenarios(split.eval)]
+    assert 500 < max(lengths) <= 600
