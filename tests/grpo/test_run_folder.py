@@ -92,6 +92,17 @@ def test_metrics_need_a_step(run: RunFolder) -> None:
         run.append_metrics({"reward": 1.0})
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_while_writing_metrics_is_one_sentence(run: RunFolder) -> None:
+    run.metrics_path.symlink_to("/dev/full")
+    with pytest.raises(MemogradError, match=r"metrics\.jsonl could not be written.*resume="):
+        run.append_metrics({"step": 1})
+    (run.path / "rollouts").mkdir()
+    (run.path / "rollouts" / "step-0001.txt").symlink_to("/dev/full")
+    with pytest.raises(MemogradError, match=r"step-0001\.txt could not be written"):
+        run.write_rollouts(1, "text")
+
+
 def test_torn_last_line_is_left_out_then_dropped(run: RunFolder) -> None:
     run.append_metrics({"step": 1})
     with run.metrics_path.open("a", encoding="utf-8") as file:

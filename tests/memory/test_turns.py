@@ -25,6 +25,15 @@ def test_same_words_of_another_speaker_or_day_render_differently() -> None:
     assert len({one.render(), other.render(), later.render()}) == 3
 
 
+def test_what_is_embedded_ends_with_the_date_and_has_a_caption_only_for_a_silent_photo() -> None:
+    time = datetime(2023, 5, 7)
+    said = RawTurn("D1:3", "Ann", "Look at my cat!", time, 1, caption="a cat on a sofa")
+    silent = RawTurn("D1:4", "王芳", " ", time, 1, caption="a cat on a sofa")
+    assert said.index_text() == "Ann: Look at my cat! [7 May 2023]"
+    assert silent.index_text() == "王芳: a cat on a sofa [7 May 2023]"
+    assert RawTurn("D1:5", "Ann", "Hi!", None, 1).index_text() == "Ann: Hi!"
+
+
 @given(speaker=st.text(), text=st.text(), caption=st.none() | st.text())
 def test_a_rendered_turn_is_one_line(speaker: str, text: str, caption: str | None) -> None:
     turn = RawTurn("D1:1", speaker, text, datetime(2023, 5, 7), 1, caption)

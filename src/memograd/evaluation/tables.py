@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from memograd.evaluation.report import Comparison, EvaluationReport, points
+from memograd.evaluation.report import OVERALL, Comparison, EvaluationReport, points
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,24 +80,70 @@ def print_reports(
     *,
     console: Console | None = None,
 ) -> None:
-    """Print what `reports_to_markdown` writes, as rich tables, to `console` (default: stdout)."""
+    """Print a summary that fits a terminal: all metrics overall, the first one by category.
+
+    `reports_to_markdown` has every interval. `console` defaults to standard output.
+    """
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = console or Console()
-    for metric in _metrics(reports):
-        header, rows = _table(reports, metric)
+    for title, header, rows in _summary(reports):
         # Text, not str: rich would read a method's "[...]" as markup and swallow it.
-        table = Table(title=Text(metric), caption=Text(CAPTION))
+        table = Table(
+            title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
         for index, name in enumerate(header):
             table.add_column(Text(name), justify="left" if index == 0 else "right")
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))
         console.print(table)
     for comparison in comparisons:
-        for line in comparison.lines():
-            console.print(Text(line))
+        console.print(Text(f"{comparison.before} -> {comparison.after}"))
+        for metric, groups in comparison.differences.items():
+            console.print(Text(f"  {metric:<11} {points(groups[OVERALL], sign=True)}"))
+
+
+def _summary(
+    reports: Sequence[EvaluationReport],
+) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, header and rows of the two tables that `print_reports` shows."""
+    metrics = _metrics(reports)
+    overall = []
+    for report in reports:
+        cells = [
+            points(report.estimates[metric][OVERALL]) if metric in report.scores else "-"
+            for metric in metrics
+        ]
+        overall.append([report.method, *cells, f"{report.seconds:.0f}"])
+    main = metrics[0]
+    having = [report for report in reports if main in report.scores]
+    groups = list(dict.fromkeys(group for report in having for group in report.estimates[main]))
+    by_category = []
+    for report in having:
+        found = report.estimates[main]
+        cells = [
+            f"{100 * found[group].mean:.1f}" if group in found else "-" for group in groups[1:]
+        ]
+        by_category.append([report.method, *cells])
+    sizes = {
+        group: max(r.estimates[main][group].n for r in having if group in r.estimates[main])
+        for group in groups
+    }
+    return [
+        (
+            f"{sizes[OVERALL]} questions, points of 100, mean [95% interval]",
+            ["method", *metrics, "seconds"],
+            overall,
+        ),
+        (
+            f"{main} by category (number of questions)",
+            ["method", *(f"{group} ({sizes[group]})" for group in groups[1:])],
+            by_category,
+        ),
+    ]
 
 
 def _metrics(reports: Sequence[EvaluationReport]) -> list[str]:

@@ -28,6 +28,12 @@ from memograd.grpo.checkpoint_folder import checkpoint_step
 __all__ = ["RunFolder", "checkpoint_step"]
 
 
+def _cannot_be_written(path: Path, error: OSError) -> MemogradError:
+    return MemogradError(
+        f"{path} could not be written ({error.strerror}); make room and go on with resume=."
+    )
+
+
 def _cannot_be_made(path: Path, error: OSError) -> BadInput:
     return BadInput(
         f"The run folder {path} cannot be made ({error.strerror}); choose another with out=FOLDER."
@@ -113,8 +119,11 @@ class RunFolder:
             raise MemogradError(
                 f"Step {step} measured what is not a finite number: {bad}."
             ) from error
-        with self.metrics_path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        try:
+            with self.metrics_path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise _cannot_be_written(self.metrics_path, error) from error
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All complete lines of metrics, oldest first; a last line that a kill cut off is left out.
@@ -145,8 +154,11 @@ class RunFolder:
     def write_rollouts(self, step: int, text: str) -> Path:
         """Write the readable sample of a step's rollouts, replacing one of the same step."""
         path = self.path / "rollouts" / f"step-{step:04d}.txt"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _cannot_be_written(path, error) from error
         return path
 
     def save_checkpoint(

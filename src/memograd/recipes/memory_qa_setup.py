@@ -61,6 +61,7 @@ class MemoryQASetup:
         self._config = config
         self._policy = policy
         self._memory_path = memory_path
+        self._embedder = load_embedder(config.memory.embedder)
 
     def remember(self, conversations: Sequence[Conversation]) -> int:
         """Write all turns into the memory, a scope each conversation; returns how many are new."""
@@ -89,7 +90,7 @@ class MemoryQASetup:
         return scenarios
 
     def _open(self) -> TurnMemory:
-        return TurnMemory.open(self._memory_path, load_embedder(self._config.memory.embedder))
+        return TurnMemory.open(self._memory_path, self._embedder)
 
     def _token_budget(self, conversation: Conversation) -> int:
         """The budget of the settings, or what prompt limit and context leave for memory if less."""

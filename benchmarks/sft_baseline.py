@@ -1,0 +1,144 @@
+"""Supervised fine-tuning on the questions of a GRPO run, with the same number of gradient tokens.
+
+    python benchmarks/sft_baseline.py --run runs/locomo-0 --out runs/sft-0
+
+The honest baseline of a GRPO run: TRL's SFTTrainer learns the gold answers of the run's own
+training prompts, with the same model, adapter, memory and seed, until as many tokens have passed
+forward and backward as in the run (its groups as trees, without those skipped for equal rewards).
+The loss is on the answer only. It sees the gold answers; GRPO only sees rewards. Prints one JSON
+line and writes `evaluation.json` and `answers.jsonl` into `--out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from pathlib import Path
+
+import torch
+from datasets import Dataset
+from trl import SFTConfig, SFTTrainer
+
+from memograd.config import TrainConfig
+from memograd.evaluation import reports_to_json
+from memograd.evaluation.harness import evaluate_policy
+from memograd.grpo import RunFolder
+from memograd.policy.language_model import LanguageModel
+from memograd.recipes.memory_qa_setup import MemoryQASetup, choose_conversations
+from memograd.rollout.types import Scenario
+
+BATCH = 4
+
+
+def gradient_tokens(run: RunFolder) -> int:
+    """Tokens that passed forward and backward in the run; a step's groups are of similar size."""
+    return sum(
+        round(row["tokens_as_tree"] * (1 - row["zero_variance_fraction"]))
+        for row in run.read_metrics()
+    )
+
+
+def examples(
+    policy: LanguageModel, scenarios: list[Scenario], *, budget: int, seed: int
+) -> list[Scenario]:
+    """Whole shuffled epochs of `scenarios`, cut where `budget` tokens are reached."""
+    order = random.Random(seed)
+    chosen: list[Scenario] = []
+    tokens = 0
+    while True:
+        epoch = list(scenarios)
+        order.shuffle(epoch)
+        for scenario in epoch:
+            answer = policy.count_tokens(str(scenario.columns["answer"])) + 1
+            tokens += len(policy.encode(scenario.messages)) + answer
+            if tokens > budget:
+                return chosen
+            chosen.append(scenario)
+
+
+def main() -> None:
+    """Train, evaluate, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", type=Path, required=True, help="finished memory-qa run folder")
+    parser.add_argument("--out", type=Path, required=True, help="new folder")
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    run = RunFolder.open(arguments.run)
+    config = TrainConfig.model_validate_json(run.config_json)
+    arguments.out.mkdir(parents=True)
+    policy = LanguageModel.load(
+        config.model, lora=config.lora, device=config.device, seed=config.seed
+    )
+    split = choose_conversations(config.data, config.train, config.eval, seed=config.seed)
+    setup = MemoryQASetup(config, policy, arguments.out / "memory.db")
+    setup.remember([*split.train, *split.eval])
+    budget = gradient_tokens(run)
+    chosen = examples(policy, setup.scenarios(split.train), budget=budget, seed=config.seed)
+    rows = [
+        {
+            "prompt": [dict(message) for message in scenario.messages],
+            "completion": [{"role": "assistant", "content": str(scenario.columns["answer"])}],
+        }
+        for scenario in chosen
+    ]
+    trainer = SFTTrainer(
+        model=policy.peft_model,
+        args=SFTConfig(
+            output_dir=str(arguments.out / "trl"),
+            use_cpu=config.device != "cuda" and not torch.cuda.is_available(),
+            bf16=False,
+            per_device_train_batch_size=BATCH,
+            num_train_epochs=1,
+            learning_rate=arguments.learning_rate,
+            lr_scheduler_type="constant_with_warmup",
+            warmup_steps=5,
+            max_length=None,
+            gradient_checkpointing=False,
+            report_to=[],
+            save_strategy="no",
+            logging_steps=10,
+            disable_tqdm=True,
+            seed=config.seed,
+        ),
+        train_dataset=Dataset.from_list(rows),
+        processing_class=policy.tokenizer,
+    )
+    start = time.perf_counter()
+    trainer.train()
+    seconds = time.perf_counter() - start
+    answered = evaluate_policy(
+        policy,
+        setup.scenarios(split.eval),
+        method="retrieved memory, supervised",
+        max_completion_length=config.max_completion_length,
+        batch_size=config.eval_batch_size,
+    )
+    (arguments.out / "evaluation.json").write_text(
+        reports_to_json([answered.report]), encoding="utf-8"
+    )
+    lines = [json.dumps({"answer": answer}, ensure_ascii=False) for answer in answered.answers]
+    (arguments.out / "answers.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(
+        json.dumps(
+            {
+                "bench": "sft_baseline",
+                "run": str(arguments.run),
+                "seed": config.seed,
+                "gradient_tokens": budget,
+                "examples": len(chosen),
+                "learning_rate": arguments.learning_rate,
+                "train_seconds": round(seconds, 1),
+                "scores": {
+                    metric: round(groups["overall"].mean, 4)
+                    for metric, groups in answered.report.estimates.items()
+                },
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
