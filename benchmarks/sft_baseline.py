@@ -26,7 +26,7 @@ from memograd.evaluation import reports_to_json
 from memograd.evaluation.harness import evaluate_policy
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.recipes.memory_qa_setup import MemoryQASetup, choose_conversations
+from memograd.recipes.memory_qa_setup import MemoryQASetup, available_conversations, choose_split
 from memograd.rollout.types import Scenario
 
 BATCH = 4
@@ -72,7 +72,9 @@ def main() -> None:
     policy = LanguageModel.load(
         config.model, lora=config.lora, device=config.device, seed=config.seed
     )
-    split = choose_conversations(config.data, config.train, config.eval, seed=config.seed)
+    split = choose_split(
+        available_conversations(config.data, config.seed), config.train, config.eval
+    )
     setup = MemoryQASetup(config, policy, arguments.out / "memory.db")
     setup.remember([*split.train, *split.eval])
     budget = gradient_tokens(run)

@@ -18,7 +18,8 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes import memory_qa
-from memograd.recipes.memory_qa_setup import MemoryQASetup, choose_conversations
+from memograd.recipes.memory_qa_measure import METHODS, TRAINED, UNTRAINED
+from memograd.recipes.memory_qa_setup import MemoryQASetup, available_conversations, choose_split
 
 
 @pytest.fixture
@@ -53,14 +54,14 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
     assert (run / "curves.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((run / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == [
-        memory_qa.UNTRAINED,
-        memory_qa.TRAINED,
+        UNTRAINED,
+        TRAINED,
     ]
     memory_qa.evaluate(run, None, [], baselines=True)
     report = json.loads((run / "evaluation.json").read_text())
-    assert [entry["method"] for entry in report["reports"]] == list(memory_qa.BASELINES)
+    assert [entry["method"] for entry in report["reports"]] == list(METHODS)
     for answer in map(json.loads, (run / "answers.jsonl").read_text().splitlines()):
-        assert set(answer["answers"]) == set(memory_qa.BASELINES)
+        assert set(answer["answers"]) == set(METHODS)
     assert "retrieved memory, trained" in capsys.readouterr().out
 
 
@@ -148,18 +149,18 @@ def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
 
 def test_without_a_choice_the_last_conversation_is_held_out(tmp_path) -> None:
     generate_file(tmp_path / "data.json", 3, seed=1)
-    split = choose_conversations(tmp_path / "data.json", [], [], seed=0)
+    split = choose_split(available_conversations(tmp_path / "data.json", 0), [], [])
     assert [c.id for c in split.train] == ["gen-1-0", "gen-1-1"]
     assert [c.id for c in split.eval] == ["gen-1-2"]
     generate_file(tmp_path / "one.json", 1, seed=1)
     with pytest.raises(BadInput, match="one to train on and another"):
-        choose_conversations(tmp_path / "one.json", [], [], seed=0)
+        choose_split(available_conversations(tmp_path / "one.json", 0), [], [])
 
 
 def test_prompts_stay_within_the_prompt_limit(tmp_path, settings) -> None:
     config = TrainConfig(**{**settings, "memory": {"top_k": 50}, "max_prompt_length": 600})
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
-    split = choose_conversations(None, [], [], seed=0)
+    split = choose_split(available_conversations(None, 0), [], [])
     setup = MemoryQASetup(config, policy, tmp_path / "memory.db")
     setup.remember(split.eval)
     lengths = [len(policy.encode(s.messages)) for s in setup.scenarios(split.eval)]

@@ -27,31 +27,33 @@ GENERATED_CONVERSATIONS = 3
 """Without a data file: two generated conversations to train on, one to evaluate on."""
 
 
-def choose_conversations(
-    data: Path | None, train: Sequence[str], eval: Sequence[str], *, seed: int
-) -> Split:
-    """The conversations named, from `data` or from the generator.
+def available_conversations(data: Path | None, seed: int) -> list[Conversation]:
+    """The conversations in the file `data`, or generated ones."""
+    if data is None:
+        return generate_conversations(GENERATED_CONVERSATIONS, seed=seed)
+    return load_conversations(data)
 
-    Where neither set is named, the last conversation is for evaluation and the others are for
+
+def choose_split(
+    available: Sequence[Conversation], train: Sequence[str], eval: Sequence[str]
+) -> Split:
+    """The conversations named for training and for evaluation.
+
+    Where neither is named, the last conversation is for evaluation and the others are for
     training. Raises `BadInput` for unknown or doubly used ids, and if only one set is named.
     """
-    if data is None:
-        conversations = generate_conversations(GENERATED_CONVERSATIONS, seed=seed)
-    else:
-        conversations = load_conversations(data)
+    ids = [conversation.id for conversation in available]
     if not train and not eval:
-        ids = [conversation.id for conversation in conversations]
         if len(ids) < 2:
             raise BadInput(
-                f"{data} holds {len(ids)} conversation(s); one to train on and another one to "
+                f"the data hold {len(ids)} conversation(s); one to train on and another one to "
                 "evaluate on are needed"
             )
         train, eval = ids[:-1], ids[-1:]
     elif not train or not eval:
-        known = ", ".join(conversation.id for conversation in conversations)
         missing = "train" if not train else "eval"
-        raise BadInput(f"{missing}= names no conversation; choose from {known}")
-    return split_by_conversation(conversations, train, eval)
+        raise BadInput(f"{missing}= names no conversation; choose from {', '.join(ids)}")
+    return split_by_conversation(available, train, eval)
 
 
 class MemoryQASetup:

@@ -26,7 +26,7 @@ def describe_step(metrics: dict[str, Any]) -> str:
 
 @contextmanager
 def training_progress(
-    console: Console, *, done: int, total: int
+    console: Console, *, total: int
 ) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields what the trainer calls after every step."""
     if not console.is_terminal:
@@ -37,7 +37,7 @@ def training_progress(
         yield print_step
         return
     with _bar(console) as progress:
-        task = progress.add_task("training", total=total, completed=done, note="")
+        task = progress.add_task("training", total=total, note="")
 
         def advance(metrics: dict[str, Any]) -> None:
             progress.update(task, completed=metrics["step"], note=describe_step(metrics))
