@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from memograd.cli import main
-from memograd.data import generate_file
 
 
 @pytest.fixture
-def data(tmp_path) -> Path:
-    path = tmp_path / "data.json"
-    generate_file(path, 2, seed=3)
-    return path
+def data(tmp_path, small_data) -> Path:
+    return Path(shutil.copy(small_data, tmp_path / "data.json"))
 
 
 def run(arguments: list[str], capsys) -> tuple[int, str]:
@@ -50,13 +48,13 @@ def test_a_truncated_file(data, capsys) -> None:
 
 
 def test_a_conversation_that_is_not_there(data, capsys) -> None:
-    arguments = [*train(data), "--train", "gen-3-0", "--eval", "conv-99"]
-    check(arguments, capsys, "'conv-99'", "gen-3-0, gen-3-1")
+    arguments = [*train(data), "--train", "gen-7-0", "--eval", "conv-99"]
+    check(arguments, capsys, "'conv-99'", "gen-7-0, gen-7-1")
     assert not (data.parent / "run").exists()
 
 
 def test_one_conversation_for_both(data, capsys) -> None:
-    arguments = [*train(data), "--train", "gen-3-0", "--eval", "gen-3-0"]
+    arguments = [*train(data), "--train", "gen-7-0", "--eval", "gen-7-0"]
     check(arguments, capsys, "more than once")
 
 
@@ -91,7 +89,7 @@ def test_a_prompt_longer_than_the_context(data, tiny_model_folder, capsys) -> No
     content[0]["qa"][1]["question"] = "why? " * 1000
     data.write_text(json.dumps(content))
     settings = [f"model={tiny_model_folder}", "device=cpu", "lora.r=2"]
-    check(train(data, *settings), capsys, "gen-3-0/q1", "tokens")
+    check(train(data, *settings), capsys, "gen-7-0/q1", "tokens")
 
 
 def test_a_question_without_evidence_is_an_ordinary_question(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memograd.config import TrainConfig
-from memograd.data import generate_file
+from memograd.data import generate_conversations, generate_file, write_locomo
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -23,8 +23,9 @@ from memograd.recipes.memory_qa_setup import MemoryQASetup, available_conversati
 
 
 @pytest.fixture
-def settings(tiny_model_folder) -> dict[str, object]:
+def settings(tiny_model_folder, small_data) -> dict[str, object]:
     return {
+        "data": str(small_data),
         "model": str(tiny_model_folder),
         "device": "cpu",
         "steps": 4,
@@ -117,8 +118,8 @@ def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) 
     ("changes", "message"),
     [
         ({"data": "no-such-file.json"}, "no-such-file.json"),
-        ({"train": ["nobody"], "eval": ["gen-0-1"]}, "nobody"),
-        ({"train": ["gen-0-0"]}, "eval= names no conversation"),
+        ({"train": ["nobody"], "eval": ["gen-7-1"]}, "nobody"),
+        ({"train": ["gen-7-0"]}, "eval= names no conversation"),
         ({"model": "./no-such-model"}, "does not exist"),
         ({"rewards": "locomo_f2"}, "locomo_f1"),
         ({"max_prompt_length": 40}, "max_prompt_length"),
@@ -134,13 +135,14 @@ def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message)
 
 def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
     run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
-    with pytest.raises(BadInput):
-        memory_qa.evaluate(run, None, ["gen-0-0"], baselines=False)
+    with pytest.raises(BadInput, match="trained on gen-7-0"):
+        memory_qa.evaluate(run, None, ["gen-7-0"], baselines=False)
 
 
 def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
     run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
-    generate_file(tmp_path / "other.json", 2, seed=99)
+    other = generate_conversations(3, seed=99, sessions=3, turns_per_session=4)
+    write_locomo(other, tmp_path / "other.json")
     memory_qa.evaluate(run, tmp_path / "other.json", ["gen-99-1"], baselines=False)
     report = json.loads((run / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
