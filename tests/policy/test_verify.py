@@ -16,7 +16,7 @@ from transformers import (
 
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.verify import compare_forwards, small_subtrees
+from memograd.policy.verify import compare_forwards, sampling_error, small_subtrees
 from memograd.rollout import TokenTree
 
 SHAPE = {
@@ -41,21 +41,36 @@ def sliding_window() -> PreTrainedModel:
     return MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=4))
 
 
+def saved_policy(make, tiny_model_folder, folder) -> LanguageModel:
+    torch.manual_seed(0)
+    make().save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (folder / name).write_bytes((tiny_model_folder / name).read_bytes())
+    return LanguageModel.load(str(folder), lora=LoraConfig(r=2), device="cpu")
+
+
 @pytest.mark.parametrize("make", [scaled_logits, sliding_window])
 def test_a_model_that_does_something_else_falls_back_to_rows(
     make, tiny_model_folder, tmp_path, caplog
 ) -> None:
-    torch.manual_seed(0)
-    make().save_pretrained(tmp_path)
-    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        (tmp_path / name).write_bytes((tiny_model_folder / name).read_bytes())
-    policy = LanguageModel.load(str(tmp_path), lora=LoraConfig(r=2), device="cpu")
+    policy = saved_policy(make, tiny_model_folder, tmp_path)
     trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
     with caplog.at_level(logging.WARNING):
         agreement = policy.verify(trees, temperature=1.0)
     assert agreement is not None and not agreement.holds
     assert policy.forward == "rows"
     assert "forward=rows" in caplog.text
+
+
+@pytest.mark.parametrize("make", [scaled_logits, sliding_window])
+def test_such_a_model_is_sampled_from_by_rows(make, tiny_model_folder, tmp_path, caplog) -> None:
+    """Found out on the first batch, whose answers are drawn again from the right distribution."""
+    policy = saved_policy(make, tiny_model_folder, tmp_path)
+    prompts = [list(range(5, 25)), list(range(40, 70))]
+    with caplog.at_level(logging.WARNING):
+        groups = policy.sample(prompts, num_generations=3, temperature=0.8, max_completion_length=6)
+    assert policy.forward == "rows" and "forward=rows" in caplog.text
+    assert sampling_error(policy.model, groups, temperature=0.8) < 1e-4
 
 
 def test_an_ordinary_model_keeps_the_tree(tiny_policy) -> None:

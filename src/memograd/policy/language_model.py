@@ -12,7 +12,7 @@ fresh adapter adds zero). Tested in `tests/policy/test_language_model.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -28,10 +28,17 @@ from memograd.policy.batching import batches_by_tokens
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.row_forward import row_logprobs
-from memograd.policy.sampler import sample_trees
+from memograd.policy.row_sampler import sample_rows
+from memograd.policy.sampler import SampledTree, sample_trees
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_forward import tree_logprobs
-from memograd.policy.verify import Agreement, compare_forwards, small_subtrees
+from memograd.policy.verify import (
+    TOLERANCES,
+    Agreement,
+    compare_forwards,
+    sampling_error,
+    small_subtrees,
+)
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Message
 
@@ -41,6 +48,7 @@ LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
 """Padded tokens of one forward with gradients: on a CPU padding costs more than batching saves."""
 
 _FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
+_SAMPLERS: dict[str, Callable[..., list[SampledTree]]] = {"tree": sample_trees, "rows": sample_rows}
 
 
 class LanguageModel:
@@ -62,6 +70,7 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.forward = forward
         self.peft_model = peft_model
+        self._sampler_checked = False
         self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
     @classmethod
@@ -152,6 +161,9 @@ class LanguageModel:
     ) -> list[SampledGroup]:
         """Draw answers; see `memograd.policy.sampler`.
 
+        The first call also checks the drawn log-probabilities against the row forward; where they
+        differ, it warns, draws again row by row, and stays with rows.
+
         Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
         """
         for index, prompt in enumerate(prompts):
@@ -162,15 +174,20 @@ class LanguageModel:
                     "lower memory.token_budget, memory.top_k or max_completion_length"
                 )
         self.peft_model.eval()
-        sampled = sample_trees(
-            self.model,
-            prompts,
-            num_generations=num_generations,
-            temperature=temperature,
-            max_completion_length=max_completion_length,
-            end_ids=self.end_ids,
-            generator=generator,
-        )
+        settings = {
+            "num_generations": num_generations,
+            "temperature": temperature,
+            "max_completion_length": max_completion_length,
+            "end_ids": self.end_ids,
+            "generator": generator,
+        }
+        sampled = _SAMPLERS[self.forward](self.model, prompts, **settings)
+        if self.forward == "tree" and not self._sampler_checked:
+            self._sampler_checked = True
+            error = sampling_error(self.model, sampled, temperature=temperature or 1.0)
+            if not error <= TOLERANCES[self.model.dtype][0]:
+                self._use_rows(f"sampled log-probabilities differ by {error:.2g}")
+                sampled = _SAMPLERS[self.forward](self.model, prompts, **settings)
         return [
             SampledGroup(
                 tree=group.tree,
@@ -191,7 +208,7 @@ class LanguageModel:
     def logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
     ) -> BranchLogprobs:
-        """Scores of all branches with gradients, by the tree forward or, if chosen, by rows."""
+        """Scores of all branches with gradients, over trees or, if `forward` says so, by rows."""
         self.peft_model.train()
         return _FORWARDS[self.forward](
             self.model, trees, temperature=temperature, entropy_gradient=entropy_gradient
@@ -225,16 +242,20 @@ class LanguageModel:
             self.model, self.parameters(), small_subtrees(trees), temperature=temperature
         )
         if not agreement.holds:
-            logger.warning(
-                "the tree forward does not agree with the plain one on %s (log-prob difference "
-                "%.2g, relative gradient error %.2g): this run uses forward=rows, which is "
-                "slower and right",
-                self.name,
-                agreement.logprob_error,
-                agreement.gradient_error,
+            self._use_rows(
+                f"log-prob difference {agreement.logprob_error:.2g}, relative gradient error "
+                f"{agreement.gradient_error:.2g}"
             )
-            self.forward = "rows"
         return agreement
+
+    def _use_rows(self, reason: str) -> None:
+        logger.warning(
+            "computing over token trees does not agree with the plain computation on %s (%s): this "
+            "run uses forward=rows, which is slower and right",
+            self.name,
+            reason,
+        )
+        self.forward = "rows"
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """The adapter's weights, in a stable order."""

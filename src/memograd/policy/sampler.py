@@ -89,7 +89,6 @@ def sample_trees(
     ]
     draw = _Draw(temperature, max_completion_length, end_ids, generator)
     logits_BV, cache = _prefill(model, prompts)
-    prompt_slots = max(len(prompt) for prompt in prompts)
     draw.extend(growths, {(row, 0): row for row in range(len(growths))}, logits_BV)
     live = list(range(len(growths)))
     while True:
@@ -100,7 +99,7 @@ def sample_trees(
             cache.batch_select_indices(torch.tensor(still, device=model.device))
             live = [live[row] for row in still]
         batch = [growths[index] for index in live]
-        logits_FV, state_of = _decode(model, batch, cache, prompt_slots)
+        logits_FV, state_of = _decode(model, batch, cache)
         draw.extend(batch, state_of, logits_FV)
     return [
         SampledTree(
@@ -184,7 +183,7 @@ def _prefill(
 
 
 def _decode(
-    model: PreTrainedModel, batch: Sequence[_Growth], cache: Cache, prompt_slots: int
+    model: PreTrainedModel, batch: Sequence[_Growth], cache: Cache
 ) -> tuple[torch.Tensor, dict[tuple[int, int], int]]:
     """Run the frontier nodes of all prompts; returns logits [F, V] and which row is whose."""
     frontiers = [growth.frontier() for growth in batch]
@@ -193,8 +192,7 @@ def _decode(
     nodes_BQ = np.zeros((len(batch), width), dtype=np.int64)
     positions_BQ = np.zeros((len(batch), width), dtype=np.int64)
     visible_BQK = np.zeros((len(batch), width, used + width), dtype=bool)
-    # Padded queries see the first prompt token, so that their softmax is defined; nobody reads
-    # them.
+    # Padded queries see the first prompt token, so that their softmax is defined.
     visible_BQK[:, :, 0] = True
     state_of: dict[tuple[int, int], int] = {}
     chosen: list[int] = []

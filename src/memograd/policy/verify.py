@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from memograd.policy.row_forward import row_logprobs
+from memograd.policy.sampler import SampledTree
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.rollout.token_tree import TokenTree
 
@@ -41,6 +42,25 @@ class Agreement:
         """Whether the difference is rounding only (False for NaN as well)."""
         logprob_limit, gradient_limit = TOLERANCES[self.dtype]
         return self.logprob_error <= logprob_limit and self.gradient_error <= gradient_limit
+
+
+@torch.no_grad()
+def sampling_error(
+    model: PreTrainedModel, sampled: Sequence[SampledTree], *, temperature: float
+) -> float:
+    """The largest difference (nats) between the sampler's log-probabilities and the row forward's.
+
+    Looks at the first two answers of the two shortest prompts: enough to tell, cheap to run.
+    """
+    shortest = sorted(sampled, key=lambda group: len(group.tree.trunk))[:2]
+    scores = row_logprobs(
+        model, small_subtrees([group.tree for group in shortest]), temperature=temperature
+    )
+    drawn = [logprobs for group in shortest for logprobs in group.logprobs[:2]]
+    return max(
+        float((scores.logprobs_RT[row, : len(values)].cpu() - torch.from_numpy(values)).abs().max())
+        for row, values in enumerate(drawn)
+    )
 
 
 def small_subtrees(trees: Sequence[TokenTree]) -> list[TokenTree]:

@@ -1,0 +1,80 @@
+"""The plain sampler: every sample is a row of its own, prompt and all, decoded to the end.
+
+The reference for `memograd.policy.sampler`, and what a run falls back to when a model's
+architecture makes tree and row computation disagree. It calls the model as any Hugging Face user
+would: prompts padded left, an attention mask, the model's own cache. Tested in
+`tests/policy/test_row_sampler.py`. May import torch, transformers, `memograd.rollout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from memograd.policy.sampler import SampledTree
+from memograd.rollout.token_tree import TokenTree
+
+
+@torch.no_grad()
+def sample_rows(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    *,
+    num_generations: int,
+    temperature: float,
+    max_completion_length: int,
+    end_ids: frozenset[int],
+    generator: torch.Generator | None,
+) -> list[SampledTree]:
+    """Draw answers as `sample_trees` does, without sharing anything."""
+    rows = [list(prompt) for prompt in prompts for _ in range(num_generations)]
+    longest = max(len(row) for row in rows)
+    ids_RT = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    mask_RT = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    ids_RT, mask_RT = ids_RT.to(model.device), mask_RT.to(model.device)
+    cache = DynamicCache(config=model.config)
+    answers: list[list[int]] = [[] for _ in rows]
+    logprobs: list[list[float]] = [[] for _ in rows]
+    reasons: list[str | None] = [None] * len(rows)
+    for step in range(max_completion_length):
+        positions_RT = mask_RT.cumsum(dim=1) - 1
+        logits_RV = model(
+            input_ids=ids_RT,
+            attention_mask=mask_RT,
+            position_ids=positions_RT.clamp_min(0)[:, -ids_RT.shape[1] :],
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits[:, -1]
+        logprobs_RV = torch.log_softmax(logits_RV.float() / (temperature or 1.0), dim=-1)
+        if temperature == 0:
+            tokens_R = logprobs_RV.argmax(-1)
+        else:
+            tokens_R = torch.multinomial(logprobs_RV.exp(), 1, generator=generator)[:, 0]
+        drawn_R = logprobs_RV.gather(1, tokens_R[:, None])[:, 0].tolist()
+        for row, (token, logprob) in enumerate(zip(tokens_R.tolist(), drawn_R, strict=True)):
+            if reasons[row] is None:
+                answers[row].append(token)
+                logprobs[row].append(logprob)
+                if token in end_ids:
+                    reasons[row] = "end"
+                elif step == max_completion_length - 1:
+                    reasons[row] = "length"
+        if all(reasons):
+            break
+        ids_RT = tokens_R[:, None]
+        mask_RT = torch.cat([mask_RT, torch.ones_like(ids_RT)], dim=1)
+    groups = [
+        range(first, first + num_generations) for first in range(0, len(rows), num_generations)
+    ]
+    return [
+        SampledTree(
+            TokenTree.from_branches(prompt, [answers[row] for row in group]),
+            tuple(np.asarray(logprobs[row], dtype=np.float32) for row in group),
+            tuple(str(reasons[row]) for row in group),
+        )
+        for prompt, group in zip(prompts, groups, strict=True)
+    ]

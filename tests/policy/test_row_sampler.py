@@ -1,0 +1,50 @@
+"""The plain sampler agrees with `generate` of transformers and with the tree sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from memograd.policy.row_forward import row_logprobs
+from memograd.policy.row_sampler import sample_rows
+from memograd.policy.sampler import sample_trees
+
+
+def test_greedy_equals_generate_and_the_tree_sampler(tiny_model, random_ids) -> None:
+    prompts = [random_ids(length) for length in (3, 17, 9)]
+    settings = {
+        "num_generations": 2,
+        "temperature": 0,
+        "max_completion_length": 8,
+        "end_ids": frozenset(range(40)),
+        "generator": None,
+    }
+    rows = sample_rows(tiny_model, prompts, **settings)
+    trees = sample_trees(tiny_model, prompts, **settings)
+    for prompt, ours, theirs in zip(prompts, rows, trees, strict=True):
+        expected = tiny_model.generate(
+            torch.tensor([prompt]), do_sample=False, max_new_tokens=8, eos_token_id=list(range(40))
+        )[0, len(prompt) :]
+        for row in range(2):
+            assert list(ours.tree.branch(row)) == expected.tolist()
+            assert ours.tree.branch(row) == theirs.tree.branch(row)
+        assert ours.stop_reasons == theirs.stop_reasons
+        np.testing.assert_allclose(ours.logprobs[0], theirs.logprobs[0], atol=1e-5)
+
+
+def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids) -> None:
+    groups = sample_rows(
+        tiny_model,
+        [random_ids(5), random_ids(12)],
+        num_generations=3,
+        temperature=0.7,
+        max_completion_length=6,
+        end_ids=frozenset(range(40)),
+        generator=torch.Generator().manual_seed(0),
+    )
+    scores = row_logprobs(tiny_model, [group.tree for group in groups], temperature=0.7)
+    sampled = [logprobs for group in groups for logprobs in group.logprobs]
+    for row, logprobs in enumerate(sampled):
+        np.testing.assert_allclose(
+            scores.logprobs_RT[row, : len(logprobs)].detach().numpy(), logprobs, atol=1e-5
+        )
