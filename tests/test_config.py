@@ -95,9 +95,9 @@ def test_command_line_form_loads_back_equal(config: TrainConfig) -> None:
 def test_defaults_are_as_documented() -> None:
     config = load_config(None, [])
     assert config == TrainConfig()
-    assert (config.steps, config.prompts_per_step, config.num_generations) == (60, 4, 8)
-    assert (config.learning_rate, config.epsilon, config.beta) == (3e-4, 0.2, 0.04)
-    assert (config.lora.r, config.lora.alpha, config.memory.top_k) == (16, 32, 10)
+    assert (config.steps, config.prompts_per_step, config.num_generations) == (60, 8, 8)
+    assert (config.learning_rate, config.epsilon, config.beta) == (3e-4, 0.2, 0.01)
+    assert (config.lora.r, config.lora.alpha, config.memory.top_k) == (16, 32, 5)
     assert config.memory.token_budget == 20_000
     assert config.forward == "tree"
 

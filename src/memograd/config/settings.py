@@ -105,7 +105,7 @@ class TrainConfig(Settings):
     # What is sampled and how it is scored.
     steps: Count = 60
     """Training steps, counted from the beginning of the run."""
-    prompts_per_step: Count = 4
+    prompts_per_step: Count = 8
     """Questions in a step; each is the prompt of one group."""
     num_generations: Annotated[int, Field(ge=2)] = 8
     """Answers sampled for a question: the size of the group they are compared in."""
@@ -119,7 +119,7 @@ class TrainConfig(Settings):
     """Reward names, weighted as name:weight,name:weight."""
 
     # The optimisation.
-    learning_rate: Positive = 1e-3
+    learning_rate: Positive = 3e-4
     """Peak learning rate of AdamW."""
     warmup_steps: Annotated[int, Field(ge=0)] = 5
     """Steps of linear learning-rate warm-up."""
@@ -131,7 +131,7 @@ class TrainConfig(Settings):
     """Optimisation passes over the rollouts of a step."""
     epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Half-width of the clipping range of the probability ratio."""
-    beta: NotNegative = 0.001
+    beta: NotNegative = 0.01
     """Weight of the KL term that holds the policy near the starting model."""
     entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""

@@ -83,6 +83,8 @@ class Trainer:
         self._optimizer.load_state_dict(state["optimizer"])
         self._generator.set_state(state["generator"])
         torch.set_rng_state(state["torch_rng"])
+        for index, cuda_state in enumerate(state["cuda_rng"][: torch.cuda.device_count()]):
+            torch.cuda.set_rng_state(cuda_state, index)
 
     def train(self) -> Path:
         """Run up to `config.steps`; returns the folder of the final checkpoint."""
@@ -139,6 +141,7 @@ class Trainer:
             "optimizer": self._optimizer.state_dict(),
             "generator": self._generator.get_state(),
             "torch_rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
         torch.save(state, folder / STATE_FILE)
 
