@@ -11,8 +11,11 @@ sentence on standard error), 130 interrupted. A bug keeps its traceback. Proved 
 
 from __future__ import annotations
 
+import errno
+import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, NoReturn
 
 import typer
@@ -50,7 +53,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 train_app = typer.Typer(no_args_is_help=True)
-app.add_typer(train_app, name="train", help="Train a policy on a task.", epilog=_epilog())
+app.add_typer(
+    train_app,
+    name="train",
+    help="Train a policy on a task.",
+    epilog=_epilog(
+        "Examples:\n  memograd train memory-qa --help\n  memograd train memory-qa steps=20"
+    ),
+)
 
 
 def _setting_lines() -> str:
@@ -74,7 +84,7 @@ def _setting_lines() -> str:
 def train_memory_qa(
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]", help="Settings that win over the file and options."),
+        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -94,7 +104,7 @@ def train_memory_qa(
     options = {"data": data, "train": train, "eval": evaluate}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    from memograd.recipes import memory_qa
+    memory_qa = _recipe()
 
     run = memory_qa.train(resolved)
     typer.echo(f"The run is in {run}")
@@ -118,11 +128,11 @@ def evaluate(
         str, typer.Option(metavar="IDS", help="Conversations to ask about; else the run's own.")
     ] = "",
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Also measure what needs no training.")
+        bool, typer.Option("--baselines", help="Also measure other prompts: no memory, last turns.")
     ] = False,
 ) -> None:
     """Measure a run on the questions of whole conversations."""
-    from memograd.recipes import memory_qa
+    memory_qa = _recipe()
 
     conversations = [name.strip() for name in conversation.split(",") if name.strip()]
     memory_qa.evaluate(run, data, conversations, baselines)
@@ -138,15 +148,27 @@ def demo(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
     """Train for a few steps, show before and after."""
-    from memograd.recipes import memory_qa
+    memory_qa = _recipe()
 
     memory_qa.demo(data, steps, out)
 
 
-@app.command(epilog=_epilog())
+@app.command(epilog=_epilog("Examples:\n  memograd version"))
 def version() -> None:
     """Show the version."""
     typer.echo(memograd.__version__)
+
+
+def _recipe() -> ModuleType:
+    """The recipes, which need the training libraries."""
+    try:
+        return importlib.import_module("memograd.recipes.memory_qa")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("memograd"):
+            raise
+        raise BadInput(
+            f"This command needs the package {error.name}; run pip install 'memograd[train]'."
+        ) from error
 
 
 def _show_version(wanted: bool) -> None:
@@ -172,4 +194,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except MemogradError as error:
         typer.echo(f"memograd: {error}", err=True)
         sys.exit(2 if isinstance(error, BadInput) else 1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        typer.echo(f"memograd: The disk is full ({error.filename}); make room.", err=True)
+        sys.exit(1)
     sys.exit(0)

@@ -68,5 +68,5 @@ def test_a_reward_that_is_no_number_names_function_and_rollout(tiny_policy, scen
     def broken(prompts, completions, **columns):
         return [0.5] * 4 + [bad] + [0.5]
 
-    with pytest.raises(RewardError, match=r"broken.*step 7, q1, rollout 1"):
+    with pytest.raises(RewardError, match=r"broken.*step 7, group 1 \(q1\), rollout 1"):
         score_groups(groups, trees, [WeightedReward("broken", broken)])

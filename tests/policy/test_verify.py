@@ -41,7 +41,7 @@ def sliding_window() -> PreTrainedModel:
     return MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=4))
 
 
-def saved_policy(make, tiny_model_folder, folder) -> LanguageModel:
+def saved_policy(make, tiny_model_folder, folder, lora: LoraConfig | None = None) -> LanguageModel:
     torch.manual_seed(0)
     make().save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
@@ -92,10 +92,39 @@ def test_bf16_rounding_is_tolerated_and_a_wrong_model_is_not(tiny_model_folder) 
     assert not compare_forwards(wrong, list(wrong.parameters()), trees, temperature=1.0).holds
 
 
-def test_small_subtrees_are_small() -> None:
+def test_the_subtrees_that_are_compared_can_tell() -> None:
+    """Longest and shortest prompt; the longest branch and one that differs from it."""
     trees = [
-        TokenTree.from_branches(range(2, 2 + length), [[1, 2], [3], [4]]) for length in (9, 4, 6)
+        TokenTree.from_branches(range(2, 2 + length), [[3], [1, 2], [1, 2], [4]])
+        for length in (6, 9, 4)
     ]
     chosen = small_subtrees(trees)
-    assert [len(tree.prompt) for tree in chosen] == [4, 6]
-    assert [len(tree.branches) for tree in chosen] == [2, 2]
+    assert [len(tree.prompt) for tree in chosen] == [9, 4]
+    for tree in chosen:
+        assert [tree.branch(row) for row in range(len(tree.branches))] == [(1, 2), (3,)]
+    (same,) = small_subtrees([TokenTree.from_branches([5, 6], [[7], [7]])])
+    assert [same.branch(row) for row in range(len(same.branches))] == [(7,)]
+
+
+def test_a_window_that_only_a_longer_prompt_exceeds_is_found_when_it_comes(
+    tiny_model_folder, tmp_path
+) -> None:
+    def window_of_thirty() -> PreTrainedModel:
+        return MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=30))
+
+    policy = saved_policy(window_of_thirty, tiny_model_folder, tmp_path)
+    settings = {"num_generations": 2, "temperature": 0.8, "max_completion_length": 4}
+    policy.sample([list(range(5, 15))], **settings)
+    assert policy.forward == "tree"
+    policy.sample([list(range(5, 15)), list(range(5, 70))], **settings)
+    assert policy.forward == "rows"
+
+
+def test_nan_is_no_agreement(tiny_policy) -> None:
+    prompts = [list(range(5, 15)), list(range(5, 30))]
+    groups = tiny_policy.sample(
+        prompts, num_generations=2, temperature=1.0, max_completion_length=3
+    )
+    groups[1].logprobs[0][:] = float("nan")
+    error = sampling_error(tiny_policy.model, groups, temperature=1.0)
+    assert not error <= 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,44 @@ def test_a_finished_run_can_be_made_longer(tmp_path, settings) -> None:
     assert without_seconds(longer) == without_seconds(whole)
 
 
+def test_more_steps_asked_for_once_are_remembered(tmp_path, settings) -> None:
+    """Resumed with steps=4 and stopped again, a plain resume still goes to step 4."""
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 2}))
+    memory_qa.train(TrainConfig(resume=run, steps=4))
+    shutil.rmtree(run / "final")
+    again = memory_qa.train(TrainConfig(resume=run))
+    assert [row["step"] for row in without_seconds(again)] == [1, 2, 3, 4]
+    with pytest.raises(BadInput, match="at step 4 already"):
+        memory_qa.train(TrainConfig(resume=run, steps=3))
+
+
+def test_two_processes_cannot_train_in_one_folder(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    with (
+        RunFolder.open(run).lock(),
+        pytest.raises(BadInput, match="Another process trains"),
+    ):
+        memory_qa.train(TrainConfig(resume=run, steps=2))
+
+
+def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(
+    tmp_path, settings
+) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    (run / "final").rename(run / ".replaced-final")
+    longer = memory_qa.train(TrainConfig(resume=run, steps=2))
+    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **{**settings, "steps": 2}))
+    assert without_seconds(longer) == without_seconds(whole)
+
+
+def test_settings_of_another_version_are_named(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    stored = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**stored, "flux": 1}))
+    with pytest.raises(BadInput, match=r"config\.json does not fit.*flux"):
+        memory_qa.evaluate(run, None, [], baselines=False)
+
+
 def test_a_resumed_run_keeps_its_settings(tmp_path, settings) -> None:
     run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="learning_rate"):
@@ -123,14 +162,14 @@ def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) 
         ({"model": "./no-such-model"}, "does not exist"),
         ({"rewards": "locomo_f2"}, "locomo_f1"),
         ({"max_prompt_length": 40}, "max_prompt_length"),
+        ({"memory": {"embedder": "mini"}}, "minilm"),
     ],
 )
 def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message) -> None:
     out = tmp_path / "run"
     with pytest.raises(BadInput, match=message):
         memory_qa.train(TrainConfig(out=out, **{**settings, **changes}))
-    assert not (out / "metrics.jsonl").exists()
-    assert not list(out.glob("checkpoint-*"))
+    assert not out.exists()
 
 
 def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
@@ -144,7 +183,7 @@ def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
     other = generate_conversations(3, seed=99, sessions=3, turns_per_session=4)
     write_locomo(other, tmp_path / "other.json")
     memory_qa.evaluate(run, tmp_path / "other.json", ["gen-99-1"], baselines=False)
-    report = json.loads((run / "evaluation.json").read_text())
+    report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
     assert all(name.startswith("gen-99-1/") for name in ids)
 

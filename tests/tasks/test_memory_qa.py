@@ -99,3 +99,7 @@ def test_a_chinese_question_gets_a_chinese_prompt() -> None:
     system, user = memory_qa_messages("小明的猫叫什么名字?", [])
     assert "记忆" in user["content"] and user["content"].endswith("简短答案:")
     assert "Memory" not in user["content"] and "只给出" in system["content"]
+    _, english = memory_qa_messages("What does 王芳 like?", [])
+    assert english["content"].endswith("Short answer:")
+    _, mixed = memory_qa_messages("王芳的MacBook Pro多少钱?", [])
+    assert mixed["content"].endswith("简短答案:")

@@ -136,7 +136,7 @@ class TrainConfig(Settings):
     entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
     forward: Literal["tree", "rows"] = "tree"
-    """Compute the prompt that a group shares once (tree) or once a rollout (rows)."""
+    """Sample and score over token trees, shared tokens once (tree), or row by row (rows)."""
 
     # What is written down, and evaluation.
     save_steps: Count = 20

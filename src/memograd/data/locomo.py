@@ -53,7 +53,7 @@ class LoadReport:
 def load_locomo(path: Path | str) -> list[Conversation]:
     """The conversations of a file; raises BadInput, in one sentence, when it is not in the format.
 
-    What `load_locomo_with_report` finds peculiar is logged as one warning.
+    What `load_locomo_with_report` finds peculiar is logged as warnings.
     """
     conversations, report = load_locomo_with_report(path)
     if report.unresolved:
@@ -63,6 +63,13 @@ def load_locomo(path: Path | str) -> list[Conversation]:
             len(report.unresolved),
             report.unresolved[0][1],
             report.unresolved[0][0],
+        )
+    if report.without_evidence:
+        logger.warning(
+            "%s: %d questions name no evidence and are kept (first: %s)",
+            path,
+            len(report.without_evidence),
+            report.without_evidence[0],
         )
     return conversations
 

@@ -1,8 +1,8 @@
 """Evaluation: how good are the answers, how sure is that, and how does it look.
 
 Scores (`score_answers`) come from the reward functions themselves, intervals from the bootstrap,
-reports derive everything else from per-question scores. May import the rooms below it (here: errors
-and rewards); no trainer internals. Tests: `tests/evaluation/`.
+reports derive everything else from per-question scores. May import the rooms below it (here:
+errors, rewards, rollout, the policy protocol); no trainer internals. Tests: `tests/evaluation/`.
 """
 
 from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-EPSILON = 1e-4
+STD_FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ def group_advantages(rewards_BG: np.ndarray) -> GroupAdvantages:
     spread_B1 = rewards_BG.std(axis=1, ddof=1, keepdims=True)
     # Equality is asked of the rewards: their rounded standard deviation may be a tiny non-zero.
     informative_B = np.ptp(rewards_BG, axis=1) > 0
-    advantages_BG = np.where(informative_B[:, None], centred_BG / (spread_B1 + EPSILON), 0.0)
+    advantages_BG = np.where(informative_B[:, None], centred_BG / (spread_B1 + STD_FLOOR), 0.0)
     return GroupAdvantages(advantages_BG, informative_B)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memograd.errors import BadInput
 from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.policy.protocol import Policy, SampledGroup
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
@@ -76,10 +77,10 @@ def sample_groups(
         generator=generator,
     )
     groups = []
-    for scenario, group in zip(scenarios, sampled, strict=True):
+    for index, (scenario, group) in enumerate(zip(scenarios, sampled, strict=True)):
         rollouts = tuple(
             Rollout(
-                id=f"step {step}, {scenario.id}, rollout {row}",
+                id=f"step {step}, group {index} ({scenario.id}), rollout {row}",
                 turns=(
                     Turn(
                         observation_ids=group.tree.prompt,
@@ -114,8 +115,12 @@ def score_groups(
 
 
 def _columns(groups: Sequence[Group]) -> list[str]:
-    """Columns that every scenario of the batch has."""
-    shared = set(groups[0].scenario.columns)
+    """The columns of the batch; `BadInput` if its scenarios have different ones."""
+    first = groups[0].scenario
     for group in groups[1:]:
-        shared &= set(group.scenario.columns)
-    return sorted(shared)
+        if set(group.scenario.columns) != set(first.columns):
+            raise BadInput(
+                f"{group.scenario.id} has the columns {sorted(group.scenario.columns)} and "
+                f"{first.id} has {sorted(first.columns)}; give all scenarios the same ones"
+            )
+    return sorted(first.columns)

@@ -45,6 +45,8 @@ class Update:
     entropy: float | None
     clip_fraction: float
     grad_norm: float
+    sampler_gap: float | None
+    """Largest |learner - sampler| log-probability (nats) before the first pass: rounding only."""
 
 
 def learn(
@@ -60,7 +62,9 @@ def learn(
     """
     informative = np.flatnonzero(experience.advantages.informative_B)
     if informative.size == 0:
-        return Update(loss=0.0, kl=None, entropy=None, clip_fraction=0.0, grad_norm=0.0)
+        return Update(
+            loss=0.0, kl=None, entropy=None, clip_fraction=0.0, grad_norm=0.0, sampler_gap=None
+        )
     trees = [experience.sampled[index].tree for index in informative]
     pieces = [
         _Piece(policy, experience, informative[piece], objective)
@@ -87,6 +91,7 @@ def learn(
         entropy=float(entropy / share),
         clip_fraction=float(clipped / share),
         grad_norm=float(grad_norm),
+        sampler_gap=max(piece.first_gap or 0.0 for piece in pieces),
     )
 
 
@@ -108,6 +113,7 @@ class _Piece:
         self._old = [torch.from_numpy(logprobs) for logprobs in old]
         advantages_BG = experience.advantages.advantages_BG[np.asarray(groups)]
         self._advantages_R = torch.from_numpy(advantages_BG.flatten()).float()
+        self.first_gap: float | None = None
         # Also at beta 0: how far the policy has moved is worth a forward pass in every log.
         self._reference_RT = policy.reference_logprobs(
             self._trees, temperature=objective.temperature
@@ -121,9 +127,12 @@ class _Piece:
             temperature=objective.temperature,
             entropy_gradient=objective.entropy_coef > 0,
         )
+        old_RT = _pad(self._old, scores)
+        if self.first_gap is None:
+            self.first_gap = float((scores.logprobs_RT.detach() - old_RT).abs().max())
         parts = grpo_loss(
             logprobs_RT=scores.logprobs_RT,
-            old_logprobs_RT=_pad(self._old, scores),
+            old_logprobs_RT=old_RT,
             reference_logprobs_RT=self._reference_RT,
             entropies_RT=scores.entropies_RT,
             advantages_R=self._advantages_R.to(scores.logprobs_RT.device),

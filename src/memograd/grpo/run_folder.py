@@ -17,9 +17,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
@@ -181,12 +184,35 @@ class RunFolder:
             rows = self.read_metrics()
             step = int(rows[-1]["step"]) if rows else 0
         if self.metrics_path.exists():
-            checkpoint_folder.sync(
-                self.metrics_path
-            )  # no checkpoint outlives the numbers before it
+            # No checkpoint outlives the numbers before it.
+            checkpoint_folder.sync(self.metrics_path)
         target = self.path / name
         checkpoint_folder.publish(target, step, writer)
         return target
+
+    def replace_config(self, config_json: str) -> None:
+        """Write down the settings that a resumed run goes on with."""
+        _write_atomically(self.path / "config.json", config_json)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep every other process from training in this folder, and mend what a killed one left.
+
+        Raises:
+            BadInput: another process holds it.
+        """
+        lock = FileLock(self.path / ".lock", thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise BadInput(
+                f"Another process trains in {self.path}; wait for it, or stop it first."
+            ) from None
+        try:
+            checkpoint_folder.remove_leftovers(self.path)
+            yield
+        finally:
+            lock.release()
 
     def latest_checkpoint(self) -> Path | None:
         """The complete checkpoint of the highest step, or none; damaged ones are passed over."""

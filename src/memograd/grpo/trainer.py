@@ -77,14 +77,23 @@ class Trainer:
         torch.manual_seed(config.seed)
 
     def restore(self, checkpoint: Path) -> None:
-        """Take over step, optimiser and random states; the policy must be loaded from there too."""
+        """Take over step, optimiser and random states; the policy is loaded from there before.
+
+        Raises `BadInput` if it was made on another kind of device.
+        """
         state = torch.load(checkpoint / STATE_FILE, map_location="cpu", weights_only=True)
+        if state["device"] != self.policy.device.type:
+            raise BadInput(
+                f"{checkpoint} was made on {state['device']} and cannot be continued on "
+                f"{self.policy.device.type}; resume where {state['device']} is available"
+            )
         self.step = state["step"]
         self._optimizer.load_state_dict(state["optimizer"])
         self._generator.set_state(state["generator"])
         torch.set_rng_state(state["torch_rng"])
-        for index, cuda_state in enumerate(state["cuda_rng"][: torch.cuda.device_count()]):
-            torch.cuda.set_rng_state(cuda_state, index)
+        if self.policy.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_rng"], self.policy.device)
+        self.policy.forward = state["forward"]
 
     def train(self) -> Path:
         """Run up to `config.steps`; returns the folder of the final checkpoint."""
@@ -112,16 +121,20 @@ class Trainer:
             )
         with clock.phase("reward"):
             experience = score_groups(groups, sampled, self._rewards)
+        agreement = None
         if not self._verified:
             with clock.phase("verify"):
                 trees = [group.tree for group in sampled]
-                self.policy.verify(trees, temperature=config.temperature)
+                agreement = self.policy.verify(trees, temperature=config.temperature)
             self._verified = True
         learning_rate = self._set_learning_rate()
         with clock.phase("learn"):
             update = learn(self.policy, self._optimizer, experience, self._objective)
         metrics = step_metrics(self.step, experience, update)
         metrics |= {"learning_rate": learning_rate, "seconds": clock.seconds}
+        if agreement is not None and self.step == 1:
+            metrics["tree_logprob_error"] = agreement.logprob_error
+            metrics["tree_gradient_error"] = agreement.gradient_error
         self._run.append_metrics(metrics)
         if self.step == 1 or self.step % config.rollout_log_steps == 0:
             self._run.write_rollouts(self.step, render_experience(self.step, experience))
@@ -136,13 +149,16 @@ class Trainer:
 
     def _write_checkpoint(self, folder: Path) -> None:
         self.policy.save(folder)
-        state = {
+        state: dict[str, Any] = {
             "step": self.step,
             "optimizer": self._optimizer.state_dict(),
             "generator": self._generator.get_state(),
             "torch_rng": torch.get_rng_state(),
-            "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "device": self.policy.device.type,
+            "forward": self.policy.forward,
         }
+        if self.policy.device.type == "cuda":
+            state["cuda_rng"] = torch.cuda.get_rng_state(self.policy.device)
         torch.save(state, folder / STATE_FILE)
 
 
@@ -168,6 +184,7 @@ def step_metrics(step: int, experience: Experience, update: Update) -> dict[str,
         "entropy": update.entropy,
         "grad_norm": update.grad_norm,
         "clip_fraction": update.clip_fraction,
+        "sampler_gap": update.sampler_gap,
         "tokens": sum(rollout.tokens for rollout in rollouts),
         "tokens_as_rows": sum(tree.rows_tokens for tree in trees),
         "tokens_as_tree": sum(tree.tree_tokens for tree in trees),

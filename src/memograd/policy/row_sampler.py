@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from memograd.policy.batching import batches_by_tokens
 from memograd.policy.sampler import SampledTree
 from memograd.rollout.token_tree import TokenTree
 
+ROW_TOKENS = 32_768
+"""Padded tokens of all rows that are decoded together."""
 
-@torch.no_grad()
+
 def sample_rows(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
@@ -30,6 +33,32 @@ def sample_rows(
     generator: torch.Generator | None,
 ) -> list[SampledTree]:
     """Draw answers as `sample_trees` does, without sharing anything."""
+    sampled: dict[int, SampledTree] = {}
+    lengths = [(len(prompt) + max_completion_length) * num_generations for prompt in prompts]
+    for batch in batches_by_tokens(lengths, ROW_TOKENS):
+        groups = _sample_batch(
+            model,
+            [prompts[index] for index in batch],
+            num_generations,
+            temperature,
+            max_completion_length,
+            end_ids,
+            generator,
+        )
+        sampled |= dict(zip(batch, groups, strict=True))
+    return [sampled[index] for index in range(len(prompts))]
+
+
+@torch.no_grad()
+def _sample_batch(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    num_generations: int,
+    temperature: float,
+    max_completion_length: int,
+    end_ids: frozenset[int],
+    generator: torch.Generator | None,
+) -> list[SampledTree]:
     rows = [list(prompt) for prompt in prompts for _ in range(num_generations)]
     longest = max(len(row) for row in rows)
     ids_RT = torch.tensor([[0] * (longest - len(row)) + row for row in rows])

@@ -22,6 +22,7 @@ import torch
 from transformers import Cache, DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
+from memograd.errors import MemogradError
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.kv_buffer import KVBuffer
 from memograd.policy.model_parts import body_of, head_of
@@ -81,7 +82,8 @@ def sample_trees(
 ) -> list[SampledTree]:
     """Draw `num_generations` answers to each prompt (token ids in, token ids out).
 
-    Temperature 0 takes the most likely token. A drawn end token is the answer's last token.
+    Temperature 0 takes the most likely token. A drawn end token is the answer's last token. Raises
+    `MemogradError` for a model whose cache is not keys and values a layer.
     """
     growths = [
         _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(num_generations)])
@@ -161,7 +163,8 @@ def _prefill(
     """Run each prompt once; returns the logits after it [B, V] and one cache (right padded)."""
     body, head = body_of(model), head_of(model)
     longest = max(len(prompt) for prompt in prompts)
-    buffers = [KVBuffer(longest) for _ in range(model.config.num_hidden_layers)]
+    layers = model.config.get_text_config().num_hidden_layers
+    buffers = [KVBuffer(longest) for _ in range(layers)]
     logits: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
     limit = PREFILL_TOKENS[model.device.type]
     for rows in batches_by_tokens([len(prompt) for prompt in prompts], limit):
@@ -176,8 +179,11 @@ def _prefill(
         for line, row in enumerate(rows):
             logits[row] = head(hidden[line, len(prompts[row]) - 1])
         for buffer, layer in zip(buffers, part.layers, strict=True):
-            assert isinstance(layer, DynamicLayer) and layer.keys is not None
-            assert layer.values is not None
+            if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
+                raise MemogradError(
+                    f"{type(model).__name__} keeps no keys and values a layer, so it cannot be "
+                    "sampled over token trees; use forward=rows"
+                )
             buffer.place(layer.keys, layer.values, rows, len(prompts))
     return torch.stack(logits), Cache(layers=list(buffers))
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from memograd.config import TrainConfig
@@ -20,6 +21,7 @@ from memograd.data import Conversation, select_conversations
 from memograd.errors import BadInput
 from memograd.evaluation import plot_curves
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import checkpoint_step
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.memory_qa_measure import (
@@ -28,7 +30,7 @@ from memograd.recipes.memory_qa_measure import (
     UNTRAINED,
     ask,
     print_examples,
-    publish,
+    report_results,
 )
 from memograd.recipes.memory_qa_setup import (
     MemoryQASetup,
@@ -40,7 +42,8 @@ from memograd.rewards import parse_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-CHANGEABLE_ON_RESUME = {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "device"}
+CHANGEABLE_ON_RESUME = {"steps", "save_steps", "rollout_log_steps", "eval_batch_size"}
+MEMORY = "memory.db"
 DEMO_STEPS = 30
 
 
@@ -50,31 +53,50 @@ def train(config: TrainConfig) -> Path:
     With `config.resume`, the run in that folder goes on from its last complete checkpoint; only
     the settings in `CHANGEABLE_ON_RESUME` may differ from those it began with.
     """
-    resumed = config.resume is not None
-    out = config.out or Path("runs") / f"memory-qa-{time.strftime('%Y%m%d-%H%M%S')}"
-    run = checkpoint = None
     if config.resume is not None:
         run = RunFolder.open(config.resume)
-        config = _resumed_config(run, config)
-        checkpoint = run.latest_checkpoint()
-    else:
-        RunFolder.check_free(out)
+        with run.lock():
+            config = _resumed_config(run, config)
+            return _train_in(run, config, run.latest_checkpoint(), resumed=True)
+    out = config.out or Path("runs") / f"memory-qa-{time.strftime('%Y%m%d-%H%M%S')}"
+    RunFolder.check_free(out)
+    parse_rewards(config.rewards)
+    split = choose_split(
+        available_conversations(config.data, config.seed), config.train, config.eval
+    )
+    # Whatever can be wrong is found before the folder is made, so that bad input leaves nothing.
+    policy = _load_policy(config, None)
+    MemoryQASetup(config, policy, out / MEMORY).check([*split.train, *split.eval])
+    config = config.model_copy(
+        update={
+            "data": config.data.resolve() if config.data else None,
+            "model": str(Path(config.model).resolve())
+            if Path(config.model).is_dir()
+            else config.model,
+            "train": [conversation.id for conversation in split.train],
+            "eval": [conversation.id for conversation in split.eval],
+        }
+    )
+    run = RunFolder.create(out, config.model_dump_json(indent=2))
+    with run.lock():
+        return _train_in(run, config, None, resumed=False, policy=policy)
+
+
+def _train_in(
+    run: RunFolder,
+    config: TrainConfig,
+    checkpoint: Path | None,
+    *,
+    resumed: bool,
+    policy: LanguageModel | None = None,
+) -> Path:
+    """Train in a folder that is ours; `policy` if it is loaded already."""
     rewards = parse_rewards(config.rewards)
     split = choose_split(
         available_conversations(config.data, config.seed), config.train, config.eval
     )
-    policy = _load_policy(config, checkpoint)
-    if run is None:
-        # Made last, so that bad input leaves nothing behind; says what was chosen, not "the rest".
-        config = config.model_copy(
-            update={
-                "data": config.data.resolve() if config.data else None,
-                "train": [conversation.id for conversation in split.train],
-                "eval": [conversation.id for conversation in split.eval],
-            }
-        )
-        run = RunFolder.create(out, config.model_dump_json(indent=2))
-    setup = MemoryQASetup(config, policy, run.path / "memory.db")
+    policy = policy or _load_policy(config, checkpoint)
+    setup = MemoryQASetup(config, policy, run.path / MEMORY)
     new_turns = setup.remember([*split.train, *split.eval])
     console.print(f"memory: {new_turns} new turns of {_names([*split.train, *split.eval])}")
     scenarios = setup.scenarios(split.train)
@@ -88,44 +110,50 @@ def train(config: TrainConfig) -> Path:
         if checkpoint is not None:
             trainer.restore(checkpoint)
             console.print(f"going on after step {trainer.step} ({checkpoint.name})")
+        elif resumed:
+            console.print("there is no complete checkpoint yet: starting over from the first step")
         if resumed:
             run.truncate_metrics(trainer.step)
         trainer.train()
     plot_curves(run.metrics_path, run.path / "curves.png")
     after = ask(policy, setup, split.eval, config, TRAINED, console)
-    publish([before, after], split.eval, run.path, console)
+    report_results([before, after], split.eval, run.path, console)
     return run.path
 
 
 def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: bool) -> None:
     """Measure the trained policy of `run`; tables go to the terminal and into the run folder.
 
-    `conversations` are ids in `data`, or in the run's own data. Where none are named, they are all
-    of `data`, or the run's evaluation set. Those it was trained on are refused. `baselines` adds
-    the methods without memory, with the last turns only, and the trained policy without memory.
+    `conversations` are ids in `data`, or in the run's own data. Where none are named, they are
+    those of `data` that it was not trained on, or the run's evaluation set. Those it was trained on
+    are refused. What is measured on other data goes into a subfolder. `baselines` adds the
+    methods without memory, with the last turns only, and the trained policy without memory.
     """
     folder = RunFolder.open(run)
-    config = TrainConfig.model_validate_json(folder.config_json)
+    config = _stored_config(folder)
     checkpoint = folder.latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
     available = available_conversations(data or config.data, config.seed)
-    everything = [conversation.id for conversation in available]
-    chosen = select_conversations(
-        available, conversations or (config.eval if data is None else everything)
-    )
+    if not conversations:
+        unseen = [entry.id for entry in available if entry.id not in config.train]
+        conversations = config.eval if data is None else unseen
+    chosen = select_conversations(available, conversations)
     trained_on = {conversation.id for conversation in chosen}.intersection(config.train)
-    if trained_on:
+    if trained_on or not chosen:
+        names = ", ".join(sorted(trained_on)) or "all of it"
         raise BadInput(
-            f"{run} was trained on {', '.join(sorted(trained_on))}; measuring on it would say "
-            "nothing about new conversations"
+            f"{run} was trained on {names}; measuring on it would say nothing about new "
+            "conversations, so choose others with --conversation"
         )
     policy = _load_policy(config, checkpoint)
-    setup = MemoryQASetup(config, policy, run / "memory.db")
+    results = run if data is None else run / f"evaluation-{data.stem}"
+    results.mkdir(exist_ok=True)
+    setup = MemoryQASetup(config, policy, results / MEMORY)
     setup.remember(chosen)
     methods = list(METHODS) if baselines else [UNTRAINED, TRAINED]
     answered = [ask(policy, setup, chosen, config, method, console) for method in methods]
-    publish(answered, chosen, run, console)
+    report_results(answered, chosen, results, console)
 
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
@@ -162,9 +190,20 @@ def _load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     )
 
 
+def _stored_config(run: RunFolder) -> TrainConfig:
+    try:
+        return TrainConfig.model_validate_json(run.config_json)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(
+            f"{run.path / 'config.json'} does not fit this version of memograd: "
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from error
+
+
 def _resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
-    """The settings the run began with, and those given now that may change."""
-    began = TrainConfig.model_validate_json(run.config_json)
+    """The settings the run began with and those given now that may change; written down again."""
+    began = _stored_config(run)
     if config.data is not None:
         config = config.model_copy(update={"data": config.data.resolve()})
     given = config.model_fields_set - {"resume"}
@@ -178,7 +217,15 @@ def _resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
             f"a resumed run keeps its settings, but {', '.join(refused)} would change "
             f"{run.path / 'config.json'}; only {', '.join(sorted(CHANGEABLE_ON_RESUME))} may"
         )
-    return began.model_copy(update={name: getattr(config, name) for name in given})
+    resumed = began.model_copy(update={name: getattr(config, name) for name in given})
+    checkpoint = run.latest_checkpoint()
+    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
+        raise BadInput(
+            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
+            f"steps={resumed.steps}; ask for more"
+        )
+    run.replace_config(resumed.model_dump_json(indent=2))
+    return resumed
 
 
 def _names(conversations: Sequence[Conversation]) -> str:

@@ -67,7 +67,7 @@ def ask(
         )
 
 
-def publish(
+def report_results(
     answered: Sequence[Answered],
     conversations: Sequence[Conversation],
     folder: Path,

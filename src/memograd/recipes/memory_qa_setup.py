@@ -94,11 +94,17 @@ class MemoryQASetup:
     def _open(self) -> TurnMemory:
         return TurnMemory.open(self._memory_path, self._embedder)
 
+    def check(self, conversations: Sequence[Conversation]) -> None:
+        """Raise `BadInput` for what would stop `scenarios` later; touches no memory."""
+        for conversation in conversations:
+            self._token_budget(conversation)
+
     def _token_budget(self, conversation: Conversation) -> int:
         """The budget of the settings, or what prompt limit and context leave for memory if less."""
         config, policy = self._config, self._policy
         limit = policy.context_length - config.max_completion_length
         limit = min(limit, config.max_prompt_length or limit)
+        longest = 0
         for question in conversation.questions:
             alone = len(policy.encode(memory_qa_messages(question.text, [])))
             if alone >= limit:
@@ -106,8 +112,5 @@ class MemoryQASetup:
                     f"question {question.id} takes {alone} tokens without any memory, but a prompt "
                     f"may have {limit}; raise max_prompt_length, or leave this question out"
                 )
-        longest = max(
-            (len(policy.encode(memory_qa_messages(q.text, []))) for q in conversation.questions),
-            default=0,
-        )
+            longest = max(longest, alone)
         return min(config.memory.token_budget, limit - longest)

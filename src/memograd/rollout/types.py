@@ -1,7 +1,7 @@
 """The nouns of training: `Scenario`, `Turn`, `Rollout`, `Group`.
 
 A *scenario* is one training problem. A *turn* is one observation and one action with its
-log-probabilities. A *rollout* is the turns of one attempt with its reward. A *group* is the G
+log-probabilities. A *rollout* is the turns of one attempt. A *group* is the G
 rollouts that are compared with each other, because they began in the same state.
 
 Invariant: an action is stored as the token ids that the model emitted, with the log-probability

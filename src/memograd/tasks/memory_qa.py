@@ -19,7 +19,8 @@ from memograd.data import Conversation
 from memograd.memory import RetrievedTurn, TurnMemory, render_memory
 from memograd.rollout.types import Message, Scenario
 
-_CJK = re.compile(r"[\u3400-\u9fff]")
+_CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff]")
+_LATIN_WORD = re.compile(r"[A-Za-z]+")
 
 _INSTRUCTION = (
     "You answer questions about past conversations from memory notes. "
@@ -40,8 +41,8 @@ class MemoryView(Enum):
 
 
 def memory_qa_messages(question: str, turns: Sequence[RetrievedTurn]) -> tuple[Message, ...]:
-    """The chat of one question; in Chinese if the question is written in Chinese characters."""
-    chinese = _CJK.search(question) is not None
+    """The chat of one question, in Chinese if it has more Chinese characters than Latin words."""
+    chinese = len(_CHINESE_CHARACTER.findall(question)) > len(_LATIN_WORD.findall(question))
     memory = render_memory(turns)
     if chinese:
         notes = f"记忆:\n{memory or '(空)'}"
