@@ -7,7 +7,7 @@ medians. Ratios are TRL's time over ours:
 
     learner_ratio  reference log-probabilities + loss + backward, on the same completions
     sample_ratio   drawing the group's completions, all of full length
-    step_ratio     both together
+    step_ratio     both together (step_ratio_cpu: in CPU seconds instead of wall-clock)
     grad_rel_err   |our gradient - TRL's| / |TRL's|, on the same completions and advantages
 
 TRL runs with `loss_type="grpo"`, without gradient checkpointing and without dropout, which is its
@@ -23,8 +23,8 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,21 +47,19 @@ TEMPERATURE = 0.8
 
 
 class Clock:
-    """Wall-clock seconds by name, one entry a repeat."""
+    """Wall-clock and CPU seconds by name, one entry a repeat."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = {}
+        self.wall: dict[str, list[float]] = {}
+        self.cpu: dict[str, list[float]] = {}
 
-    @contextmanager
-    def measure(self, name: str) -> Iterator[None]:
-        """Time the block under `name`."""
-        start = time.perf_counter()
-        yield
-        self.seconds.setdefault(name, []).append(time.perf_counter() - start)
-
-    def median(self, name: str) -> float:
-        """The middle of all repeats."""
-        return statistics.median(self.seconds[name])
+    def measure(self, name: str, job: Callable[[], Any]) -> Any:
+        """Run `job` and time it under `name`."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = job()
+        self.wall.setdefault(name, []).append(time.perf_counter() - wall)
+        self.cpu.setdefault(name, []).append(time.process_time() - cpu)
+        return result
 
 
 def trl_trainer(policy: LanguageModel, arguments: argparse.Namespace, prompt: str) -> GRPOTrainer:
@@ -195,32 +193,28 @@ def main() -> None:
 
     vocabulary = len(policy.tokenizer)
     grad_errors = []
-    for _ in range(arguments.repeats):
-        with clock.measure("sample_trl"):
-            sample_trl()
-        with clock.measure("sample_ours"):
-            sampled = sample_ours()
+    for repeat in range(arguments.repeats):
+        samplers = {"sample_trl": sample_trl, "sample_ours": sample_ours}
+        sampled = {name: clock.measure(name, job) for name, job in _in_turn(samplers, repeat)}
         if arguments.sampled:
-            tree = sampled
+            tree = sampled["sample_ours"]
         else:
             shape = (arguments.group, arguments.completion)
             answers = torch.randint(10, vocabulary, shape, generator=generator).tolist()
             tree = TokenTree.from_branches(prompt_ids, answers)
         batch = trl_batch(tree, advantages_R)
-        steps: dict[str, Callable[[], None]] = {
-            "learn_trl": lambda batch=batch: trl_learn(trainer, batch, arguments.beta),
-            "learn_ours": lambda tree=tree: our_learn(policy, tree, advantages_R, arguments.beta),
+        learners = {
+            "learn_trl": partial(trl_learn, trainer, batch, arguments.beta),
+            "learn_ours": partial(our_learn, policy, tree, advantages_R, arguments.beta),
         }
-        for name, step in steps.items():
-            with clock.measure(name):
-                step()
+        for name, job in _in_turn(learners, repeat):
+            clock.measure(name, job)
         theirs = gradient(p for n, p in trainer.model.named_parameters())
         ours = gradient(policy.parameters())
         grad_errors.append(float((ours - theirs).norm() / theirs.norm()))
 
-    median = clock.median
-    trl_step = median("sample_trl") + median("learn_trl")
-    our_step = median("sample_ours") + median("learn_ours")
+    wall = {name: statistics.median(times) for name, times in clock.wall.items()}
+    cpu = {name: statistics.median(times) for name, times in clock.cpu.items()}
     print(
         json.dumps(
             {
@@ -230,16 +224,28 @@ def main() -> None:
                 "group": arguments.group,
                 "beta": arguments.beta,
                 "repeats": arguments.repeats,
-                "learner_ratio": round(median("learn_trl") / median("learn_ours"), 2),
-                "sample_ratio": round(median("sample_trl") / median("sample_ours"), 2),
-                "step_ratio": round(trl_step / our_step, 2),
+                "learner_ratio": round(wall["learn_trl"] / wall["learn_ours"], 2),
+                "sample_ratio": round(wall["sample_trl"] / wall["sample_ours"], 2),
+                "step_ratio": round(_step_ratio(wall), 2),
+                "step_ratio_cpu": round(_step_ratio(cpu), 2),
                 "grad_rel_err": max(grad_errors),
                 "bound": round(tree.rows_tokens / tree.tree_tokens, 2),
-                "seconds": {name: round(median(name), 2) for name in clock.seconds},
+                "seconds": {name: round(seconds, 2) for name, seconds in wall.items()},
                 "peer_name": "TRL GRPOTrainer",
             }
         )
     )
+
+
+def _in_turn(jobs: Mapping[str, Callable[[], Any]], repeat: int) -> list[tuple[str, Any]]:
+    """The jobs, each side first in every other repeat."""
+    ordered = list(jobs.items())
+    return ordered if repeat % 2 == 0 else ordered[::-1]
+
+
+def _step_ratio(seconds: dict[str, float]) -> float:
+    theirs = seconds["sample_trl"] + seconds["learn_trl"]
+    return theirs / (seconds["sample_ours"] + seconds["learn_ours"])
 
 
 def trl_batch(tree: TokenTree, advantages_R: torch.Tensor) -> dict[str, torch.Tensor]:

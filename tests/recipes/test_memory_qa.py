@@ -50,8 +50,8 @@ def without_seconds(run: Path) -> list[dict]:
 def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
     run = memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
     assert {
-        "config.json", "metrics.jsonl", "rollouts", "checkpoint-2", "final", "curves.png",
-        "evaluation.md", "evaluation.json", "answers.jsonl", "memory.db",
+        "config.json", "environment.json", "metrics.jsonl", "rollouts", "checkpoint-2", "final",
+        "curves.png", "evaluation.md", "evaluation.json", "answers.jsonl", "memory.db",
     } <= {path.name for path in run.iterdir()}  # fmt: skip
     assert (run / "curves.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((run / "evaluation.json").read_text())

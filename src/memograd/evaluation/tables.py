@@ -96,7 +96,10 @@ def print_reports(
             title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
         )
         for index, name in enumerate(header):
-            table.add_column(Text(name), justify="left" if index == 0 else "right")
+            # A long method name wraps; a number with its interval must not.
+            table.add_column(
+                Text(name), justify="left" if index == 0 else "right", no_wrap=index > 0
+            )
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))
         console.print(table)

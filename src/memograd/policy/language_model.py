@@ -13,9 +13,11 @@ torch, transformers, peft and the rest of the room.
 from __future__ import annotations
 
 import logging
+import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -123,6 +125,16 @@ class LanguageModel:
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.model.device
+
+    def environment(self) -> dict[str, str]:
+        """What numbers may depend on beside the settings: device, number type, versions."""
+        packages = ("memograd", "torch", "transformers", "peft", "tokenizers")
+        return {
+            "device": str(self.device),
+            "dtype": str(self.model.dtype),
+            "python": platform.python_version(),
+            **{name: version(name) for name in packages},
+        }
 
     @property
     def context_length(self) -> int:

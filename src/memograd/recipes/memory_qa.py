@@ -9,6 +9,7 @@ Invariant: what is measured was never trained on (whole conversations are held o
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,6 +79,7 @@ def train(config: TrainConfig) -> Path:
         }
     )
     run = RunFolder.create(out, config.model_dump_json(indent=2))
+    (run.path / "environment.json").write_text(json.dumps(policy.environment(), indent=2))
     with run.lock():
         return _train_in(run, config, None, resumed=False, policy=policy)
 

@@ -1,0 +1,54 @@
+"""On a CUDA device: bf16 weights, trees as right as rounding allows, and a step that learns."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from memograd.config import LoraConfig
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.verify import compare_forwards
+from memograd.rollout import TokenTree
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+
+
+@pytest.fixture(scope="module")
+def policy() -> LanguageModel:
+    return LanguageModel.load(PACKAGED_MODEL, lora=LoraConfig(), device="cuda")
+
+
+def test_weights_are_bf16_and_the_adapter_is_fp32(policy) -> None:
+    assert policy.model.dtype == torch.bfloat16
+    assert {parameter.dtype for parameter in policy.parameters()} == {torch.float32}
+
+
+def test_trees_agree_with_rows(policy) -> None:
+    trees = [
+        TokenTree.from_branches(range(100, 300), [range(400, 420), range(400, 410), [7]]),
+        TokenTree.from_branches(range(500, 540), [range(600, 606), []]),
+    ]
+    assert compare_forwards(policy.model, policy.parameters(), trees, temperature=0.8).holds
+
+
+def test_sampling_stays_with_trees(policy) -> None:
+    prompts = [
+        policy.encode([{"role": "user", "content": text}])
+        for text in ("What is the capital of France?", "Name a colour.")
+    ]
+    generator = torch.Generator("cuda").manual_seed(0)
+    groups = policy.sample(
+        prompts,
+        num_generations=8,
+        temperature=0.8,
+        max_completion_length=16,
+        generator=generator,
+    )
+    assert policy.forward == "tree"
+    scores = policy.logprobs([group.tree for group in groups], temperature=0.8)
+    scores.logprobs_RT.sum().backward()
+    assert all(parameter.grad is not None for parameter in policy.parameters())
