@@ -2,10 +2,10 @@
 
     python benchmarks/sft_baseline.py --run runs/locomo-0 --out runs/sft-0
 
-The honest baseline of a GRPO run: TRL's SFTTrainer learns the gold answers of the run's own
-training prompts, with the same model, adapter, memory and seed, until as many tokens have passed
-forward and backward as in the run (its groups as trees, without those skipped for equal rewards).
-The loss is on the answer only. It sees the gold answers; GRPO only sees rewards. Prints one JSON
+The honest baseline of a GRPO run: it learns the gold answers of the run's own training prompts,
+with the same model, adapter, memory and seed, until as many tokens have passed forward and
+backward as in the run (its groups as trees, without those skipped for equal rewards). The loss is
+on the answer only. It sees the gold answers; GRPO only sees rewards. Prints one JSON
 line and writes `evaluation.json` and `answers.jsonl` into `--out`.
 """
 
@@ -18,8 +18,6 @@ import time
 from pathlib import Path
 
 import torch
-from datasets import Dataset
-from trl import SFTConfig, SFTTrainer
 
 from memograd.config import TrainConfig
 from memograd.evaluation import reports_to_json
@@ -27,9 +25,10 @@ from memograd.evaluation.harness import evaluate_policy
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.memory_qa_setup import MemoryQASetup, available_conversations, choose_split
-from memograd.rollout.types import Scenario
+from memograd.rollout import Scenario, TokenTree
 
 BATCH = 4
+WARMUP = 5
 
 
 def gradient_tokens(run: RunFolder) -> int:
@@ -58,6 +57,36 @@ def examples(
             chosen.append(scenario)
 
 
+def fit(policy: LanguageModel, chosen: list[Scenario], learning_rate: float) -> list[float]:
+    """One pass of AdamW over `chosen`, in batches; returns the loss of every batch.
+
+    The loss is the mean negative log-probability of the batch's gold tokens, end token included.
+    """
+    optimizer = torch.optim.AdamW(policy.parameters(), lr=learning_rate, weight_decay=0.0)
+    end = policy.tokenizer.eos_token_id
+    losses = []
+    for step, first in enumerate(range(0, len(chosen), BATCH), start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * min(1.0, step / (WARMUP + 1))
+        trees = []
+        for scenario in chosen[first : first + BATCH]:
+            gold = policy.tokenizer.encode(
+                str(scenario.columns["answer"]), add_special_tokens=False
+            )
+            trees.append(TokenTree.from_branches(policy.encode(scenario.messages), [[*gold, end]]))
+        tokens = sum(len(tree.branches[0]) for tree in trees)
+        total = 0.0
+        for tree in trees:
+            loss = -policy.logprobs([tree], temperature=1.0).logprobs_RT.sum() / tokens
+            loss.backward()
+            total += float(loss.detach())
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(total)
+    return losses
+
+
 def main() -> None:
     """Train, evaluate, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -79,37 +108,8 @@ def main() -> None:
     setup.remember([*split.train, *split.eval])
     budget = gradient_tokens(run)
     chosen = examples(policy, setup.scenarios(split.train), budget=budget, seed=config.seed)
-    rows = [
-        {
-            "prompt": [dict(message) for message in scenario.messages],
-            "completion": [{"role": "assistant", "content": str(scenario.columns["answer"])}],
-        }
-        for scenario in chosen
-    ]
-    trainer = SFTTrainer(
-        model=policy.peft_model,
-        args=SFTConfig(
-            output_dir=str(arguments.out / "trl"),
-            use_cpu=config.device != "cuda" and not torch.cuda.is_available(),
-            bf16=False,
-            per_device_train_batch_size=BATCH,
-            num_train_epochs=1,
-            learning_rate=arguments.learning_rate,
-            lr_scheduler_type="constant_with_warmup",
-            warmup_steps=5,
-            max_length=None,
-            gradient_checkpointing=False,
-            report_to=[],
-            save_strategy="no",
-            logging_steps=10,
-            disable_tqdm=True,
-            seed=config.seed,
-        ),
-        train_dataset=Dataset.from_list(rows),
-        processing_class=policy.tokenizer,
-    )
     start = time.perf_counter()
-    trainer.train()
+    losses = fit(policy, chosen, arguments.learning_rate)
     seconds = time.perf_counter() - start
     answered = evaluate_policy(
         policy,
@@ -132,6 +132,10 @@ def main() -> None:
                 "gradient_tokens": budget,
                 "examples": len(chosen),
                 "learning_rate": arguments.learning_rate,
+                "loss": {
+                    "first": round(losses[0], 3),
+                    "last_ten": round(sum(losses[-10:]) / 10, 3),
+                },
                 "train_seconds": round(seconds, 1),
                 "scores": {
                     metric: round(groups["overall"].mean, 4)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import platform
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -55,6 +56,14 @@ LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
 more than batching saves."""
 
 _FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
+
+
+@contextmanager
+def _quiet_peft() -> Iterator[None]:
+    """Without the notice that peft reads an attribute which transformers has renamed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
+        yield
 
 
 class LanguageModel:
@@ -99,7 +108,7 @@ class LanguageModel:
             target_modules=list(lora.target_modules),
             task_type="CAUSAL_LM",
         )
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), _quiet_peft():
             torch.manual_seed(seed)
             try:
                 peft_model = get_peft_model(base, adapter)
@@ -118,7 +127,8 @@ class LanguageModel:
         if not (folder / "adapter_config.json").is_file():
             raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
         base = load_causal_lm(model, choose_device(device))
-        peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
+        with _quiet_peft():
+            peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
         return cls(peft_model, load_tokenizer(model), name=model, forward=forward)
 
     @property
