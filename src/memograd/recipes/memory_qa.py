@@ -45,7 +45,7 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 
 CHANGEABLE_ON_RESUME = {"steps", "save_steps", "rollout_log_steps", "eval_batch_size"}
 MEMORY = "memory.db"
-DEMO_STEPS = 30
+DEMO_STEPS = 20
 
 
 def train(config: TrainConfig) -> Path:
