@@ -121,8 +121,9 @@ def test_evidence_resolves_and_the_rest_is_reported(
     assert report.without_evidence == ("conv-1/q5",)
     with caplog.at_level(logging.WARNING):
         load_locomo(path)
-    [record] = caplog.records
-    assert "dropped 3 pieces of evidence that name no turn" in record.getMessage()
+    dropped, kept = (record.getMessage() for record in caplog.records)
+    assert "dropped 3 pieces of evidence that name no turn" in dropped
+    assert "1 questions name no evidence and are kept (first: conv-1/q5)" in kept
 
 
 def test_missing_and_broken_files(tmp_path: Path) -> None:

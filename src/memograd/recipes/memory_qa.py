@@ -4,7 +4,7 @@
 `demo` does all of it on a small case and shows before and after. The command line calls these.
 
 Invariant: what is measured was never trained on (whole conversations are held out). Tested in
-`tests/recipes/test_memory_qa.py`. May import every room below the recipes.
+`tests/recipes/test_memory_qa_runs.py`. May import every room below the recipes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A *method* is what the prompt shows (retrieved turns, the last turns, no memory) and whether the
 trained adapter is on. Invariant: all methods of a table answer the same questions. Tested in
-`tests/recipes/test_memory_qa.py`. May import every room below the recipes.
+`tests/recipes/test_memory_qa_runs.py`. May import every room below the recipes.
 """
 
 from __future__ import annotations

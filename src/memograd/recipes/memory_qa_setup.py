@@ -1,7 +1,7 @@
 """What a memory-qa job needs before it can begin: conversations, a memory of them, scenarios.
 
 Invariant: training and evaluation scenarios come from different conversations. Tested in
-`tests/recipes/test_memory_qa.py`. May import every room below the recipes.
+`tests/recipes/test_memory_qa_runs.py`. May import every room below the recipes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Progress as a person sees it: a bar in a terminal, a line a step anywhere else.
 
-Display only: nothing depends on it. Tested through `tests/recipes/test_memory_qa.py`. May import
-rich.
+Display only: nothing depends on it. Tested through `tests/recipes/test_memory_qa_runs.py`. May
+import rich.
 """
 
 from __future__ import annotations
