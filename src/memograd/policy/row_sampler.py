@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.sampler import SampledTree
+from memograd.policy.sampler import Draw, SampledTree
 from memograd.rollout.token_tree import TokenTree
 
 ROW_TOKENS = 32_768
@@ -33,6 +33,7 @@ def sample_rows(
     generator: torch.Generator | None,
 ) -> list[SampledTree]:
     """Draw answers as `sample_trees` does, without sharing anything."""
+    draw = Draw(temperature, max_completion_length, end_ids, generator)
     sampled: dict[int, SampledTree] = {}
     lengths = [(len(prompt) + max_completion_length) * num_generations for prompt in prompts]
     for batch in batches_by_tokens(lengths, ROW_TOKENS):
@@ -40,10 +41,7 @@ def sample_rows(
             model,
             [prompts[index] for index in batch],
             num_generations,
-            temperature,
-            max_completion_length,
-            end_ids,
-            generator,
+            draw,
         )
         sampled |= dict(zip(batch, groups, strict=True))
     return [sampled[index] for index in range(len(prompts))]
@@ -54,10 +52,7 @@ def _sample_batch(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     num_generations: int,
-    temperature: float,
-    max_completion_length: int,
-    end_ids: frozenset[int],
-    generator: torch.Generator | None,
+    draw: Draw,
 ) -> list[SampledTree]:
     rows = [list(prompt) for prompt in prompts for _ in range(num_generations)]
     longest = max(len(row) for row in rows)
@@ -68,7 +63,8 @@ def _sample_batch(
     answers: list[list[int]] = [[] for _ in rows]
     logprobs: list[list[float]] = [[] for _ in rows]
     reasons: list[str | None] = [None] * len(rows)
-    for step in range(max_completion_length):
+    every_row = torch.arange(len(rows), device=model.device)
+    for step in range(draw.max_completion_length):
         positions_RT = mask_RT.cumsum(dim=1) - 1
         logits_RV = model(
             input_ids=ids_RT,
@@ -78,23 +74,18 @@ def _sample_batch(
             use_cache=True,
             logits_to_keep=1,
         ).logits[:, -1]
-        logprobs_RV = torch.log_softmax(logits_RV.float() / (temperature or 1.0), dim=-1)
-        if temperature == 0:
-            tokens_R = logprobs_RV.argmax(-1)
-        else:
-            tokens_R = torch.multinomial(logprobs_RV.exp(), 1, generator=generator)[:, 0]
-        drawn_R = logprobs_RV.gather(1, tokens_R[:, None])[:, 0].tolist()
-        for row, (token, logprob) in enumerate(zip(tokens_R.tolist(), drawn_R, strict=True)):
+        tokens, drawn = draw.choose(logits_RV, every_row)
+        for row, (token, logprob) in enumerate(zip(tokens, drawn, strict=True)):
             if reasons[row] is None:
                 answers[row].append(token)
                 logprobs[row].append(logprob)
-                if token in end_ids:
+                if token in draw.end_ids:
                     reasons[row] = "end"
-                elif step == max_completion_length - 1:
+                elif step == draw.max_completion_length - 1:
                     reasons[row] = "length"
         if all(reasons):
             break
-        ids_RT = tokens_R[:, None]
+        ids_RT = torch.tensor(tokens, device=model.device)[:, None]
         mask_RT = torch.cat([mask_RT, torch.ones_like(ids_RT)], dim=1)
     groups = [
         range(first, first + num_generations) for first in range(0, len(rows), num_generations)

@@ -89,7 +89,7 @@ def sample_trees(
         _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(num_generations)])
         for prompt in prompts
     ]
-    draw = _Draw(temperature, max_completion_length, end_ids, generator)
+    draw = Draw(temperature, max_completion_length, end_ids, generator)
     logits_BV, cache = _prefill(model, prompts)
     draw.extend(growths, {(row, 0): row for row in range(len(growths))}, logits_BV)
     live = list(range(len(growths)))
@@ -114,13 +114,25 @@ def sample_trees(
 
 
 @dataclass(frozen=True)
-class _Draw:
+class Draw:
     """How the next token is chosen and when an answer ends."""
 
     temperature: float
     max_completion_length: int
     end_ids: frozenset[int]
     generator: torch.Generator | None
+
+    def choose(
+        self, logits_FV: torch.Tensor, states: torch.Tensor
+    ) -> tuple[list[int], list[float]]:
+        """One token and its log-probability for each of `states` (rows of `logits_FV`)."""
+        logprobs_FV = torch.log_softmax(logits_FV.float() / (self.temperature or 1.0), dim=-1)
+        if self.temperature == 0:
+            tokens = logprobs_FV.argmax(-1)[states]
+        else:
+            probabilities_SV = logprobs_FV.exp()[states]
+            tokens = torch.multinomial(probabilities_SV, 1, generator=self.generator)[:, 0]
+        return tokens.tolist(), logprobs_FV[states, tokens].tolist()
 
     def extend(
         self,
@@ -139,16 +151,8 @@ class _Draw:
             if sample.stop_reason is None
         ]
         states = torch.tensor([state for *_, state in drawers], device=logits_FV.device)
-        logprobs_FV = torch.log_softmax(logits_FV.float() / (self.temperature or 1.0), dim=-1)
-        if self.temperature == 0:
-            tokens = logprobs_FV.argmax(-1)[states]
-        else:
-            probabilities_SV = logprobs_FV.exp()[states]
-            tokens = torch.multinomial(probabilities_SV, 1, generator=self.generator)[:, 0]
-        drawn = logprobs_FV[states, tokens].tolist()
-        for (growth, sample, _), token, logprob in zip(
-            drawers, tokens.tolist(), drawn, strict=True
-        ):
+        tokens, logprobs = self.choose(logits_FV, states)
+        for (growth, sample, _), token, logprob in zip(drawers, tokens, logprobs, strict=True):
             sample.nodes.append(growth.builder.child(sample.last, token))
             sample.logprobs.append(logprob)
             if token in self.end_ids:
