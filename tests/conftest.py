@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -75,3 +80,72 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+class ChatServer:
+    """A real HTTP server that speaks `/v1/chat/completions` on this machine.
+
+    answer: makes the answer from the chat's messages. requests: what was asked, with the key that
+    came along. status: other than 200 makes every request fail.
+    """
+
+    def __init__(self) -> None:
+        self.answer: Callable[[list[dict[str, str]]], str] = lambda messages: "Noted."
+        self.status = 200
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                asked = json.loads(body)
+                outer.requests.append(asked)
+                outer.keys.append(self.headers["Authorization"].removeprefix("Bearer "))
+                ok = outer.status == 200 and self.path == "/v1/chat/completions"
+                answer: dict[str, Any] = {"error": {"message": "no such luck"}}
+                if ok:
+                    content = outer.answer(asked["messages"])
+                    message = {"role": "assistant", "content": content}
+                    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                    answer = {
+                        "id": "1",
+                        "object": "chat.completion",
+                        "created": 0,
+                        "model": asked["model"],
+                        "choices": [choice],
+                    }
+                said = json.dumps(answer).encode()
+                self.send_response(200 if ok else outer.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *arguments: Any) -> None:
+                """Stay quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+
+@pytest.fixture
+def chat_server() -> Iterator[ChatServer]:
+    """A chat model's endpoint that the test commands."""
+    served = ChatServer()
+    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread.start()
+    yield served
+    served.server.shutdown()
+    served.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and no setting of the memory in the environment."""
+    for name in list(os.environ):
+        if name.startswith(("MEMOGRAD_", "MILVUS_", "OPENAI_")) and name != "MEMOGRAD_CACHE":
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

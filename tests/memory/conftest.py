@@ -23,6 +23,9 @@ class TrigramEmbedder:
                 vectors[row, digest[0] % self.dimension] += 1.0
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+        return self.embed(texts)
+
 
 @pytest.fixture(scope="session")
 def trigrams() -> type[TrigramEmbedder]:

@@ -25,6 +25,9 @@ class WordEmbedder:
                 vectors[row, sum(word.encode()) % self.dimension] += 1
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
+    def embed_queries(self, texts) -> np.ndarray:
+        return self.embed(texts)
+
 
 @pytest.fixture(scope="module")
 def conversations() -> list[Conversation]:

@@ -1,4 +1,4 @@
-"""Conversations with questions: the LoCoMo format, splits by conversation, and a generator.
+"""Conversations with questions: public sets, splits by conversation, and a generator.
 
 May import errors, config and `memory`; knows no policy. Where each invariant is proved stands in
 the files of this room.
@@ -8,6 +8,12 @@ from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
 from memograd.data.generator import generate_conversations, generate_file
 from memograd.data.locomo import CATEGORIES, LoadReport, load_locomo, load_locomo_with_report
 from memograd.data.locomo_writer import write_locomo
+from memograd.data.longmemeval import (
+    LongMemEvalReport,
+    load_longmemeval,
+    load_longmemeval_with_report,
+)
+from memograd.data.memdaily import MemDailyReport, load_memdaily, load_memdaily_with_report
 from memograd.data.splits import Split, select_conversations, split_by_conversation
 
 load_conversations = load_locomo
@@ -17,6 +23,8 @@ __all__ = [
     "NOT_MENTIONED",
     "Conversation",
     "LoadReport",
+    "LongMemEvalReport",
+    "MemDailyReport",
     "Question",
     "Split",
     "generate_conversations",
@@ -24,6 +32,10 @@ __all__ = [
     "load_conversations",
     "load_locomo",
     "load_locomo_with_report",
+    "load_longmemeval",
+    "load_longmemeval_with_report",
+    "load_memdaily",
+    "load_memdaily_with_report",
     "select_conversations",
     "split_by_conversation",
     "write_locomo",

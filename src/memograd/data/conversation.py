@@ -9,6 +9,7 @@ for `RawTurn`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from memograd.memory import RawTurn
@@ -20,9 +21,11 @@ NOT_MENTIONED: Final = "Not mentioned"
 class Question:
     """A question about one conversation, and what a right answer says.
 
-    category: `multi-hop | temporal | open-domain | single-hop | adversarial`. evidence: ids of the
-    turns that hold the answer; may be empty. adversarial: the conversation has no answer, so the
-    right one is usually `NOT_MENTIONED`; `adversarial_answer` is the wrong one that tempts.
+    category: the data set's own name for the kind of question, in LoCoMo `multi-hop | temporal |
+    open-domain | single-hop | adversarial`. evidence: ids of the turns that hold the answer; may be
+    empty. adversarial: the conversation has no answer, so the right one is usually `NOT_MENTIONED`;
+    `adversarial_answer` is the wrong one that tempts. asked_at: when it is asked, None where
+    unknown. choices: what a multiple-choice question offers, `answer` among them.
     """
 
     id: str
@@ -32,6 +35,8 @@ class Question:
     evidence: tuple[str, ...]
     adversarial: bool = False
     adversarial_answer: str | None = None
+    asked_at: datetime | None = None
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

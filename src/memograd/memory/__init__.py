@@ -1,23 +1,59 @@
-"""What is remembered: raw turns, their embeddings, and the store that searches them.
+"""What is remembered: items and raw turns, their journal, and everything that makes them useful.
 
-May import errors and config only. The wall between scopes is proved in
-`tests/memory/test_store.py`.
+`Memory` is what applications hold. Behind it, bottom up: `journal` (the truth, in SQL), `state` (an
+owner's memory folded into forkable structures), `index` (Milvus, for what is too large for a
+state), `retrieval` (finding), `reader` and `manager` (what to remember), each with its invariant in
+its own docstring. May import errors and config only. The names below are loaded when first used,
+so importing this room costs next to nothing (`tests/test_package.py`).
 """
 
-from memograd.memory.embedder import Embedder, MiniLMEmbedder, load_embedder
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from memograd.memory.items import Kind, MemoryItem
+from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.retrieved import RetrievedTurn, fill_budget, render_memory
-from memograd.memory.store import TurnMemory
+from memograd.memory.scope import Scope
 from memograd.memory.turns import MONTHS, RawTurn, format_date
+
+if TYPE_CHECKING:
+    from memograd.memory.async_memory import AsyncMemory
+    from memograd.memory.embedders import Embedder, load_embedder
+    from memograd.memory.memory import Memory
+    from memograd.memory.turn_memory import TurnMemory
+
+_LAZY = {
+    "AsyncMemory": "async_memory",
+    "Embedder": "embedders",
+    "Memory": "memory",
+    "TurnMemory": "turn_memory",
+    "load_embedder": "embedders",
+}
 
 __all__ = [
     "MONTHS",
+    "AsyncMemory",
+    "Decision",
     "Embedder",
-    "MiniLMEmbedder",
+    "Kind",
+    "Memory",
+    "MemoryItem",
+    "MemoryOp",
+    "OpKind",
     "RawTurn",
     "RetrievedTurn",
+    "Scope",
     "TurnMemory",
     "fill_budget",
     "format_date",
     "load_embedder",
     "render_memory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"memograd.memory.{_LAZY[name]}"), name)

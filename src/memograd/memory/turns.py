@@ -9,8 +9,10 @@ library.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 # Spelled out because `strftime("%B")` follows the machine's language.
 MONTHS = (
@@ -55,3 +57,27 @@ class RawTurn:
         photo = f" (shares a photo: {self.caption})" if self.caption else ""
         # Line breaks inside a text would let it forge the dated line of another speaker.
         return " ".join(f"{dated}{self.speaker}: {self.text}{photo}".splitlines())
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values only; what is not known is left out."""
+        values: dict[str, Any] = {
+            "id": self.id,
+            "speaker": self.speaker,
+            "text": self.text,
+            "session": self.session,
+        }
+        optional = {"time": self.time.isoformat() if self.time else None, "caption": self.caption}
+        return values | {key: value for key, value in optional.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> RawTurn:
+        """The turn that `to_json` wrote."""
+        time = values.get("time")
+        return cls(
+            id=values["id"],
+            speaker=values["speaker"],
+            text=values["text"],
+            time=datetime.fromisoformat(time) if time else None,
+            session=values["session"],
+            caption=values.get("caption"),
+        )

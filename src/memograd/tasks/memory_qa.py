@@ -11,16 +11,13 @@ May import memory, rollout, data.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 
 from memograd.data import Conversation
 from memograd.memory import RetrievedTurn, TurnMemory, render_memory
+from memograd.memory.language import is_chinese
 from memograd.rollout.types import Message, Scenario
-
-_CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff]")
-_LATIN_WORD = re.compile(r"[A-Za-z]+")
 
 _INSTRUCTION = (
     "You answer questions about past conversations from memory notes. "
@@ -42,7 +39,7 @@ class MemoryView(Enum):
 
 def memory_qa_messages(question: str, turns: Sequence[RetrievedTurn]) -> tuple[Message, ...]:
     """The chat of one question, in Chinese if it has more Chinese characters than Latin words."""
-    chinese = len(_CHINESE_CHARACTER.findall(question)) > len(_LATIN_WORD.findall(question))
+    chinese = is_chinese(question)
     memory = render_memory(turns)
     if chinese:
         notes = f"记忆:\n{memory or '(空)'}"

@@ -1,0 +1,26 @@
+"""An assistant that remembers: answer from the memory, and learn from what was said.
+
+`helpers` does each in one call, `conversation` does both turn by turn. Any `ChatModel` will do:
+`chat_models` chooses the one that is configured, and `local_chat` lends a model of
+`memograd.policy` the same shape. `prompts` holds the words.
+
+May import config, errors, memory and policy. Importing this is light: a model arrives with the
+first answer.
+"""
+
+from __future__ import annotations
+
+from memograd.assistant.chat_models import choose_chat_model
+from memograd.assistant.conversation import Conversation, Reply
+from memograd.assistant.helpers import Answer, process_user_memory, response_user
+from memograd.assistant.local_chat import LocalChatModel
+
+__all__ = [
+    "Answer",
+    "Conversation",
+    "LocalChatModel",
+    "Reply",
+    "choose_chat_model",
+    "process_user_memory",
+    "response_user",
+]

@@ -1,0 +1,41 @@
+"""Which chat model answers: the endpoint that is configured, else the model on this machine.
+
+Invariant: an endpoint that is configured is used or refused, never silently replaced
+(`tests/assistant/test_chat_models.py`). May import the memory's chat models, config and errors.
+"""
+
+from __future__ import annotations
+
+from memograd.assistant.local_chat import LocalChatModel, missing_for_local_model
+from memograd.config import MemorySettings
+from memograd.errors import BadInput
+from memograd.memory.chat_model import ChatModel, OpenAIChatModel
+from memograd.memory.openai_endpoint import NO_KEY
+
+
+def choose_chat_model(settings: MemorySettings) -> ChatModel:
+    """The model that the settings name; nothing is loaded or connected yet.
+
+    Raises BadInput, saying how to get one, when there is none.
+    """
+    url, key = settings.openai_base_url, settings.openai_api_key
+    if url or key or settings.openai_model:
+        if not settings.openai_model:
+            raise BadInput(
+                f"The endpoint {url or 'OpenAI'} is configured, but no chat model is named: set"
+                " OPENAI_MODEL."
+            )
+        # A server of one's own takes any key; OpenAI's own wants a real one.
+        without = NO_KEY if url else ""
+        return OpenAIChatModel(
+            settings.openai_model,
+            api_key=key.get_secret_value() if key else without,
+            base_url=url,
+        )
+    missing = missing_for_local_model()
+    if missing:
+        raise BadInput(
+            "There is no chat model to answer: set OPENAI_BASE_URL and OPENAI_MODEL to use an"
+            f" OpenAI-compatible endpoint, or {missing} for a small local one."
+        )
+    return LocalChatModel()

@@ -1,0 +1,97 @@
+"""The two calls of an agent with a memory: learn from what was said, and answer with it.
+
+    process_user_memory([{"role": "user", "content": "I moved to Boston."}], "alice")
+    response_user("Where do I live?", "alice").text
+
+Without `memory=` both use the memory of the settings (environment and `.env`): opened on first use,
+shared by the whole process, closed at exit. Tested in `tests/assistant/test_helpers.py`. May import
+memory and the other files of this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from memograd.assistant.conversation import ANSWER_TOKENS
+from memograd.assistant.prompts import answer_messages
+from memograd.assistant.shared import shared_chat_model, shared_memory
+from memograd.memory.chat_model import ChatModel
+from memograd.memory.results import operation_result
+from memograd.memory.scope import Scope
+
+if TYPE_CHECKING:
+    from memograd.memory.memory import Memory
+    from memograd.memory.messages import Messages
+    from memograd.memory.retrieval import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered and what the model was shown of the memory; `str` of it is the text.
+
+    recalled: its `items` and `turns` say of each hit why it was found, its `text` is what stood in
+    the prompt. model: name of the chat model.
+    """
+
+    text: str
+    recalled: Context
+    model: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def process_user_memory(
+    messages: Messages,
+    user_id: str,
+    *,
+    memory: Memory | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    timestamp: datetime | str | float | None = None,
+) -> dict[str, Any]:
+    """Read facts in a text or chat messages, decide what each changes, and apply it durably.
+
+    Returns `{"operations": [{id, memory, event, reason, ...}]}`, one for each fact, in order: ADD,
+    UPDATE and DELETE as `Memory.add` returns them, and NONE with the reason why nothing was to be
+    done. Raises BadInput for messages or ids that cannot be understood; then nothing is written.
+    """
+    from memograd.memory.learn import Labels
+
+    memory = memory or shared_memory()
+    events = memory.learn(
+        messages,
+        scope=Scope(user_id, agent_id, run_id),
+        labels=Labels(metadata=dict(metadata or {})),
+        timestamp=timestamp,
+    )
+    return {"operations": [operation_result(event) for event in events]}
+
+
+def response_user(
+    query: str,
+    user_id: str,
+    *,
+    memory: Memory | None = None,
+    chat: ChatModel | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+) -> Answer:
+    """Answer a query from what the memory recalls of the user, in the language of the query.
+
+    chat: any chat model; without one, the endpoint of the settings (`OPENAI_BASE_URL`,
+    `OPENAI_API_KEY`, `OPENAI_MODEL`), else the local model. Nothing is written: to learn from the
+    query too, give it to `process_user_memory`. Raises BadInput for an empty query or when no chat
+    model is to be had, MemogradError when the model fails.
+    """
+    memory = memory or shared_memory()
+    chat = chat or shared_chat_model(memory.store.settings)
+    recalled = memory.context(query, user_id=user_id, agent_id=agent_id, run_id=run_id)
+    text = chat.complete(
+        answer_messages(query, recalled.text, today=date.today()), max_tokens=ANSWER_TOKENS
+    )
+    return Answer(text, recalled, chat.name)

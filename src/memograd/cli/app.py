@@ -1,0 +1,76 @@
+"""All commands in one program, and its exit code.
+
+Tested in `tests/test_cli.py`. May import the other files of this room; the recipes and the memory
+arrive when a command runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+import memograd
+from memograd.cli import chat, doctor, memory, training
+from memograd.cli.help import epilog
+from memograd.errors import BadInput, MemogradError
+
+app = typer.Typer(
+    name="memograd",
+    help="A memory for language-model agents: use it, talk with it, train it.",
+    epilog=epilog(
+        "Examples:\n"
+        '  memograd memory add "I moved to Boston in May." --user alice\n'
+        '  memograd memory search "Where does she live?" --user alice\n'
+        "  memograd chat --user alice\n"
+        "  memograd demo --steps 3\n"
+        "  memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # examples and key=value lists keep their line breaks
+    pretty_exceptions_enable=False,
+)
+app.add_typer(memory.app, name="memory")
+app.add_typer(chat.app)
+app.add_typer(doctor.app)
+app.add_typer(training.app)
+
+
+@app.command(epilog=epilog("Examples:\n  memograd version"))
+def version() -> None:
+    """Show the version."""
+    typer.echo(memograd.__version__)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code; the arguments are the process's own if None."""
+    try:
+        app(args=arguments, prog_name="memograd")
+    except MemogradError as error:
+        typer.echo(f"memograd: {error}", err=True)
+        sys.exit(2 if isinstance(error, BadInput) else 1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        typer.echo(f"memograd: The disk is full ({error.filename}); make room.", err=True)
+        sys.exit(1)
+    sys.exit(0)

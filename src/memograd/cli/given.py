@@ -1,0 +1,116 @@
+"""What a command is given: which memory, whose, JSON options, texts and files of messages.
+
+Invariant: what cannot be understood is BadInput that names the option or the line
+(`tests/test_cli_memory.py`). May import config and errors.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import typer
+
+from memograd.config import MemorySettings, load_memory_settings
+from memograd.errors import BadInput
+
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose memory it is.")]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Which agent's.")]
+Run = Annotated[str | None, typer.Option("--run", metavar="NAME", help="Which run's.")]
+Where = Annotated[
+    Path | None,
+    typer.Option("--path", metavar="DIR", help="Folder of the memory; else the settings say."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print what the Python call returns.")]
+FilterText = Annotated[
+    str | None,
+    typer.Option("--filters", metavar="JSON", help='Conditions: {"kind": "core"} for example.'),
+]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="As it was known at that moment.")
+]
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
+
+
+class Ids(TypedDict):
+    """Whose memory is meant, as the methods of `Memory` take it."""
+
+    user_id: str | None
+    agent_id: str | None
+    run_id: str | None
+
+
+def ids(user: str | None, agent: str | None, run: str | None) -> Ids:
+    """What was typed as --user, --agent and --run."""
+    return Ids(user_id=user, agent_id=agent, run_id=run)
+
+
+def settings(path: Path | None, *, embedder: str | None = None) -> MemorySettings:
+    """The settings of the environment and `.env`; what the command line gives wins."""
+    return load_memory_settings(path=path, embedder=embedder)
+
+
+def filters(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that `--filters` holds."""
+    if text is None:
+        return None
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"--filters is not JSON ({error}): quote it, as in '{{...}}'.") from None
+    if not isinstance(parsed, dict):
+        raise BadInput(f'--filters must be a JSON object such as {{"kind": "core"}}: {text!r}.')
+    return parsed
+
+
+def messages(text: str | None, file: Path | None) -> str | list[dict[str, Any]]:
+    """What `memory add` is to remember: a text, standard input for `-`, or a file of messages."""
+    if (text is None) == (file is None):
+        raise BadInput("Give either a text (- reads standard input) or --file.")
+    if file is not None:
+        return _messages_in(file)
+    if text != "-":
+        return str(text)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"Standard input is not UTF-8 text ({error}): convert it.") from None
+
+
+def _messages_in(file: Path) -> list[dict[str, Any]]:
+    """The chat messages in a JSON list, or one JSON object a line."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadInput(f"The file {file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The file {file} is not UTF-8 text ({error}): convert it.") from None
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = _lines(text, file)
+    found = parsed if isinstance(parsed, list) else [parsed]
+    for number, message in enumerate(found, start=1):
+        if not isinstance(message, dict) or "content" not in message:
+            raise BadInput(
+                f"Message {number} of {file} must be an object with role and content, not"
+                f" {json.dumps(message, ensure_ascii=False)[:60]}."
+            )
+    return found
+
+
+def _lines(text: str, file: Path) -> list[Any]:
+    parsed = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            parsed.append(json.loads(line))
+        except ValueError as error:
+            raise BadInput(
+                f"Line {number} of {file} is not JSON ({error}): give a JSON list of chat messages,"
+                " or one message a line."
+            ) from None
+    return parsed

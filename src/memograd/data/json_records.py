@@ -1,0 +1,74 @@
+"""Reading JSON files of unknown health: every fault becomes one sentence that says where it is.
+
+Invariant: a file or record that is not as expected raises BadInput naming the file, the position
+and the field (`tests/data/test_longmemeval.py`, `tests/data/test_memdaily.py`). May import errors.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memograd.errors import BadInput
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, what: str) -> Any:
+    """The parsed contents of a file, which may be gzipped (`.gz`); `what` names the format."""
+    try:
+        raw = path.read_bytes()
+        return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    except FileNotFoundError:
+        raise BadInput(f"There is no file {path}: give the path of a {what} file.") from None
+    except (gzip.BadGzipFile, EOFError, ValueError) as error:
+        raise BadInput(
+            f"The file {path} is not valid JSON ({error}): was it cut off? Fetch it again."
+        ) from None
+    except OSError as error:
+        raise BadInput(f"The file {path} cannot be read ({error.strerror or error}).") from None
+
+
+def field(record: Any, key: str, kind: type[T], where: str) -> T:
+    """`record[key]`, which must be of that kind (True and False are no whole numbers)."""
+    record = typed(record, dict, where)
+    if key not in record:
+        raise BadInput(f"{where} has no {key!r}: is the file in another format?")
+    return typed(record[key], kind, f"{key!r} in {where}")
+
+
+def typed(value: Any, kind: type[T], where: str) -> T:
+    """`value`, which must be of that kind."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise BadInput(
+            f"{where} is {type(value).__name__}, not {kind.__name__}: is the file in another"
+            " format?"
+        )
+    return value
+
+
+def answer_text(record: Any, key: str, where: str) -> str:
+    """A text that some files write as a whole number."""
+    value = typed(record, dict, where).get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"{where} needs {key!r} as a text or a whole number.")
+    return str(value).strip()
+
+
+def moment(text: str, pattern: str, where: str, example: str) -> datetime:
+    """The time in `text`; `pattern` is a regular expression with groups for year to minute.
+
+    Not `strptime`, whose names of days follow the machine's language.
+    """
+    match = re.fullmatch(pattern, text.strip())
+    try:
+        if match:
+            year, month, day, hour, minute = map(int, match.groups())
+            return datetime(year, month, day, hour, minute)
+    except ValueError:
+        pass  # a thirteenth month is as wrong as other words, and the sentence is the same
+    raise BadInput(f"{where} has the time {text!r}: write it like {example!r}.")

@@ -1,0 +1,69 @@
+"""`AsyncMemory`: the same methods for asyncio, each run in a worker thread.
+
+Invariant: it has every public method of `Memory`, with the same parameters
+(`tests/memory/test_async_memory.py`). May import `memory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from functools import update_wrapper
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from memograd.memory.memory import Memory
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_thread(
+    method: Callable[Concatenate[Memory, P], R],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.memory, *args, **kwargs)
+
+    update_wrapper(call, method)
+    return call
+
+
+class AsyncMemory:
+    """A `Memory` whose methods are awaited."""
+
+    def __init__(self, memory: Memory) -> None:
+        """Wrap a memory; closing this closes it."""
+        self.memory = memory
+
+    @classmethod
+    async def open(cls, path: Path | str | None = None, **given: Any) -> AsyncMemory:
+        """`Memory.open`."""
+        return cls(await asyncio.to_thread(Memory.open, path, **given))
+
+    @classmethod
+    async def from_config(cls, config: Mapping[str, Any]) -> AsyncMemory:
+        """`Memory.from_config`."""
+        return cls(await asyncio.to_thread(Memory.from_config, config))
+
+    async def __aenter__(self) -> AsyncMemory:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    add = _in_thread(Memory.add)
+    learn = _in_thread(Memory.learn)
+    update = _in_thread(Memory.update)
+    delete = _in_thread(Memory.delete)
+    delete_all = _in_thread(Memory.delete_all)
+    search = _in_thread(Memory.search)
+    context = _in_thread(Memory.context)
+    get = _in_thread(Memory.get)
+    get_all = _in_thread(Memory.get_all)
+    history = _in_thread(Memory.history)
+    stats = _in_thread(Memory.stats)
+    purge = _in_thread(Memory.purge)
+    reset = _in_thread(Memory.reset)
+    export = _in_thread(Memory.export)
+    import_ = _in_thread(Memory.import_)
+    close = _in_thread(Memory.close)

@@ -1,0 +1,69 @@
+"""The events that operations leave in the journal, and the versions of items that they make.
+
+Updating and deleting close a version: the event keeps it as `before` with its `valid_to` set.
+Invariant: folding the events made here gives the items that the operations meant
+(`tests/memory/test_changes.py`). Pure functions; may import `events`, `items`, `scope`, `turns`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memograd.memory.events import EventKind, NewEvent
+from memograd.memory.items import MemoryItem
+from memograd.memory.scope import Scope
+from memograd.memory.turns import RawTurn
+
+
+def heard(turn: RawTurn, scope: Scope, *, verbatim: bool) -> NewEvent:
+    """A raw turn. verbatim: an item repeats it word for word, so it needs no search of its own."""
+    after = {"turn": turn.to_json(), "verbatim": verbatim}
+    return NewEvent(EventKind.TURN, scope, turn.id, after=after)
+
+
+def added(item: MemoryItem, *, actor: str, reason: str) -> NewEvent:
+    """A new item."""
+    return NewEvent(
+        EventKind.ADD, item.scope, item.id, after=item.to_json(), actor=actor, reason=reason
+    )
+
+
+def updated(before: MemoryItem, after: MemoryItem, *, actor: str, reason: str) -> NewEvent:
+    """A new version of an item; the old one is true until the new one begins to be."""
+    closed = replace(before, valid_to=after.valid_from or after.updated_at)
+    return NewEvent(
+        EventKind.UPDATE,
+        before.scope,
+        before.id,
+        before=closed.to_json(),
+        after=after.to_json(),
+        actor=actor,
+        reason=reason,
+    )
+
+
+def deleted(item: MemoryItem, *, at: datetime, actor: str, reason: str) -> NewEvent:
+    """An item that is true no longer; history and `as_of` still know it."""
+    closed = replace(item, valid_to=item.valid_to or at)
+    return NewEvent(
+        EventKind.DELETE, item.scope, item.id, before=closed.to_json(), actor=actor, reason=reason
+    )
+
+
+def declined(
+    text: str,
+    scope: Scope,
+    *,
+    sources: Sequence[str],
+    item_id: str | None,
+    actor: str,
+    reason: str,
+) -> NewEvent:
+    """A fact that was not worth an operation; `item_id` is the item that says it already."""
+    after = {"text": text, "sources": list(sources), "item_id": item_id}
+    return NewEvent(
+        EventKind.NONE, scope, str(uuid.uuid4()), after=after, actor=actor, reason=reason
+    )

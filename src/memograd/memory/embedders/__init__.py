@@ -1,0 +1,29 @@
+"""Texts become unit vectors; the only door to an embedding model.
+
+One file an embedder; `embedder` says what all of them promise, `cached` remembers what was embedded
+and `load` finds them by name. Importing this brings no model, neither numpy nor torch
+(`tests/memory/test_embedder.py`). May import errors, config and `openai_endpoint`.
+"""
+
+from __future__ import annotations
+
+from memograd.memory.embedders.cached import CachedEmbedder
+from memograd.memory.embedders.e5 import E5Embedder
+from memograd.memory.embedders.embedder import Embedder, check_vectors
+from memograd.memory.embedders.load import embedder_from_settings, endpoint_of, load_embedder
+from memograd.memory.embedders.minilm import MiniLMEmbedder
+from memograd.memory.embedders.openai_model import OpenAIEmbedder
+from memograd.memory.embedders.sentence_transformers_model import SentenceTransformerEmbedder
+
+__all__ = [
+    "CachedEmbedder",
+    "E5Embedder",
+    "Embedder",
+    "MiniLMEmbedder",
+    "OpenAIEmbedder",
+    "SentenceTransformerEmbedder",
+    "check_vectors",
+    "embedder_from_settings",
+    "endpoint_of",
+    "load_embedder",
+]

@@ -1,0 +1,74 @@
+"""From a name, or from settings, to an embedder.
+
+Names: `e5`, `minilm`, `st:<model id or folder>`, `openai:<model>`. Invariant: an embedder that is
+made from settings has the dimension that they ask for (`tests/memory/test_embedder.py`). May import
+the other files here, `config` and errors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from memograd.config import MemorySettings
+from memograd.errors import BadInput
+from memograd.memory.embedders.cached import CachedEmbedder
+from memograd.memory.embedders.e5 import E5Embedder
+from memograd.memory.embedders.embedder import Embedder
+from memograd.memory.embedders.minilm import MiniLMEmbedder
+from memograd.memory.embedders.openai_model import OpenAIEmbedder
+from memograd.memory.embedders.sentence_transformers_model import SentenceTransformerEmbedder
+from memograd.memory.openai_endpoint import OpenAIEndpoint
+
+KNOWN_NAMES: Final = "e5, minilm, st:<model id or folder>, openai:<model>"
+
+
+def load_embedder(
+    name: str, *, dimension: int | None = None, endpoint: OpenAIEndpoint | None = None
+) -> Embedder:
+    """The embedder of that name.
+
+    dimension: what it must have, None for any. endpoint: where `openai:<model>` is, by default
+    OpenAI's own server. Raises BadInput for an unknown name (naming the known ones), a missing
+    package, and another dimension.
+    """
+    embedder = _make(name, dimension, endpoint or OpenAIEndpoint())
+    if dimension not in (None, embedder.dimension):
+        raise BadInput(
+            f"The setting dimension is {dimension}, but the embedder {name!r} makes vectors of"
+            f" {embedder.dimension}: leave dimension out, or choose another embedder."
+        )
+    return embedder
+
+
+def embedder_from_settings(settings: MemorySettings) -> CachedEmbedder:
+    """The embedder that the settings name, with a cache; raises BadInput like `load_embedder`."""
+    name = settings.embedder
+    if name == "openai":
+        if settings.openai_embedding_model is None:
+            raise BadInput(
+                "The embedder 'openai' needs a model: set OPENAI_EMBEDDING_MODEL, or name the"
+                " embedder openai:<model>."
+            )
+        name = f"openai:{settings.openai_embedding_model}"
+    return CachedEmbedder(
+        load_embedder(name, dimension=settings.dimension, endpoint=endpoint_of(settings))
+    )
+
+
+def endpoint_of(settings: MemorySettings) -> OpenAIEndpoint:
+    """The OpenAI-compatible endpoint that the settings name."""
+    key = settings.openai_api_key
+    return OpenAIEndpoint(settings.openai_base_url, key.get_secret_value() if key else None)
+
+
+def _make(name: str, dimension: int | None, endpoint: OpenAIEndpoint) -> Embedder:
+    kind, _, model = name.partition(":")
+    if name == "e5":
+        return E5Embedder()
+    if name == "minilm":
+        return MiniLMEmbedder()
+    if kind == "st" and model:
+        return SentenceTransformerEmbedder(model)
+    if kind == "openai" and model:
+        return OpenAIEmbedder(model, endpoint, dimension)
+    raise BadInput(f"There is no embedder {name!r}: choose one of {KNOWN_NAMES}.")

@@ -1,0 +1,141 @@
+"""The index as recall uses it: opened when first needed, caught up before every answer.
+
+Milvus proposes candidates; which of them a query may see, and how they rank, is decided from the
+journal as for any other search. Invariant: what the index proposes is checked against the journal,
+so an index that is behind or wrong can miss an item but never show one
+(`tests/memory/test_index_search.py`). May import `index`, `filters`, `retrieval`, `state`, `store`.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Final
+
+from memograd.errors import MemogradError
+from memograd.memory.filters import Filter
+from memograd.memory.index import IndexUnavailable, MilvusIndex
+from memograd.memory.index.schema import MAX_HITS
+from memograd.memory.items import MemoryItem
+from memograd.memory.retrieval import Mode, Query
+from memograd.memory.state import MemoryState
+from memograd.memory.store import MemoryStore
+
+META_KEY: Final = "index"  # where the index is, once there is one
+FIRST_DEPTH: Final = 200
+
+
+class IndexSearch:
+    """Candidates for queries that reach further than states should."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._index: MilvusIndex | None = None
+        self._lock = threading.Lock()
+
+    def propose(
+        self, query: Query, wanted: Filter, owners: list[str] | None, *, depth: int, mode: Mode
+    ) -> MemoryState:
+        """A state of the items that match and rank best, some `depth` of them if there are.
+
+        With them come the raw turns behind them, and the `depth` best turns of the owners. owners:
+        where to look, None for everywhere. Raises IndexUnavailable when Milvus cannot be used.
+        """
+        index = self._caught_up()
+        told = index.search(
+            query.vector,
+            query.terms,
+            layer="turn",
+            k=min(depth, MAX_HITS),
+            owners=owners,
+            mode=mode,
+        )
+        agents, runs = wanted.pinned("agent_id"), wanted.pinned("run_id")
+        asked = max(depth, FIRST_DEPTH)
+        while True:
+            hits = index.search(
+                query.vector,
+                query.terms,
+                layer="item",
+                k=min(asked, MAX_HITS),
+                owners=owners,
+                agent_id=_only(agents),
+                run_id=_only(runs),
+                mode=mode,
+            )
+            items = [item for hit in hits if (item := self._store.item(hit.id)) is not None]
+            matching = [item for item in items if wanted.matches(item)]
+            if len(matching) >= depth or len(hits) < asked or asked >= MAX_HITS:
+                return self._state(matching, [(hit.owner, hit.id) for hit in told])
+            asked *= 4
+
+    def rebuild(self) -> None:
+        """Fill the index anew, if there is one or a server is configured for it."""
+        if self._store.settings.milvus_uri or self._store.journal.get_meta(META_KEY):
+            with self._lock:
+                self._close()
+                self._open(replace=True).catch_up()
+
+    def after_purge(self) -> None:
+        """Erase from the index what was purged from the journal."""
+        if self._store.journal.get_meta(META_KEY) is None:
+            return
+        try:
+            self._caught_up()
+        except IndexUnavailable as error:
+            raise MemogradError(
+                f"The journal is purged, but the index still has to be: {error} Then run memograd"
+                " memory reindex."
+            ) from error
+
+    def close(self) -> None:
+        """Release the index for other processes."""
+        with self._lock:
+            self._close()
+
+    def _caught_up(self) -> MilvusIndex:
+        with self._lock:
+            index = self._index or self._open(replace=False)
+            index.catch_up()
+            return index
+
+    def _open(self, *, replace: bool) -> MilvusIndex:
+        store, settings = self._store, self._store.settings
+        uri = settings.milvus_uri or str(Path(settings.path).expanduser().resolve() / "index.db")
+        token = settings.milvus_token
+        self._index = MilvusIndex.open(
+            uri,
+            token=token.get_secret_value() if token else None,
+            collection=settings.milvus_collection_name,
+            journal=store.journal,
+            embed=store.texts.look_up,
+            embedder_name=store.embedder.name,
+            dimension=store.embedder.dimension,
+            replace=replace,
+        )
+        store.journal.set_meta(META_KEY, uri)
+        return self._index
+
+    def _close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    def _state(self, items: list[MemoryItem], turns: list[tuple[str, str]]) -> MemoryState:
+        """A state of these items, with the turns they came from and some (owner, id) more."""
+        state, texts = MemoryState(self._store.embedder.dimension), self._store.texts
+        for item in sorted(items, key=lambda item: item.created_at):
+            [(vector, terms)] = texts.look_up(item.scope.owner, [item.text])
+            state.add_item(item, vector, terms)
+        sources = [(item.scope.owner, source) for item in items for source in item.sources]
+        for owner, turn_id in dict.fromkeys((*turns, *sources)):
+            turn = self._store.turn(owner, turn_id)
+            if turn is not None and turn.id not in state.turns:
+                [(vector, terms)] = texts.look_up(owner, [turn.index_text()])
+                state.add_turn(turn, vector, terms)
+        return state
+
+
+def _only(ids: frozenset[str] | None) -> str | None:
+    """The one id that is possible, if there is just one."""
+    return next(iter(ids)) if ids is not None and len(ids) == 1 else None

@@ -1,0 +1,19 @@
+"""The journal: what happened to every memory, in order, in one SQL database; the only truth.
+
+- `schema.py`: the three tables. `rows.py`: events to rows and back. `engine.py`: opening, locks and
+  pragmas, failures in sentences. `journal.py`: the class that everyone uses. `purge.py`: erasing.
+  `transfer.py`: copies from one journal to another.
+
+Invariants: what `append` returned survives a killed process, all of it or none of it; folding by
+`seq` never misses an event; a purged text is in no file of an SQLite journal
+(`tests/memory/test_journal*.py`). Importing this package brings sqlalchemy, so it is imported by
+those who open a journal and not by `memograd.memory` itself. May import errors and the room's
+`scope`, `items`, `events` and `turns`.
+"""
+
+from __future__ import annotations
+
+from memograd.memory.journal.journal import Conflict, Journal
+from memograd.memory.journal.rows import DerivedText
+
+__all__ = ["Conflict", "DerivedText", "Journal"]

@@ -1,0 +1,327 @@
+"""The database under a journal: opening it, one writer at a time, failures as sentences.
+
+Invariants: writers are serialised, in this process and among all others, so the order of commits is
+the order of `seq` (`tests/memory/test_journal_faults.py`); whatever stands at the place named, it
+opens or is refused in one sentence, unharmed (`tests/memory/test_journal_opening.py`). May import
+sqlalchemy, `schema` and errors.
+
+SQLite: write-ahead log, every commit synced to disk, deleted content overwritten. The driver's own
+transaction control is switched off (`isolation_level = None`), because it would begin transactions
+late and read-only; a writer says BEGIN IMMEDIATE, a reader's single SELECT needs no transaction.
+PostgreSQL: a writer holds one advisory lock until it commits.
+
+A process may fork while no thread is reading: idle connections are closed before the fork, since a
+child that inherits an open SQLite connection would share its file locks with the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+from sqlalchemy import create_engine, event, inspect, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.sql.schema import Table
+
+from memograd.errors import BadInput, MemogradError
+from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
+
+WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
+ADVISORY_LOCK: Final = int.from_bytes(b"memograd", "big")  # any constant will do
+
+# What SQLite says, and what to do about it.
+REMEDIES: Final = (
+    ("database or disk is full", "make room on that disk and try again"),
+    ("disk i/o error", "see whether that disk is full or failing, and try again"),
+    ("database is locked", "another process is writing for too long, try again"),
+    ("readonly database", "make the file and its folder writable"),
+    ("not a database", "name another file, or move that one away"),
+    ("malformed", "the file is damaged, restore a copy or export what can still be read"),
+    ("unable to open", "its folder must exist and be writable"),
+)
+
+
+class Database:
+    """An open database with the journal's tables, shared by all threads of the process."""
+
+    def __init__(self, url: str) -> None:
+        """Open it, creating the tables; raises BadInput when the place named cannot be used."""
+        self._url = _checked(url)
+        self.is_sqlite = self._url.get_backend_name() == "sqlite"
+        self.place = (
+            str(self._url.database) if self.is_sqlite else self._url.render_as_string()
+        )  # a password is not shown
+        self._closed = False
+        self._writer = threading.Lock()
+        self._wait = WAIT_SECONDS
+        self._engine = self._create_engine()
+        # Single statements that need no transaction; on SQLite this holds for the engine itself.
+        self._readers = (
+            self._engine
+            if self.is_sqlite
+            else self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+        try:
+            self._create_tables()
+        except BadInput:
+            self._engine.dispose()
+            raise
+        except MemogradError as error:
+            self._engine.dispose()
+            raise BadInput(str(error)) from error
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """Close all connections. Closing twice is harmless."""
+        self._closed = True
+        _OPEN.discard(self)
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for single SELECT statements."""
+        with self._explained("read"), self._readers.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction with no other writer beside it; committed unless an exception leaves it."""
+        with (
+            self._explained("written"),
+            self._writer,  # fair among threads, where SQLite's waiting is not
+            self._engine.connect() as connection,
+        ):
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+            yield connection
+            connection.commit()
+
+    def upsert(self, connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+        """Insert rows; a row whose primary key is there already takes that one's place."""
+        if not rows:
+            return
+        insert = (sqlite.insert if self.is_sqlite else postgresql.insert)(table)
+        keys = [column.name for column in table.primary_key]
+        values = {
+            column.name: insert.excluded[column.name]
+            for column in table.columns
+            if column.name not in keys
+        }
+        connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), rows)
+
+    def scrub(self) -> None:
+        """Leave no deleted byte in the database's files.
+
+        SQLite overwrites what we delete (`secure_delete`), but not what other tools deleted in the
+        file, and the write-ahead log keeps old pages: so the file is written anew and the log is
+        cut to nothing. Raises MemogradError when somebody who still reads the old pages stands in
+        the way. PostgreSQL: the tables' files are written anew; the server's own log and its
+        backups forget at their own pace.
+        """
+        with self._explained("scrubbed"), self._writer:
+            with self._engine.connect() as connection:
+                if self.is_sqlite:
+                    connection.exec_driver_sql("VACUUM")
+                    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+                    if busy:
+                        raise MemogradError(
+                            f"What was purged is out of the journal {self.place}, but somebody is"
+                            " still reading and keeps old bytes in its write-ahead log: purge again"
+                            " when they have finished."
+                        )
+                    return
+            autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+            with autocommit.connect() as connection:
+                for table in METADATA.sorted_tables:
+                    connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+
+    def size(self) -> int:
+        """Bytes on disk: all files of an SQLite journal, all tables of a PostgreSQL one."""
+        if self.is_sqlite:
+            files = (Path(f"{self.place}{suffix}") for suffix in ("", "-wal", "-shm"))
+            return sum(file.stat().st_size for file in files if file.exists())
+        with self.reading() as connection:
+            sizes = (
+                connection.exec_driver_sql(f"SELECT pg_total_relation_size('{name}')").scalar_one()
+                for name in METADATA.tables
+            )
+            return sum(sizes)
+
+    def _create_engine(self) -> Engine:
+        # As many connections as there are threads; idle ones beyond eight are closed.
+        pool = {"pool_size": 8, "max_overflow": -1}
+        if self.is_sqlite:
+            url = self._url
+            if "timeout" not in url.query:
+                url = url.update_query_dict({"timeout": str(WAIT_SECONDS)})
+            self._wait = float(str(url.query["timeout"]))
+            engine = create_engine(url, **pool)
+            event.listen(engine, "connect", _prepare_sqlite)
+        else:
+            engine = create_engine(self._url, isolation_level="READ COMMITTED", **pool)
+            event.listen(engine, "connect", _prepare_postgresql)
+        return engine
+
+    def _create_tables(self) -> None:
+        if self.is_sqlite:
+            self._use_write_ahead_log()
+        with self.reading() as connection:
+            version = self._version(connection)
+        if version is None:
+            with self.writing() as connection:
+                version = self._version(connection)  # another process may have been faster
+                if version is None:
+                    METADATA.create_all(connection)
+                    version = str(SCHEMA_VERSION)
+                    connection.execute(META.insert(), {"key": VERSION_KEY, "value": version})
+        if version != str(SCHEMA_VERSION):
+            raise BadInput(
+                f"The journal {self.place} has the format {version} and this memograd reads"
+                f" {SCHEMA_VERSION}: install the version of memograd that wrote it."
+            )
+
+    def _version(self, connection: Connection) -> str | None:
+        """The format of the tables, None where there are none; BadInput for tables not ours."""
+        present = set(inspect(connection).get_table_names())
+        version: str | None = None
+        if set(METADATA.tables) <= present:
+            columns = {column["name"] for column in inspect(connection).get_columns(META.name)}
+            if columns == {column.name for column in META.columns}:
+                version = connection.execute(
+                    select(META.c.value).where(META.c.key == VERSION_KEY)
+                ).scalar()
+        # An SQLite file is a journal's own; a PostgreSQL database may hold other tables beside it.
+        foreign = present if self.is_sqlite else present & set(METADATA.tables)
+        if version is None and foreign:
+            raise BadInput(
+                f"The database {self.place} holds tables of something else"
+                f" ({', '.join(sorted(foreign)[:3])}): give the journal one of its own."
+            )
+        return version
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch the file to a write-ahead log, which it remembers."""
+        deadline = time.monotonic() + self._wait
+        with self._explained("opened"), self._engine.connect() as connection:
+            while True:
+                try:
+                    mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
+                    break
+                except DBAPIError as error:
+                    # SQLite does not wait here by itself when two processes create one file.
+                    if "locked" not in str(error.orig) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
+        if mode != "wal":
+            raise BadInput(
+                f"The journal {self.place} cannot have a write-ahead log there (a network file"
+                " system?): put it on a local disk, or use PostgreSQL."
+            )
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        if self._closed:
+            raise MemogradError(f"The journal {self.place} is closed: open it again.")
+        try:
+            yield
+        except IntegrityError:
+            raise  # our own mistake: it keeps its traceback
+        except DBAPIError as error:
+            cause = str(error.orig).strip().splitlines()[0]
+            remedies = (remedy for words, remedy in REMEDIES if words in cause.lower())
+            remedy = next(remedies, "see the database's own log")
+            raise MemogradError(
+                f"The journal {self.place} could not be {done} ({cause}): {remedy}."
+            ) from error
+
+    def before_fork(self) -> None:
+        """Wait for the writer and close the idle connections, so that a child inherits none."""
+        self._writer.acquire()
+        self._engine.dispose()
+
+    def after_fork_in_parent(self) -> None:
+        """Let writers go on."""
+        self._writer.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin with connections of its own."""
+        self._writer.release()
+        # Locks of the old pool may be held by threads that do not exist here.
+        self._engine.dispose(close=False)
+
+
+def _checked(text: str) -> URL:
+    """The URL of a database that can hold a journal; raises BadInput for any other."""
+    forms = "sqlite:///folder/journal.db or postgresql+psycopg://user@host/database"
+    try:
+        url = make_url(text)
+        backend = url.get_backend_name()
+        url.get_dialect().import_dbapi()
+    except (ArgumentError, NoSuchModuleError):
+        raise BadInput(f"The journal's URL {text!r} is not understood: write {forms}.") from None
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"The journal's URL needs the Python package {error.name}, which is missing: install"
+            " it, such as with pip install 'psycopg[binary]' for postgresql+psycopg."
+        ) from None
+    if backend not in ("sqlite", "postgresql"):
+        raise BadInput(f"A journal cannot be kept in {backend}: write {forms}.")
+    if backend == "sqlite":
+        if url.database in (None, "", ":memory:") or "mode" in url.query or "uri" in url.query:
+            raise BadInput(f"A journal in SQLite needs a file, not {text!r}: write {forms}.")
+        file = Path(str(url.database))
+        if file.is_dir():
+            raise BadInput(f"The journal's path {file} is a folder: name a file in it.")
+        if not file.parent.is_dir():
+            raise BadInput(f"The journal's folder {file.parent} does not exist: create it first.")
+    return url
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA secure_delete=ON")
+
+
+def _prepare_postgresql(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {int(WAIT_SECONDS * 1000)}")
+        cursor.execute("SET client_encoding = 'UTF8'")
+    connection.commit()
+
+
+_OPEN: WeakSet[Database] = WeakSet()
+_FORKING = threading.local()  # the fork's own thread runs all three hooks
+
+
+def _before_fork() -> None:
+    _FORKING.databases = list(_OPEN)
+    for database in _FORKING.databases:
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in _FORKING.databases:
+        database.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for database in _FORKING.databases:
+        database.after_fork_in_child()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

@@ -1,0 +1,243 @@
+"""Events and derived texts as rows of the journal's tables, and back.
+
+Invariants: what is read equals what was written, and a value that JSON would change or cannot hold
+(NaN, sets, numbers as keys, half a surrogate pair) is refused before anything is written
+(`tests/memory/test_journal.py`). May import sqlalchemy, numpy, `events`, `scope` and errors.
+
+Ten thousand rows are decoded at every opening, so the JSON of all rows is parsed as one array and
+the vectors of all rows become one matrix.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+from sqlalchemy import bindparam, insert, select
+from sqlalchemy.engine import Connection
+
+from memograd.errors import BadInput
+from memograd.memory.events import Event, EventKind, NewEvent
+from memograd.memory.journal.schema import DERIVED, EVENTS
+from memograd.memory.scope import Scope, check_unicode
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+KINDS: Final = {kind.value: kind for kind in EventKind}
+
+EVENT_COLUMNS: Final = (
+    EVENTS.c.seq,
+    EVENTS.c.uid,
+    EVENTS.c.recorded_at,
+    EVENTS.c.kind,
+    EVENTS.c.user_id,
+    EVENTS.c.agent_id,
+    EVENTS.c.run_id,
+    EVENTS.c.subject,
+    EVENTS.c.before,
+    EVENTS.c.after,
+    EVENTS.c.actor,
+    EVENTS.c.reason,
+    EVENTS.c.erased,
+)
+DERIVED_COLUMNS: Final = (
+    DERIVED.c.owner,
+    DERIVED.c.content_hash,
+    DERIVED.c.vector,
+    DERIVED.c.terms,
+)
+
+_NEWEST = select(EVENTS.c.seq, EVENTS.c.recorded_at).order_by(EVENTS.c.seq.desc()).limit(1)
+_NEWEST_OF_OWNER = (
+    select(EVENTS.c.recorded_at)
+    .where(EVENTS.c.owner == bindparam("owner"))
+    .order_by(EVENTS.c.seq.desc())
+    .limit(1)
+)
+_INSERT = insert(EVENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedText:
+    """What was computed from one text of one owner: its vector and its search terms.
+
+    content_hash: `items.content_hash` of the text. vector: float32 `[d]`, finite.
+    """
+
+    owner: str
+    content_hash: str
+    vector: np.ndarray
+    terms: tuple[str, ...]
+
+
+def to_micros(moment: datetime) -> int:
+    """Whole microseconds since 1970 in UTC; raises BadInput for a time without a zone."""
+    if moment.tzinfo is None:
+        raise BadInput(f"The time {moment.isoformat()} has no time zone: give one, such as UTC.")
+    return (moment - EPOCH) // MICROSECOND
+
+
+def to_moment(micros: int) -> datetime:
+    """The time in UTC that `to_micros` counted."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def to_json(value: Any, where: str) -> tuple[str, Any]:
+    """The JSON text of a value, and the value that will be read back from it.
+
+    Raises BadInput, naming `where`, unless both are the same but for tuples, which become lists.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"{where} cannot be written as JSON ({error}): use JSON values.") from None
+    check_unicode(text, where)
+    back = json.loads(text)
+    if back != value:
+        _check_keys(value, where)
+    return text, back
+
+
+def to_row(event: NewEvent) -> dict[str, Any]:
+    """The row of a new event without `seq` and `recorded_at`; raises BadInput when it has no place.
+
+    `before` and `after` are in it as JSON text; the values are put back by `to_events`.
+    """
+    for name in ("subject", "actor", "reason"):
+        _check_text(getattr(event, name), f"{name} of the {event.kind} event")
+    row: dict[str, Any] = dict.fromkeys(("user_id", "agent_id", "run_id"))
+    for name, value in event.scope.ids().items():
+        _check_text(value, name)
+        row[name] = value
+    row |= {
+        "uid": uuid4().hex,
+        "kind": event.kind.value,
+        "owner": event.scope.owner,
+        "subject": event.subject,
+        "actor": event.actor,
+        "reason": event.reason,
+        "erased": False,
+    }
+    for name, contents in (("before", event.before), ("after", event.after)):
+        where = f"{name} of the {event.kind} event of {event.subject!r}"
+        row[name] = None if contents is None else to_json(dict(contents), where)[0]
+    return row
+
+
+def insert_rows(
+    connection: Connection, rows: Sequence[dict[str, Any]], now: datetime
+) -> list[Event]:
+    """Put rows of `to_row` at the end of the journal, within the caller's write transaction.
+
+    They are recorded now, or when the newest event was, should the clock have gone backwards.
+    """
+    if not rows:
+        return []
+    newest = connection.execute(_NEWEST).one_or_none()
+    seq, recorded_at = newest if newest else (0, 0)
+    recorded_at = max(recorded_at, to_micros(now))
+    # After an import the newest event need not be the latest; its owner's own must still be kept.
+    for owner in {row["owner"] for row in rows}:
+        last = connection.execute(_NEWEST_OF_OWNER, {"owner": owner}).scalar()
+        recorded_at = max(recorded_at, last or 0)
+    placed = [
+        row | {"seq": place, "recorded_at": recorded_at} for place, row in enumerate(rows, seq + 1)
+    ]
+    connection.execute(_INSERT, placed)
+    return to_events([tuple(row[column.name] for column in EVENT_COLUMNS) for row in placed])
+
+
+def to_events(rows: Sequence[Sequence[Any]]) -> list[Event]:
+    """Rows with `EVENT_COLUMNS` as events."""
+    contents = _parse_all([text for row in rows for text in (row[8], row[9])])
+    scopes: dict[tuple[Any, ...], Scope] = {}
+    events = []
+    for place, row in enumerate(rows):
+        ids = tuple(row[4:7])
+        scope = scopes.get(ids)
+        if scope is None:
+            scope = scopes[ids] = Scope(*ids)
+        events.append(
+            Event(
+                row[0],
+                row[1],
+                EPOCH + timedelta(microseconds=row[2]),
+                KINDS[row[3]],
+                scope,
+                row[7],
+                contents[2 * place],
+                contents[2 * place + 1],
+                row[10],
+                row[11],
+                bool(row[12]),
+            )
+        )
+    return events
+
+
+def derived_row(text: DerivedText) -> dict[str, Any]:
+    """The row of a derived text; raises BadInput unless its vector is float32 `[d]` and finite."""
+    vector = text.vector
+    if not (isinstance(vector, np.ndarray) and vector.dtype == np.float32 and vector.ndim == 1):
+        raise BadInput("A derived vector must be a float32 array with one axis.")
+    if not np.isfinite(vector).all():
+        raise BadInput("A derived vector holds NaN or infinity: embed its text again.")
+    _check_text(text.owner, "owner of a derived text")
+    terms = to_json(list(text.terms), "terms of a derived text")[0]
+    return {
+        "owner": text.owner,
+        "content_hash": text.content_hash,
+        "vector": vector.astype("<f4", copy=False).tobytes(),
+        "terms": terms,
+    }
+
+
+def to_derived(rows: Sequence[Sequence[Any]]) -> dict[str, DerivedText]:
+    """Rows with `DERIVED_COLUMNS` by content hash.
+
+    The vectors are read-only; where all have one length they are the rows of one matrix.
+    """
+    if not rows:
+        return {}
+    blobs = [row[2] for row in rows]
+    size = len(blobs[0])
+    vectors: Iterable[np.ndarray]
+    if all(len(blob) == size for blob in blobs):
+        vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), size // 4)
+    else:
+        vectors = [np.frombuffer(blob, dtype="<f4") for blob in blobs]
+    terms = _parse_all([row[3] for row in rows])
+    return {
+        row[1]: DerivedText(row[0], row[1], vector, tuple(words))
+        for row, vector, words in zip(rows, vectors, terms, strict=True)
+    }
+
+
+def _parse_all(texts: Sequence[str | None]) -> list[Any]:
+    parsed: list[Any] = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
+    return parsed
+
+
+def _check_keys(value: Any, where: str) -> None:
+    """Raise BadInput if a key is not a text: JSON would make it one without a word."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadInput(f"{where} has the key {key!r}: keys must be texts.")
+            _check_keys(inner, where)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_keys(inner, where)
+
+
+def _check_text(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise BadInput(f"The {what} must be a text, not {value!r}.")
+    check_unicode(value, what)
+    if "\0" in value:  # PostgreSQL cannot hold it, and both databases shall hold the same
+        raise BadInput(f"The {what} holds a NUL character: remove it.")

@@ -1,0 +1,116 @@
+"""Events from one journal to another.
+
+Invariant: importing an export, once or often, in whole or in parts, gives each event once, with its
+uid, contents and time (`tests/memory/test_journal.py`). May import sqlalchemy, the room's `events`,
+errors, and the files of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.engine import Connection
+
+from memograd.errors import BadInput
+from memograd.memory.events import Event, NewEvent
+from memograd.memory.journal.engine import Database
+from memograd.memory.journal.rows import EVENT_COLUMNS, to_events, to_micros, to_row
+from memograd.memory.journal.schema import EVENTS
+
+PAGE: Final = 1000  # events held in memory at a time by an export
+BATCH: Final = 500  # values in one IN (...)
+
+T = TypeVar("T")
+
+
+def export_events(database: Database, owners: Sequence[str] | None) -> Iterator[Event]:
+    """The events that are there when it begins, in order; no lock is held between pages."""
+    query = select(*EVENT_COLUMNS).order_by(EVENTS.c.seq).limit(PAGE)
+    if owners is not None:
+        query = query.where(EVENTS.c.owner.in_(owners))
+    with database.reading() as connection:
+        last = connection.execute(select(func.max(EVENTS.c.seq))).scalar() or 0
+    after = 0
+    while True:
+        with database.reading() as connection:
+            page = query.where(EVENTS.c.seq > after, EVENTS.c.seq <= last)
+            events = to_events(connection.execute(page).all())
+        yield from events
+        if len(events) < PAGE:
+            return
+        after = events[-1].seq
+
+
+def import_events(database: Database, events: Sequence[Event], now: datetime) -> int:
+    """Write those events that are not here yet, all or nothing; returns how many."""
+    rows = {event.uid: _row(event) for event in events}
+    with database.writing() as connection:
+        for known in _known_uids(connection, list(rows)):
+            del rows[known]
+        new = list(rows.values())
+        _check_owners(connection, new)
+        _place(connection, new, to_micros(now))
+        if new:
+            connection.execute(insert(EVENTS), new)
+    return len(new)
+
+
+def batches(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Consecutive parts of at most `size` values."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def _row(event: Event) -> dict[str, Any]:
+    contents = NewEvent(
+        event.kind,
+        event.scope,
+        event.subject,
+        event.before,
+        event.after,
+        event.actor,
+        event.reason,
+    )
+    known = {"uid": event.uid, "erased": event.erased, "recorded_at": to_micros(event.recorded_at)}
+    return to_row(contents) | known
+
+
+def _known_uids(connection: Connection, uids: Sequence[str]) -> Iterator[str]:
+    for batch in batches(uids, BATCH):
+        yield from connection.execute(select(EVENTS.c.uid).where(EVENTS.c.uid.in_(batch))).scalars()
+
+
+def _check_owners(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Raise BadInput if a subject would have two owners."""
+    owners: dict[str, str] = {}
+    for batch in batches(sorted({row["subject"] for row in rows}), BATCH):
+        query = select(EVENTS.c.subject, EVENTS.c.owner).where(EVENTS.c.subject.in_(batch))
+        owners |= {subject: owner for subject, owner in connection.execute(query.distinct())}
+    for row in rows:
+        owner = owners.setdefault(row["subject"], row["owner"])
+        if owner != row["owner"]:
+            raise BadInput(
+                f"The memory {row['subject']!r} of {row['owner']} belongs to {owner} here: import"
+                " it into a journal of its own."
+            )
+
+
+def _place(connection: Connection, rows: Sequence[dict[str, Any]], now: int) -> None:
+    """Give each row its `seq`, and a time not before its owner's newest event."""
+    seq = connection.execute(select(func.max(EVENTS.c.seq))).scalar() or 0
+    newest: dict[str, int] = {}
+    for batch in batches(sorted({row["owner"] for row in rows}), BATCH):
+        query = (
+            select(EVENTS.c.owner, func.max(EVENTS.c.recorded_at))
+            .where(EVENTS.c.owner.in_(batch))
+            .group_by(EVENTS.c.owner)
+        )
+        newest |= {owner: recorded_at for owner, recorded_at in connection.execute(query)}
+    for place, row in enumerate(rows, seq + 1):
+        # A time to come would hold up the clock of everything that is appended afterwards.
+        moment = max(min(row["recorded_at"], now), newest.get(row["owner"], 0))
+        row |= {"seq": place, "recorded_at": moment}
+        newest[row["owner"]] = moment

@@ -1,0 +1,194 @@
+"""From what was said to what is remembered: read facts, relate, decide, write.
+
+    turns --reader--> facts --(related items)--> manager --> operations --> journal
+
+Decisions are made on a fork of the owner's state, so that each sees what the ones before it did,
+and everything is written in one transaction. If another process changed one of the items meanwhile,
+the decisions are made again on what it left.
+
+Invariant: the journal gets all events of one call or none (`tests/memory/test_learn.py`). May
+import the other files of this room except `memory` and `async_memory`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from memograd.errors import MemogradError
+from memograd.memory.changes import added, declined, deleted, heard, updated
+from memograd.memory.events import Event, NewEvent
+from memograd.memory.items import Kind, MemoryItem
+from memograd.memory.journal import Conflict
+from memograd.memory.manager import MemoryManager, RelatedItem
+from memograd.memory.operations import MemoryOp, OpKind
+from memograd.memory.reader import Fact, MemReader
+from memograd.memory.retrieval import Query, retrieve
+from memograd.memory.scope import Scope
+from memograd.memory.state import MemoryState
+from memograd.memory.store import MemoryStore
+from memograd.memory.turns import RawTurn
+
+RELATED_ITEMS: Final = 8
+ATTEMPTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the application says about everything that one call adds."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    kind: Kind | None = None
+    categories: tuple[str, ...] = ()
+
+
+def learn_verbatim(
+    store: MemoryStore, turns: Sequence[RawTurn], scope: Scope, labels: Labels
+) -> list[Event]:
+    """Remember every turn word for word, without reading or deciding; returns the operations."""
+    now = store.now()
+    events: list[NewEvent] = []
+    for turn in turns:
+        events.append(heard(turn, scope, verbatim=True))
+        item = MemoryItem(
+            id=str(uuid.uuid4()),
+            text=turn.text,
+            scope=scope,
+            created_at=now,
+            updated_at=now,
+            kind=labels.kind or Kind.SEMANTIC,
+            categories=labels.categories,
+            metadata=labels.metadata,
+            sources=(turn.id,),
+            valid_from=turn.time,
+        )
+        events.append(added(item, actor="user", reason="remembered word for word"))
+    return _operations(store.write(scope.owner, events))
+
+
+def learn(
+    store: MemoryStore,
+    reader: MemReader,
+    manager: MemoryManager,
+    turns: Sequence[RawTurn],
+    scope: Scope,
+    labels: Labels,
+    *,
+    categorise: Callable[[str], tuple[str, ...]],
+) -> list[Event]:
+    """Let the reader find facts and the manager decide on each; returns the operations."""
+    facts = reader.read(turns)
+    heard_events = [heard(turn, scope, verbatim=False) for turn in turns]
+    derivations = store.texts.look_up(scope.owner, [fact.text for fact in facts])
+    with store.writing(scope.owner):
+        for _ in range(ATTEMPTS):
+            work = store.states.current(scope.owner)
+            events, expect = list(heard_events), {}
+            for fact, (vector, terms) in zip(facts, derivations, strict=True):
+                query = Query(fact.text, vector, terms)
+                made = _decide(work, manager, fact, query, scope, labels, store.now(), categorise)
+                if made.before is not None:
+                    expect[made.before.id] = _version(store, made.before.id, work.seq)
+                made.apply(work, store)
+                events.append(made.event)
+            try:
+                return _operations(store.write(scope.owner, events, expect=expect))
+            except Conflict:
+                continue  # another process changed one of these items: decide again
+    raise MemogradError(
+        f"The memory of {scope.owner} was changed by others {ATTEMPTS} times while this call"
+        " decided what to do: nothing was written, try again."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A decision carried out: its event and the versions of the item around it."""
+
+    event: NewEvent
+    before: MemoryItem | None = None
+    after: MemoryItem | None = None
+
+    def apply(self, state: MemoryState, store: MemoryStore) -> None:
+        """Do to the fork what the event will do to the owner's state."""
+        if self.after is not None:
+            [(vector, terms)] = store.texts.look_up(self.after.scope.owner, [self.after.text])
+            change = state.add_item if self.before is None else state.replace_item
+            change(self.after, vector, terms)
+        elif self.before is not None:
+            state.remove_item(self.before.id)
+
+
+def _decide(
+    state: MemoryState,
+    manager: MemoryManager,
+    fact: Fact,
+    query: Query,
+    scope: Scope,
+    labels: Labels,
+    now: datetime,
+    categorise: Callable[[str], tuple[str, ...]],
+) -> _Made:
+    wanted = scope.ids().items()
+    hits = retrieve(
+        state.items,
+        query,
+        top_k=RELATED_ITEMS,
+        eligible=lambda item: wanted <= item.scope.ids().items(),
+    )
+    related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
+    decision = manager.decide(fact, related)
+    op, why = decision.op, {"actor": manager.actor, "reason": decision.reason}
+    if op.kind is OpKind.NONE:
+        return _Made(declined(fact.text, scope, sources=fact.sources, item_id=op.item_id, **why))
+    if op.kind is OpKind.ADD:
+        item = MemoryItem(
+            id=str(uuid.uuid4()),
+            text=_text(op),
+            scope=scope,
+            created_at=now,
+            updated_at=now,
+            kind=labels.kind or fact.kind,
+            categories=labels.categories or fact.categories or categorise(fact.text),
+            metadata=labels.metadata,
+            sources=fact.sources,
+            valid_from=fact.valid_from,
+        )
+        return _Made(added(item, **why), after=item)
+    before = next((hit.record for hit in hits if hit.record.id == op.item_id), None)
+    if before is None:
+        raise MemogradError(
+            f"The manager {manager.actor!r} decided {op.kind} of the item {op.item_id!r}, which is"
+            " not among the related items that it was shown."
+        )
+    if op.kind is OpKind.DELETE:
+        at = fact.valid_from or now
+        return _Made(deleted(before, at=at, **why), before=before)
+    after = replace(
+        before,
+        text=_text(op),
+        updated_at=now,
+        metadata={**before.metadata, **labels.metadata},
+        sources=tuple(dict.fromkeys((*before.sources, *fact.sources))),
+        valid_from=fact.valid_from or now,
+        valid_to=None,
+    )
+    return _Made(updated(before, after, **why), before=before, after=after)
+
+
+def _text(op: MemoryOp) -> str:
+    assert op.text is not None  # MemoryOp refuses an ADD or UPDATE without text
+    return op.text
+
+
+def _version(store: MemoryStore, item_id: str, folded: int) -> int:
+    """The latest event of an item as the decision saw it: 0, a conflict, if a later one exists."""
+    latest = store.journal.latest(item_id)
+    return latest.seq if latest is not None and latest.seq <= folded else 0
+
+
+def _operations(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.kind.value in OpKind.__members__]

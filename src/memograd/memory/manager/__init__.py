@@ -1,0 +1,11 @@
+"""Managers: from a fact and the items related to it to one memory operation.
+
+`RuleManager` needs no model; `ChatManager` asks a chat model; a trained policy fills the same
+protocol. May import `items`, `operations`, `reader`, `statements`, `chat_model` and errors.
+"""
+
+from memograd.memory.manager.chat import ChatManager
+from memograd.memory.manager.protocol import MemoryManager, RelatedItem
+from memograd.memory.manager.rules import RuleManager
+
+__all__ = ["ChatManager", "MemoryManager", "RelatedItem", "RuleManager"]

@@ -1,0 +1,48 @@
+"""What decides about a fact: the protocol that rules, chat models and trained policies fill.
+
+A manager sees one fact and the remembered items related to it, and answers with one operation. It
+changes nothing itself; whoever asked applies the decision and writes it down with the manager's
+`actor`. May import `items`, `operations` and `reader.fact`.
+
+Invariant: UPDATE, DELETE and a NONE that names an item name one of the related items
+(`tests/memory/test_manager_rules.py`, `tests/memory/test_manager_chat.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from memograd.memory.items import MemoryItem
+from memograd.memory.operations import Decision
+from memograd.memory.reader.fact import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedItem:
+    """A remembered item that a search for the fact found.
+
+    similarity: cosine of the two embeddings, -1 to 1. Its scale depends on the embedder: with some,
+    unrelated texts have 0.8.
+    """
+
+    item: MemoryItem
+    similarity: float
+
+
+class MemoryManager(Protocol):
+    """Decides what becomes of a fact."""
+
+    @property
+    def actor(self) -> str:
+        """Who decides, as it shall stand in the journal: `rules`, `llm:<model>`, `policy:<v>`."""
+        ...
+
+    def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+        """One operation with its reason in one sentence.
+
+        related: the living items nearest to the fact, best first; may be empty. Raises
+        MemogradError when no decision could be had; never answers NONE instead.
+        """
+        ...

@@ -1,0 +1,477 @@
+"""`Memory`: what an application holds. Familiar to mem0's users; everything it does is journaled.
+
+    with Memory.open("memories/") as memory:
+        memory.add("I moved to Boston in May.", user_id="alice")
+        memory.search("Where does she live?", user_id="alice")["results"]
+
+By default nothing here needs a server, a language model or torch: a rule reader finds the facts, a
+rule manager decides what they change, and search runs in the process. Reader, manager, embedder and
+reranker can each be another one.
+
+Invariants: any sequence of calls answers like a plain dictionary of items would, and nothing
+written under one user is ever returned under another (`tests/memory/test_memory_model.py`). May
+import the other files of this room except `async_memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memograd.config import MemorySettings, from_mem0_config, load_memory_settings
+from memograd.errors import BadInput
+from memograd.memory.changes import deleted, updated
+from memograd.memory.events import Event, EventKind, NewEvent
+from memograd.memory.items import Kind, MemoryItem
+from memograd.memory.journal import Conflict
+from memograd.memory.learn import ATTEMPTS, Labels, learn, learn_verbatim
+from memograd.memory.messages import Messages, to_moment, to_turns
+from memograd.memory.recall import Recall
+from memograd.memory.results import (
+    history_result,
+    hit_result,
+    item_result,
+    operation_result,
+    turn_result,
+)
+from memograd.memory.scope import Scope, check_unicode
+from memograd.memory.store import MemoryStore
+
+if TYPE_CHECKING:
+    from memograd.memory.embedders import Embedder
+    from memograd.memory.filters import Filter
+    from memograd.memory.manager import MemoryManager
+    from memograd.memory.reader import MemReader
+    from memograd.memory.retrieval import Context, Mode, Reranker
+
+Filters = Mapping[str, Any]
+
+
+class Memory:
+    """The memories of any number of users, agents and runs, in one place."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        reader: MemReader,
+        manager: MemoryManager,
+        reranker: Reranker | None = None,
+    ) -> None:
+        """For `Memory.open`, which makes the parts from settings."""
+        self.store, self.reader, self.manager = store, reader, manager
+        self.recall = Recall(store, reranker)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str | None = None,
+        *,
+        settings: MemorySettings | None = None,
+        embedder: Embedder | None = None,
+        reader: MemReader | None = None,
+        manager: MemoryManager | None = None,
+        reranker: Reranker | None = None,
+        **given: Any,
+    ) -> Memory:
+        """Open the memory in the folder `path`, or create it.
+
+        What is not given comes from the environment, from `.env` and from the defaults
+        (`memograd.config.MemorySettings` lists all settings; `given` overrides them by name).
+        Raises BadInput when a setting is wrong, when the place cannot be used, or when another
+        embedder made the memory.
+        """
+        from memograd.memory.embedders import embedder_from_settings
+        from memograd.memory.manager import RuleManager
+        from memograd.memory.reader import RuleReader
+
+        if settings is None:
+            places = {} if path is None else {"path": Path(path)}
+            settings = load_memory_settings(**places, **given)
+        elif path is not None or given:
+            raise BadInput("Give Memory.open either settings or path and single settings.")
+        store = MemoryStore(settings, embedder or embedder_from_settings(settings))
+        return cls(
+            store,
+            reader=reader or RuleReader(),
+            manager=manager or RuleManager(),
+            reranker=reranker,
+        )
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Memory:
+        """Open the memory that a configuration in mem0's form describes."""
+        return cls.open(settings=from_mem0_config(config))
+
+    def close(self) -> None:
+        """Let go of all files and connections. Closing twice is harmless."""
+        self.recall.close()
+        self.store.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # Writing
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        timestamp: datetime | str | float | None = None,
+        kind: Kind | str | None = None,
+        categories: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """Remember what matters in a text or in chat messages.
+
+        infer: read facts and decide what each changes (ADD, UPDATE, DELETE or nothing); False
+        remembers every message word for word. timestamp: when it was said, now if not given.
+        metadata, kind and categories are given to all items of this call.
+
+        Returns `{"results": [{id, memory, event, reason, ...}]}`, one entry for each item that
+        changed. When this returns, it is written down durably. Raises BadInput for messages or ids
+        that cannot be understood; then nothing is written.
+        """
+        events = self.learn(
+            messages,
+            scope=Scope(user_id, agent_id, run_id),
+            labels=_labels(metadata, kind, categories),
+            infer=infer,
+            timestamp=timestamp,
+        )
+        changes = [event for event in events if event.kind is not EventKind.NONE]
+        return {"results": [operation_result(event) for event in changes]}
+
+    def learn(
+        self,
+        messages: Messages,
+        *,
+        scope: Scope,
+        labels: Labels | None = None,
+        infer: bool = True,
+        timestamp: datetime | str | float | None = None,
+    ) -> list[Event]:
+        """What `add` does, as journal events: all four operations, NONE too."""
+        heard_at = self.store.now() if timestamp is None else to_moment(timestamp, "timestamp")
+        turns = to_turns(messages, heard_at=heard_at)
+        labels = labels or Labels()
+        if not infer:
+            return learn_verbatim(self.store, turns, scope, labels)
+        return learn(
+            self.store,
+            self.reader,
+            self.manager,
+            turns,
+            scope,
+            labels,
+            categorise=self.recall.categorise,
+        )
+
+    def update(
+        self,
+        memory_id: str,
+        text: str | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        data: str | None = None,
+    ) -> dict[str, str]:
+        """Let an item say `text` from now on, or give it other metadata (merged, None removes).
+
+        `data` is mem0's older name for `text`. Raises BadInput when there is no such item.
+        """
+        text = data if text is None else text
+        if text is None and metadata is None:
+            raise BadInput("update needs a new text or new metadata.")
+        if text is not None:
+            check_unicode(text, "the new text")
+            if not text.strip():
+                raise BadInput("update needs a text with something in it; use delete to forget.")
+
+        def change(item: MemoryItem) -> NewEvent:
+            now = self.store.now()
+            merged = {**item.metadata, **(metadata or {})}
+            after = replace(
+                item,
+                text=item.text if text is None else text,
+                metadata={key: value for key, value in merged.items() if value is not None},
+                updated_at=now,
+                valid_from=item.valid_from if text is None else now,
+                valid_to=None,
+            )
+            return updated(item, after, actor="user", reason="updated by the application")
+
+        self._change(memory_id, change)
+        return {"message": "Memory updated successfully!"}
+
+    def delete(self, memory_id: str) -> dict[str, str]:
+        """Forget an item: it is found no more, but history and `as_of` still know it.
+
+        Raises BadInput when there is no such item. To erase it for good, use `purge`.
+        """
+
+        def change(item: MemoryItem) -> NewEvent:
+            now = self.store.now()
+            return deleted(item, at=now, actor="user", reason="deleted by the application")
+
+        self._change(memory_id, change)
+        return {"message": "Memory deleted successfully!"}
+
+    def delete_all(
+        self,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        *,
+        filters: Filters | None = None,
+    ) -> dict[str, Any]:
+        """Forget every item that matches, however many; returns how many as `deleted`."""
+        wanted = self._wanted(user_id, agent_id, run_id, filters)
+        count = sum(self._delete_in(owner, wanted) for owner in self.store.owners(wanted))
+        return {"message": "Memories deleted successfully!", "deleted": count}
+
+    # Reading
+
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Filters | None = None,
+        top_k: int | None = None,
+        limit: int | None = None,
+        threshold: float | None = None,
+        as_of: datetime | str | None = None,
+        mode: Mode = "hybrid",
+        turns: int = 0,
+        rerank: bool = False,
+        explain: bool = False,
+    ) -> dict[str, Any]:
+        """The items that answer a query best, best first.
+
+        The ids may be given by name or inside `filters`, together with conditions on metadata.
+        top_k (`limit` in mem0's v1): how many items. threshold: the least cosine similarity. as_of:
+        answer from what the memory knew at that moment. mode: hybrid, dense or lexical. turns: also
+        return that many raw turns behind the items, as `turns`. rerank: let the reranker order
+        them. explain: say of each hit why it was found.
+
+        Returns `{"results": [{id, memory, score, similarity, ...}]}`. `score` is the fused rank, 1
+        for an item that is first in every ranking; `similarity` is the cosine to the query.
+        """
+        found = self.recall.search(
+            query,
+            self._wanted(user_id, agent_id, run_id, filters),
+            top_k=_count(limit if top_k is None else top_k, self.store.settings.top_k, "top_k"),
+            turns=_count(turns, 0, "turns"),
+            threshold=threshold,
+            as_of=None if as_of is None else to_moment(as_of, "as_of"),
+            mode=mode,
+            rerank=rerank,
+        )
+        result = {"results": [hit_result(hit, explain=explain) for hit in found.items]}
+        if turns:
+            result["turns"] = [turn_result(hit, explain=explain) for hit in found.turns]
+        return result
+
+    def context(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Filters | None = None,
+        top_k: int | None = None,
+        turns: int = 10,
+        token_budget: int = 2_000,
+    ) -> Context:
+        """What a prompt should show of the memory: core items, found items, raw turns behind them.
+
+        The text of the result never exceeds `token_budget` tokens (estimated; see `recall`).
+        """
+        return self.recall.context(
+            query,
+            self._wanted(user_id, agent_id, run_id, filters),
+            top_k=_count(top_k, self.store.settings.top_k, "top_k"),
+            turns=_count(turns, 0, "turns"),
+            token_budget=token_budget,
+        )
+
+    def get(self, memory_id: str) -> dict[str, Any] | None:
+        """The item as it stands, or None when it never was or is no more."""
+        item = self.store.item(_known_text(memory_id))
+        return None if item is None else item_result(item)
+
+    def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Filters | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        as_of: datetime | str | None = None,
+    ) -> dict[str, Any]:
+        """All items that match, in the order they were learnt; the first `limit` of them."""
+        limit = limit if top_k is None else top_k
+        items = self.recall.all_items(
+            self._wanted(user_id, agent_id, run_id, filters),
+            limit=None if limit is None else _count(limit, 0, "limit"),
+            as_of=None if as_of is None else to_moment(as_of, "as_of"),
+        )
+        return {"results": [item_result(item) for item in items]}
+
+    def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """Everything that happened to an item, oldest first: who, when, why, before and after."""
+        return [
+            history_result(event) for event in self.store.journal.history(_known_text(memory_id))
+        ]
+
+    def stats(self) -> dict[str, Any]:
+        """How much is kept, where, and by which embedder."""
+        return self.store.journal.stats() | {
+            "embedder": self.store.embedder.name,
+            "dimension": self.store.embedder.dimension,
+        }
+
+    # Erasing and moving
+
+    def purge(
+        self,
+        memory_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Really erase one item, or everything under the given ids: for the right to be forgotten.
+
+        Items, their whole history, the raw turns behind them and the index are erased; what stays
+        is an event without contents that says that, when and by whom something was purged. Returns
+        how many items and raw turns were erased. Raises BadInput when there is nothing by that id.
+        """
+        from memograd.memory.erase import purge_item, purge_scope
+
+        if memory_id is not None:
+            if user_id or agent_id or run_id:
+                raise BadInput("purge takes either the id of an item or user, agent and run ids.")
+            report = purge_item(self.store, _known_text(memory_id))
+        else:
+            report = purge_scope(self.store, Scope(user_id, agent_id, run_id))
+        self.recall.after_purge()
+        return report
+
+    def reset(self) -> dict[str, Any]:
+        """Purge everything of everybody."""
+        from memograd.memory.erase import purge_owners
+
+        report = purge_owners(self.store, self.store.journal.owners())
+        self.recall.after_purge()
+        return report
+
+    def export(self, path: Path | str, *, user_id: str | None = None) -> int:
+        """Write the journal, or one user's part, to a JSON Lines file; returns how many events.
+
+        The file appears only when it is complete; an existing file is replaced.
+        """
+        from memograd.memory.transfer import export_journal
+
+        owners = None if user_id is None else [Scope(user_id).owner]
+        return export_journal(self.store, Path(path), owners)
+
+    def import_(self, path: Path | str) -> int:
+        """Take over what `export` wrote; returns how many events were new.
+
+        Importing twice changes nothing. Raises BadInput, having changed nothing, when a line of the
+        file is not an event.
+        """
+        from memograd.memory.transfer import import_journal
+
+        return import_journal(self.store, Path(path))
+
+    # Parts
+
+    def _wanted(
+        self,
+        user_id: str | None,
+        agent_id: str | None,
+        run_id: str | None,
+        filters: Filters | None,
+    ) -> Filter:
+        from memograd.memory.filters import scope_filter
+
+        return scope_filter(user_id, agent_id, run_id, filters)
+
+    def _delete_in(self, owner: str, wanted: Filter) -> int:
+        """Delete what matches among one owner's items, all at once, even in a race."""
+        for _ in range(ATTEMPTS):
+            items = [
+                item for item in self.store.states.current(owner).items if wanted.matches(item)
+            ]
+            versions = {event.subject: event.seq for event in self.store.journal.tail(owner)}
+            now, reason = self.store.now(), "deleted by the application with others"
+            events = [deleted(item, at=now, actor="user", reason=reason) for item in items]
+            try:
+                self.store.write(
+                    owner, events, expect={item.id: versions[item.id] for item in items}
+                )
+                return len(items)
+            except Conflict:
+                continue  # somebody changed one of them: look again
+        raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
+
+    def _change(self, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
+        """Write the event that `change` makes of the item as it stands, even in a race."""
+        for _ in range(ATTEMPTS):
+            latest = self.store.journal.latest(_known_text(memory_id))
+            item = self.store.item(memory_id)
+            if latest is None or item is None:
+                raise BadInput(
+                    f"There is no memory with the id {memory_id!r}: list them with get_all."
+                )
+            try:
+                self.store.write(item.scope.owner, [change(item)], expect={item.id: latest.seq})
+                return
+            except Conflict:
+                continue  # somebody else was faster: look again
+        raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")
+
+
+def _labels(
+    metadata: Mapping[str, Any] | None, kind: Kind | str | None, categories: Iterable[str]
+) -> Labels:
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise BadInput(f"metadata must be a dictionary, not {type(metadata).__name__}.")
+    try:
+        known = None if kind is None else Kind(kind)
+    except ValueError:
+        choices = ", ".join(Kind)
+        raise BadInput(f"There is no kind {kind!r}: choose one of {choices}.") from None
+    return Labels(metadata=dict(metadata or {}), kind=known, categories=tuple(categories))
+
+
+def _count(given: int | None, default: int, name: str) -> int:
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise BadInput(f"{name} must be a whole number of at least 0, not {given!r}.")
+    return given
+
+
+def _known_text(memory_id: str) -> str:
+    if not isinstance(memory_id, str):
+        raise BadInput(f"The id of a memory must be a text, not {memory_id!r}.")
+    check_unicode(memory_id, "the id of a memory")
+    return memory_id

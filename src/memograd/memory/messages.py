@@ -1,0 +1,108 @@
+"""What an application hands over, as raw turns: a text, one message, or a list of chat messages.
+
+A message is the usual dictionary with `role` and `content`; `name` says who speaks (else the role
+does), `timestamp` when it was said (else the moment given for all). Invariant: what cannot be
+understood raises BadInput that names the message, and nothing is dropped in silence except system
+messages, which are instructions and not conversation (`tests/memory/test_messages.py`). May import
+errors, `scope` and `turns`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from memograd.errors import BadInput
+from memograd.memory.scope import check_unicode
+from memograd.memory.turns import RawTurn
+
+Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
+    """The raw turns of a text or of chat messages; each gets an id of its own.
+
+    heard_at: when it was said, for messages without a `timestamp`. The `session` of a turn is the
+    ordinal number of its day, so a sitting is what was said in one day. Messages without any text
+    (a tool call, say) and system messages give no turn.
+    """
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    elif isinstance(messages, Mapping):
+        messages = [messages]
+    elif not isinstance(messages, Sequence):
+        raise BadInput(
+            f"messages must be a text or a list of chat messages, not {type(messages).__name__}."
+        )
+    turns = []
+    for number, message in enumerate(messages, start=1):
+        where = f"message {number}"
+        if not isinstance(message, Mapping):
+            raise BadInput(f"{where} must be a dictionary with role and content, not {message!r}.")
+        role = message.get("role", "user")
+        if not isinstance(role, str) or not role:
+            raise BadInput(f"The role of {where} must be a text such as user, not {role!r}.")
+        text = _text(message.get("content"), where)
+        check_unicode(text, where)
+        if role == "system" or not text.strip():
+            continue
+        speaker = message.get("name") or role
+        if not isinstance(speaker, str):
+            raise BadInput(f"The name in {where} must be a text, not {speaker!r}.")
+        check_unicode(speaker, f"the name in {where}")
+        said = message.get("timestamp")
+        time = heard_at if said is None else to_moment(said, f"the timestamp of {where}")
+        turns.append(
+            RawTurn(
+                id=str(uuid.uuid4()),
+                speaker=speaker,
+                text=text,
+                time=time,
+                session=time.toordinal(),
+            )
+        )
+    return turns
+
+
+def to_moment(value: object, what: str) -> datetime:
+    """The moment that a datetime, a date, an ISO 8601 text or a Unix time means, in UTC.
+
+    A time without a zone counts as UTC. Raises BadInput, naming `what`, for anything else.
+    """
+    try:
+        if isinstance(value, datetime):
+            moment = value
+        elif isinstance(value, date):
+            moment = datetime(value.year, value.month, value.day)
+        elif isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(value, UTC)
+        else:
+            raise ValueError
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        raise BadInput(
+            f"{what} is {value!r}: give a datetime or an ISO 8601 text such as 2024-05-07T18:30:00."
+        ) from None
+
+
+def _text(content: object, where: str) -> str:
+    """The text of a message's content, which may be a list of parts as chat APIs have them."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        texts = []
+        for part in content:
+            if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+                raise BadInput(
+                    f"The content of {where} has a part without text ({str(part)[:60]!r}): memory"
+                    " keeps texts, so describe a picture or file in words."
+                )
+            texts.append(part["text"])
+        return "\n".join(texts)
+    raise BadInput(f"The content of {where} must be a text, not {type(content).__name__}.")

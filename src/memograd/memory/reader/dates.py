@@ -1,0 +1,231 @@
+"""English words that point at a day ("last Friday"), replaced by the day they mean.
+
+A mention says which words it replaces, by what, and the first day it covers. Invariant: the dates
+follow from the words and the day of speaking alone (`tests/memory/test_reader_dates.py`). Pure
+functions; may import `turns` for the spelling of dates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from memograd.memory.turns import MONTHS, format_date
+
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A text with its pointers replaced, and the first day that was pointed at, None without."""
+
+    text: str
+    day: date | None
+
+
+NUMBERS: Final = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "a couple of": 2, "couple": 2,
+}  # fmt: skip
+_COUNT = (
+    r"(?P<count>\d{1,3}|a couple of|an?|one|two|three|four|five|six|seven|eight|nine|ten"
+    r"|eleven|twelve)"
+)
+_DAY_NAMES = (
+    r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs(?:day)?)?|fri(?:day)?"
+    r"|sat(?:urday)?|sun(?:day)?)"
+)
+_MONTH_NAMES = rf"(?P<month>{'|'.join(month.casefold() for month in MONTHS)})"
+_PREPOSITION = (
+    r"(?:\b(?P<before>since|until|till|from|by|for|after|before|on|in|of|during|than|about|around"
+    r"|almost|nearly)\s+)?"
+)
+
+
+def shift_month(day: date, months: int) -> date:
+    """The first day of the month that lies `months` after the one of `day`."""
+    index = day.year * 12 + day.month - 1 + months
+    return date(index // 12, index % 12 + 1, 1)
+
+
+def _near_weekday(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    name = found["weekday"].casefold()[:3]
+    wanted = next(i for i, full in enumerate(WEEKDAYS) if full.startswith(name))
+    which = (found["which"] or "").casefold()
+    forward = (wanted - day.weekday()) % 7
+    backward = (day.weekday() - wanted) % 7
+    if which in ("last", "past", "on last", "this past"):
+        target = day - timedelta(days=backward or 7)
+    elif which == "next":
+        target = day + timedelta(days=forward or 7)
+    else:
+        target = day + timedelta(days=forward)
+    return "on", f"{WEEKDAYS[wanted].capitalize()} {format_date(target)}", target
+
+
+def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
+    count = found["count"].casefold()
+    number = sign * (NUMBERS[count] if count in NUMBERS else int(count))
+    unit = found["unit"].casefold()
+    if unit == "day":
+        target = day + timedelta(days=number)
+        return "on", format_date(target), target
+    if unit in ("week", "weekend"):
+        target = day + timedelta(weeks=number)
+        weeks = f"{abs(number)} weeks" if abs(number) > 1 else "a week"
+        return "", f"{weeks} {'after' if number > 0 else 'before'} {format_date(day)}", target
+    if unit == "month":
+        target = shift_month(day, number)
+        return "in", f"{MONTHS[target.month - 1]} {target.year}", target
+    target = date(max(1, day.year + number), 1, 1)
+    return "in", str(target.year), target
+
+
+def _a_few_ago(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    unit = found["unit"].casefold()
+    about_three = {"day": 3, "week": 21, "month": 91, "year": 1096}[unit]
+    return "", f"a few {unit}s before {format_date(day)}", day - timedelta(days=about_three)
+
+
+def _span(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    step = {"last": -1, "past": -1, "this past": -1, "this": 0, "next": 1}[
+        found["which"].casefold()
+    ]
+    unit = found["unit"].casefold()
+    if unit == "week":
+        target = day + timedelta(weeks=step)
+        words = {-1: "before", 0: "of", 1: "after"}[step]
+        return "in", f"the week {words} {format_date(day)}", target
+    if unit == "weekend":
+        saturday = day + timedelta(days=5 - day.weekday())
+        if step == -1:
+            saturday -= timedelta(weeks=1)
+        elif step == 1:
+            saturday += timedelta(weeks=1)
+        return "on", f"the weekend of {format_date(saturday)}", saturday
+    if unit == "month":
+        target = shift_month(day, step)
+        return "in", f"{MONTHS[target.month - 1]} {target.year}", target
+    year = day.year + step
+    if unit in ("spring", "summer", "fall", "autumn", "winter"):
+        return "in", f"{unit} {year}", date(year, 1, 1)
+    return "in", str(year), date(year, 1, 1)
+
+
+def _month(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    wanted = [month.casefold() for month in MONTHS].index(found["month"].casefold()) + 1
+    if found["which"].casefold() == "last":
+        year = day.year if wanted < day.month else day.year - 1
+    else:
+        year = day.year if wanted > day.month else day.year + 1
+    return "in", f"{MONTHS[wanted - 1]} {year}", date(year, wanted, 1)
+
+
+def _fixed(days: int, suffix: str = "") -> Callable[[re.Match[str], date], tuple[str, str, date]]:
+    def resolve(found: re.Match[str], day: date) -> tuple[str, str, date]:
+        target = day + timedelta(days=days)
+        if suffix:
+            return "", f"{suffix.format(format_date(target))}", target
+        return "on", format_date(target), target
+
+    return resolve
+
+
+_Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, str, date]]]
+
+
+def _rule(words: str, resolve: Callable[[re.Match[str], date], tuple[str, str, date]]) -> _Rule:
+    return re.compile(rf"{_PREPOSITION}\b{words}\b(?!['’]s|-)", re.IGNORECASE), resolve
+
+
+_RULES: Final[tuple[_Rule, ...]] = (
+    _rule(r"the day before yesterday", _fixed(-2)),
+    _rule(r"the day after tomorrow", _fixed(2)),
+    _rule(r"yesterday (?P<part>morning|afternoon|evening)",
+          lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d - timedelta(1))}",
+                        d - timedelta(1))),
+    _rule(r"tomorrow (?P<part>morning|afternoon|evening|night)",
+          lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d + timedelta(1))}",
+                        d + timedelta(1))),
+    _rule(r"(?:just )?yesterday", _fixed(-1)),
+    _rule(r"last night", _fixed(-1, "on the night of {}")),
+    _rule(r"tonight", _fixed(0, "on the night of {}")),
+    _rule(r"this (?P<part>morning|afternoon|evening)",
+          lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d)}", d)),
+    _rule(r"(?:earlier )?today", _fixed(0)),
+    _rule(r"tomorrow", _fixed(1)),
+    _rule(rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
+    _rule(r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
+    _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", lambda m, d: _ago(m, d, 1)),
+    _rule(rf"(?P<which>last|this past|past|next|this) {_DAY_NAMES}", _near_weekday),
+    _rule(r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
+          r"|summer|fall|autumn|winter)", _span),
+    _rule(rf"(?P<which>last|next) {_MONTH_NAMES}", _month),
+)  # fmt: skip
+_ABSOLUTE: Final = (
+    re.compile(
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH_NAMES},? (?P<y>\d{{4}})", re.I
+    ),
+    re.compile(rf"\b{_MONTH_NAMES} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})", re.I),
+    re.compile(rf"\b{_MONTH_NAMES} (?P<y>\d{{4}})", re.I),
+    re.compile(r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b"),
+    re.compile(r"\b(?:in|since) (?P<y>(?:19|20)\d{2})\b", re.I),
+)
+
+
+def resolve_english(text: str, day: date | None) -> Resolved:
+    """The text with absolute dates, and the day of the first of them.
+
+    "since last year" becomes "since 2022", "yesterday" becomes "on 7 May 2023". Without `day`
+    nothing is replaced.
+    """
+    first: date | None = absolute_day(text)
+    if day is None:
+        return Resolved(text, first)
+    earliest = len(text)
+    pieces: list[tuple[int, int, str]] = []
+    for pattern, resolve in _RULES:
+        for found in pattern.finditer(text):
+            if any(found.start() < end and start < found.end() for start, end, _ in pieces):
+                continue
+            try:
+                preposition, words, target = resolve(found, day)
+            except (OverflowError, ValueError):
+                continue  # a number of years that no calendar has
+            before = found["before"]
+            if before and before.casefold() in ("on", "in"):
+                before = None
+            if before and before.casefold() in ("about", "almost", "nearly"):
+                before = "around"
+            if before and words.startswith("on the "):
+                words = words.removeprefix("on ")
+            replaced = " ".join(part for part in (before or preposition, words) if part)
+            if found.start() == 0:
+                replaced = replaced[0].upper() + replaced[1:]
+                rest = text[found.end() :]
+                if re.match(r"\s+[A-Za-z]", rest):
+                    replaced += ","
+            pieces.append((found.start(), found.end(), replaced))
+            if found.start() < earliest:
+                earliest, first = found.start(), target
+    for start, end, replaced in sorted(pieces, reverse=True):
+        text = text[:start] + replaced + text[end:]
+    return Resolved(text, first)
+
+
+def absolute_day(text: str) -> date | None:
+    """The first day of an absolute date in an English text, None where there is none."""
+    for pattern in _ABSOLUTE:
+        if found := pattern.search(text):
+            parts = found.groupdict()
+            month = parts.get("m")
+            if name := parts.get("month"):
+                month = str([m.casefold() for m in MONTHS].index(name.casefold()) + 1)
+            try:
+                return date(int(parts["y"]), int(month or 1), int(parts.get("d") or 1))
+            except ValueError:
+                return None
+    return None

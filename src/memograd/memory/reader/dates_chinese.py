@@ -1,0 +1,146 @@
+"""Chinese words that point at a day (昨天, 上周五, 下个月), replaced by the day they mean.
+
+Invariant: the dates follow from the words and the day of speaking alone
+(`tests/memory/test_reader_dates.py`). Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Final
+
+from memograd.memory.reader.dates import Resolved, shift_month
+
+_DIGITS: Final = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"两": 2, "半": 0}
+_NUMBER = r"(?P<n>\d{1,3}|[一二两三四五六七八九十]{1,3})"
+_WEEKDAY = r"(?:周|星期|礼拜)(?P<w>[一二三四五六日天])"
+_DAYS: Final = {
+    "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "今天": 0, "今日": 0, "明天": 1, "明日": 1,
+    "后天": 2, "大后天": 3,
+}  # fmt: skip
+_PARTS: Final = {
+    "昨晚": (-1, "晚上"), "昨夜": (-1, "夜里"), "今早": (0, "早上"), "今晨": (0, "早上"),
+    "今晚": (0, "晚上"), "明早": (1, "早上"), "明晚": (1, "晚上"), "前晚": (-2, "晚上"),
+}  # fmt: skip
+_YEARS: Final = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2}
+
+
+def number(text: str) -> int:
+    """The value of a small Chinese or Arabic number: 十二 is 12, 两 is 2."""
+    if text.isdigit():
+        return int(text)
+    tens, ten, units = text.partition("十")
+    if not ten:
+        return _DIGITS[text[-1]]
+    return (_DIGITS[tens] if tens else 1) * 10 + (_DIGITS[units] if units else 0)
+
+
+def format_chinese(day: date) -> str:
+    """The date as it is written in Chinese: `2023年5月7日`."""
+    return f"{day.year}年{day.month}月{day.day}日"
+
+
+def _step(word: str) -> int:
+    return -2 if word.startswith("上上") else -1 if word[0] == "上" else 1 if word[0] == "下" else 0
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _weekday(found: re.Match[str], day: date) -> tuple[str, date]:
+    index = 6 if found["w"] in "日天" else _DIGITS[found["w"]] - 1
+    target = _monday(day) + timedelta(weeks=_step(found["which"]), days=index)
+    return f"{format_chinese(target)}（周{found['w']}）", target
+
+
+def _week(found: re.Match[str], day: date) -> tuple[str, date]:
+    monday = _monday(day) + timedelta(weeks=_step(found["which"]))
+    return f"{format_chinese(monday)}那周", monday
+
+
+def _weekend(found: re.Match[str], day: date) -> tuple[str, date]:
+    saturday = _monday(day) + timedelta(weeks=_step(found["which"]), days=5)
+    return f"{format_chinese(saturday)}那个周末", saturday
+
+
+def _month(found: re.Match[str], day: date) -> tuple[str, date]:
+    target = shift_month(day, _step(found["which"]))
+    return f"{target.year}年{target.month}月", target
+
+
+def _ago(found: re.Match[str], day: date) -> tuple[str, date]:
+    count = number(found["n"]) * (-1 if found["side"] in ("前", "以前", "之前") else 1)
+    unit = found["unit"]
+    if unit == "天":
+        target = day + timedelta(days=count)
+        return format_chinese(target), target
+    if unit == "年":
+        target = date(day.year + count, 1, 1)
+        return f"{target.year}年", target
+    if "月" in unit:
+        target = shift_month(day, count)
+        return f"{target.year}年{target.month}月", target
+    target = day + timedelta(weeks=count)
+    return f"{format_chinese(target)}前后", target
+
+
+_Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, date]]]
+_RULES: Final[tuple[_Rule, ...]] = (
+    (re.compile(rf"(?P<which>上上个?|上个?|下下?个?|这个?|本){_WEEKDAY}"), _weekday),
+    (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
+    (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
+     _week),
+    (re.compile(r"(?P<which>上上个|上个?|下个?|这个|本)月(?!份?[饼球亮])"), _month),
+    (re.compile(rf"{_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
+                r"(?P<side>以前|之前|前|以后|之后|后)(?!面|天)"),
+     _ago),
+    (re.compile("|".join(_PARTS)),
+     lambda m, d: (format_chinese(d + timedelta(_PARTS[m[0]][0])) + _PARTS[m[0]][1],
+                   d + timedelta(_PARTS[m[0]][0]))),
+    (re.compile("大前天|大后天|前天|昨天|昨日|今天|今日|明天|明日|后天"),
+     lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0]])), d + timedelta(_DAYS[m[0]]))),
+    (re.compile("大前年|前年|去年|今年|明年|后年"),
+     lambda m, d: (f"{d.year + _YEARS[m[0]]}年", date(d.year + _YEARS[m[0]], 1, 1))),
+)  # fmt: skip
+_ABSOLUTE: Final = re.compile(
+    r"(?<!\d)(?P<y>(?:19|20)\d{2})(?:年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})[日号])?)?"
+    r"|-(?P<m2>\d{2})-(?P<d2>\d{2})(?!\d))"
+)
+
+
+def resolve_chinese(text: str, day: date | None) -> Resolved:
+    """The text with absolute dates, and the day of the first; without `day` nothing is replaced."""
+    first = _absolute(text)
+    if day is None:
+        return Resolved(text, first)
+    earliest = len(text)
+    pieces: list[tuple[int, int, str]] = []
+    for pattern, resolve in _RULES:
+        for found in pattern.finditer(text):
+            if any(found.start() < end and start < found.end() for start, end, _ in pieces):
+                continue
+            try:
+                words, target = resolve(found, day)
+            except (OverflowError, ValueError):
+                continue  # a number of years that no calendar has
+            pieces.append((found.start(), found.end(), words))
+            if found.start() < earliest:
+                earliest, first = found.start(), target
+    for start, end, words in sorted(pieces, reverse=True):
+        # 去年5月 has the month behind it already: 2022年5月.
+        text = text[:start] + words + text[end:]
+    later = _absolute(text)
+    return Resolved(text, later if first and later and later.year == first.year else first)
+
+
+def _absolute(text: str) -> date | None:
+    if found := _ABSOLUTE.search(text):
+        try:
+            month, day = found["m"] or found["m2"] or 1, found["d"] or found["d2"] or 1
+            return date(int(found["y"]), int(month), int(day))
+        except ValueError:
+            return None
+    return None

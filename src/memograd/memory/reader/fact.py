@@ -1,0 +1,46 @@
+"""What a reader makes of a conversation: facts, each with the turns it came from.
+
+Readers implement `MemReader`; a manager then decides what becomes of each fact. May import `items`
+and `turns`. The contract is held by `tests/memory/test_reader.py` for the rules and by
+`tests/memory/test_reader_chat.py` for chat models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from memograd.memory.items import Kind
+from memograd.memory.turns import RawTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing worth remembering, understandable without the conversation.
+
+    text: in the language of the turn; speakers named, dates absolute. sources: ids of the turns it
+    came from. valid_from: since when it is true, as far as the turn tells; None where unknown.
+    subject: who or what it is about, empty where not understood. retracts: `text` is true no longer
+    and should be forgotten. categories: names that the application defines.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    kind: Kind = Kind.SEMANTIC
+    valid_from: datetime | None = None
+    subject: str = ""
+    retracts: bool = False
+    categories: tuple[str, ...] = ()
+
+
+class MemReader(Protocol):
+    """Turns a stretch of conversation into facts."""
+
+    def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
+        """The facts in the order of the turns; every source is the id of one of the turns.
+
+        turns: consecutive turns of one conversation, in the order in which they were said.
+        """
+        ...

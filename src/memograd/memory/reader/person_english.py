@@ -1,0 +1,145 @@
+"""Who "I" and "you" are, written out: `I've moved with my dog` -> `Caroline has moved with ...`.
+
+Invariant: after resolving, no first person is left outside quotation marks
+(`tests/memory/test_reader_person.py`). Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.reader.naming import OTHER, SPEAKER, put_names, without_marks
+from memograd.memory.reader.verbs import ADVERBS, third_person
+
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|“[^”]*”")
+FIRST_PERSON: Final = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.I)
+_WOULD_BE_HAD: Final = re.compile(
+    r"^(?:\w+ly |never |always |already |just )?(?:been|gone|done|seen|had|better|\w{2,}ed|taken"
+    r"|given|known|written|met|made|heard|forgotten|become)\b"
+)
+_JOINED: Final = re.compile(r"^((?:[\w']+ ){0,3}(?:[A-Z]\w+|\w+)) and I\b(?!')")
+# A second verb of the same subject: "I live in Boston and work at Google".
+_SECOND_VERB: Final = re.compile(
+    r"(\b(?:and|but|or) (?:\w+ly |also |really |still |just )?)"
+    r"(live|work|love|like|want|need|hope|have|think|feel|play|enjoy|hate|know|am|go|take|run|read"
+    r"|eat|drink|use|write|speak|teach|study|plan|try|make|get|keep|help)\b"
+    # Many are nouns too ("self-acceptance and love theme"): what follows shows a verb.
+    r"(?= (?:to|in|at|on|an?|the|my|our|it|them|him|her|with|for|as|that|so|very|\w+ing)\b)"
+)
+
+
+def resolve_person(text: str, speaker: str, other: str | None) -> str:
+    """The sentence without first person; `you` too where `other` says who is addressed."""
+    text = without_marks(text.replace("’", "'"))
+    pieces: list[str] = []
+    start = 0
+    for quoted in _QUOTED.finditer(text):
+        pieces += [_resolve(text[start : quoted.start()], other is not None), quoted.group()]
+        start = quoted.end()
+    pieces.append(_resolve(text[start:], other is not None))
+    return put_names(_lightened("".join(pieces)), speaker, other)
+
+
+def _lightened(text: str) -> str:
+    """The speaker's possessive only where the name has not been said: `Ann loves their dog`."""
+    first = text.find(SPEAKER)
+    head, tail = text[: first + 3], text[first + 3 :]
+    outside_quotes = r"(?=[^\"]*(?:\"[^\"]*\"[^\"]*)*$)"
+    return head + re.sub(rf"{SPEAKER}'s(?=\s){outside_quotes}", "their", tail)
+
+
+def _resolve(text: str, addressed: bool) -> str:
+    text = re.sub(r"\b(am|was|have|do|did|can|could|should|would|will) I\b", r"I \1", text)
+    text = re.sub(r"\bI'm gonna\b", "I am going to", text, flags=re.I)
+    # "My wife and I live": a plural subject, whose verb stays as it is.
+    text = _JOINED.sub(rf"\g<1> and {SPEAKER}", text)
+    text = _subject(text, "I", SPEAKER, singular=True)
+    text = _subject(text, "we", f"{SPEAKER} and others", singular=False)
+    for word, replacement in (
+        ("my", f"{SPEAKER}'s"),
+        ("mine", f"{SPEAKER}'s"),
+        ("myself", "themself"),
+        ("ourselves", "themselves"),
+        ("me", SPEAKER),
+        ("our", f"{SPEAKER}'s"),
+        ("ours", f"{SPEAKER}'s"),
+        ("us", f"{SPEAKER} and others"),
+    ):
+        flags = 0 if word == "us" else re.IGNORECASE  # the US is a country
+        text = re.sub(rf"(?<![-.@/])\b{word}\b(?!\.\w|@|-)", replacement, text, flags=flags)
+    return _second(text) if addressed else text
+
+
+_ADVERBS: Final = (
+    r"(?:\s+(?:(?!(?:apply|fly|rely|reply|supply|multiply|family)\b)\w+ly|"
+    + "|".join(sorted(ADVERBS))
+    + r")\b)*"
+)
+_AUXILIARIES: Final = frozenset(["has", "does", "is", "doesn't", "isn't", "hasn't"])
+
+
+def _subject(text: str, word: str, name: str, *, singular: bool) -> str:
+    """The word as a subject, with the verb behind it brought into agreement."""
+    case = re.NOFLAG if word == "I" else re.IGNORECASE
+    if word == "I":
+        text = re.sub(r"(?<![\w.@'-])i(?=[ '])", "I", text)
+    for short, long in (
+        ("'m", " is"),
+        ("'re", " are"),
+        ("'ve", " has" if singular else " have"),
+        ("'ll", " will"),
+    ):
+        text = re.sub(rf"\b{word}{short}(?!\w)", name + long, text, flags=case)
+
+    def had_or_would(found: re.Match[str]) -> str:
+        return name + (" had" if _WOULD_BE_HAD.match(text[found.end() :].lstrip()) else " would")
+
+    text = re.sub(rf"\b{word}'d\b", had_or_would, text, flags=case)
+
+    def agree(found: re.Match[str]) -> str:
+        verb = found["verb"]
+        if not singular or verb.casefold() in ADVERBS:
+            return f"{name}{found['adverbs']}{found['gap']}{verb}{found['rest']}"
+        agreed, rest = third_person(verb), found["rest"]
+        if agreed != verb and agreed not in _AUXILIARIES:
+            rest = _SECOND_VERB.sub(lambda m: f"{m[1]}{third_person(m[2])}", rest)
+        return f"{name}{found['adverbs']}{found['gap']}{agreed}{rest}"
+
+    pattern = rf"\b{word}\b(?P<adverbs>{_ADVERBS})(?P<gap>\s+)(?P<verb>[A-Za-z']+)"
+    text = re.sub(rf"{pattern}(?P<rest>(?:(?!\b{word}\b)[^,.;!?])*)", agree, text, flags=case)
+    return re.sub(rf"\b{word}\b(?!')", name, text, flags=case)
+
+
+# What may follow "you" where it is no subject.
+_NO_VERBS_WORDS = """
+    and or to for in on at with by as from about because when if so too a an the this that all
+    guys both than but of there here again more now then while who
+"""
+_NO_VERBS: Final = frozenset(_NO_VERBS_WORDS.split())
+
+
+_YOU_SUBJECT: Final = re.compile(
+    r"(?P<before>^|[,;:.!?–—-] ?|\b(?:that|when|if|because|what|how|where|why|and|but|since|than"
+    r"|know|think|hope|sure|glad|before|after|while|until|once|though|which|whenever|whatever) )"
+    r"you (?P<adverb>(?:(?:ever|never|always|really|just|also|still|already) )?)(?P<verb>[a-z']+)",
+    re.IGNORECASE,
+)
+
+
+def _second(text: str) -> str:
+    for word, replacement in (
+        ("you're", f"{OTHER} is"), ("you've", f"{OTHER} has"), ("you'll", f"{OTHER} will"),
+        ("you'd", f"{OTHER} would"), ("yourself", "themself"), ("yours", f"{OTHER}'s"),
+        ("your", f"{OTHER}'s"),
+    ):  # fmt: skip
+        text = re.sub(rf"\b{word}\b", replacement, text, flags=re.IGNORECASE)
+    # Only where "you" begins a clause is it a subject: "if you go", but "let you down".
+    text = _YOU_SUBJECT.sub(
+        lambda m: (
+            f"{m['before']}{OTHER} {m['adverb']}"
+            + (m["verb"] if m["verb"] in _NO_VERBS else third_person(m["verb"]))
+        ),
+        text,
+    )
+    return re.sub(r"\byou\b", OTHER, text, flags=re.IGNORECASE)

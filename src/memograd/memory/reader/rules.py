@@ -1,0 +1,159 @@
+"""The reader that needs no model: from turns to facts by the form of each sentence.
+
+A turn is cut into sentences; greetings, questions, requests and reactions are dropped, and what
+remains is made understandable on its own: speakers for pronouns, absolute dates for "yesterday". A
+sentence that leans on the one before it ("It was a gift") joins that one's fact, and a bare answer
+("Luna and Oliver!") carries its question. What is dropped is not lost: the raw turn stays
+searchable behind the facts.
+
+Invariant: every fact names the turn it came from, has no first person left, and the same turns give
+the same facts (`tests/memory/test_reader.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time
+from itertools import pairwise
+
+from memograd.memory.items import Kind
+from memograd.memory.reader import person_english, screen_chinese, screen_english
+from memograd.memory.reader.chinese import read_chinese
+from memograd.memory.reader.english import read_english
+from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.sentences import split_sentences
+from memograd.memory.reader.setting import Draft, Setting
+from memograd.memory.reader.verbs import ADVERBS, is_past
+from memograd.memory.statements import language_of, parse_statement
+from memograd.memory.turns import RawTurn
+
+LONGEST_SENTENCE = 600  # characters; what goes on longer is pasted text, not a statement
+LONGEST_FACT = 400  # characters that sentences leaning on each other may fill
+CORE_SLOTS = frozenset({"name", "called", "allergy", "birthday", "gender"})
+_PHOTO = re.compile(
+    r"\b(?:here's|here is|here are|this is|these are|pic|pics|photo|picture)\b", re.I
+)
+
+
+class RuleReader:
+    """Facts by rules, in English and Chinese, sentence by sentence.
+
+    ignore: speakers whose turns give no facts, whatever their case; all others are listened to.
+    """
+
+    def __init__(self, *, ignore: Collection[str] = ("assistant", "system")) -> None:
+        self._ignored = frozenset(name.casefold() for name in ignore)
+
+    def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
+        """The facts in the order of the turns; see `MemReader.read`."""
+        speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
+        heard = [name for name in speakers if name.casefold() not in self._ignored]
+        facts: list[Fact] = []
+        question: str | None = None
+        before = ""
+        for index, turn in enumerate(turns):
+            if turn.speaker in heard:
+                answers = index > 0 and turns[index - 1].speaker != turn.speaker
+                setting = Setting(
+                    turn, speakers, len(heard) == 1, question if answers else None, before
+                )
+                facts += _facts(setting)
+            question, before = _last_question(turn.text), turn.text
+        return facts
+
+
+def _facts(setting: Setting) -> list[Fact]:
+    drafts: list[Draft] = []
+    joins = False  # whether the sentence before became part of the last draft
+    for sentence in split_sentences(setting.turn.text):
+        if len(sentence) > LONGEST_SENTENCE:
+            joins = False
+            continue
+        read = read_chinese if language_of(sentence) == "zh" else read_english
+        leaning, draft = read(sentence, setting, first=not drafts)
+        if draft is None:
+            continue
+        last = drafts[-1] if drafts else None
+        if leaning and last and joins and last.language == draft.language and not last.retracts:
+            if len(last.text) + len(draft.text) < LONGEST_FACT:
+                space = "" if last.language == "zh" else " "
+                drafts[-1] = replace(
+                    last, text=f"{last.text}{space}{draft.text}", day=last.day or draft.day
+                )
+                continue
+        elif leaning and not _stands(sentence, draft, setting):
+            continue
+        drafts.append(draft)
+        joins = True
+    return [_fact(draft, setting) for draft in drafts]
+
+
+def _stands(sentence: str, draft: Draft, setting: Setting) -> bool:
+    """Whether a leaning sentence can be understood without the one before it."""
+    if draft.language == "zh":
+        return "我" in sentence or len(sentence) > 15
+    if setting.question and draft.text.startswith(setting.name("en")):
+        return True
+    # "This necklace is a gift from my grandma" names its subject, "It is a gift" does not.
+    named = re.match(
+        r"(?:this|these|those|his|her|their|everyone) (?!is|are|was|were)\w", sentence, re.I
+    )
+    return bool(named and person_english.FIRST_PERSON.search(sentence))
+
+
+def _fact(draft: Draft, setting: Setting) -> Fact:
+    turn = setting.turn
+    statement = parse_statement(draft.text)
+    name = setting.name(draft.language)
+    subject = statement.subject if statement else name if draft.text.startswith(name) else ""
+    kind = draft.kind
+    if kind is None and statement and statement.subject == name and statement.slot in CORE_SLOTS:
+        kind = Kind.CORE
+    if kind is None:
+        kind = Kind.EPISODIC if _happened(draft) else Kind.SEMANTIC
+    return Fact(
+        text=draft.text,
+        sources=(turn.id,),
+        kind=kind,
+        valid_from=_valid_from(draft.day, turn.time),
+        subject=subject,
+        retracts=draft.retracts,
+    )
+
+
+def _valid_from(day: date | None, spoken: datetime | None) -> datetime | None:
+    """The day it tells of, unless that is still to come; else when it was said."""
+    if spoken is None or day is None or day >= spoken.date():
+        return spoken
+    return datetime.combine(day, time(), tzinfo=spoken.tzinfo)
+
+
+def _happened(draft: Draft) -> bool:
+    """Whether the sentence tells of an event: dated, or in the past."""
+    if draft.day is not None and draft.language == "zh":
+        return not re.search(r"\d岁|年龄|生日", draft.text)
+    if draft.language == "zh":
+        return bool(
+            re.search(
+                r"[去买做看吃到过完搬参见收](?:过)?了|过(?:了|一[次趟])|(?:去|到|来)过", draft.text
+            )
+        )
+    if draft.day is not None and not re.search(r"\b(?:born|birthday|since)\b", draft.text):
+        return True
+    words = re.findall(r"[\w']+", draft.text)[:10]
+    auxiliaries = {"has", "have", "is", "are", "be", "been", "get", "gets", "being", "the", "a"}
+    return any(
+        is_past(word) and before.casefold() not in auxiliaries and before.casefold() not in ADVERBS
+        for before, word in pairwise(words)
+    )
+
+
+def _last_question(text: str) -> str | None:
+    sentences = split_sentences(text)
+    if not sentences:
+        return None
+    last = sentences[-1]
+    screen = screen_chinese if language_of(last) == "zh" else screen_english
+    return last if screen.is_question(last) and len(last) <= 120 else None

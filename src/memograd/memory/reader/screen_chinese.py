@@ -1,0 +1,134 @@
+"""Which Chinese sentences are worth remembering, told by their form.
+
+The twin of `screen_english`. Invariant: the table of kept and dropped sentences in
+`tests/memory/test_reader.py`. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_OPENER: Final = re.compile(
+    r"^(?:你好|您好|嗨|哈喽|喂|早|早上好|上午好|下午好|晚上好|嗯+|哦+|噢+|啊+|哇+|哈+|嘿+|唉|哎呀?|好的?|好吧|好呀|是的|是啊|对啊?|对了"
+    r"|没错|谢谢(?:你|您|大家)?|多谢|感谢|真的|其实|说起来|话说|对对|嗯嗯|不是|不|那|行|可以|没关系|没事|不客气|顺便说一下|说实话|老实说)"
+    r"[，,。.！!、~～\s]+"
+)
+_QUESTION: Final = re.compile(
+    r"[?？]\W*$|(?:吗|么)[。.！!~～]*$|^(?:请问|为什么|怎么|如何|什么时候|哪里|哪个|谁"
+    r"|多少|是不是|能不能|可不可以|有没有人)|(?:什么|哪里|谁|多少|怎么样|怎么办|哪儿"
+    r"|几点)(?:呢|呀|啊)?[。!！]*$"
+)
+_REQUEST: Final = re.compile(
+    r"^(?:请|麻烦|烦请|帮我|帮忙|帮个忙|给我|告诉我|跟我说|教我|你(?:能|可以|帮|给|来"
+    r"|再|先|就|说)|您(?:能|可以|帮|给)|能(?:不能|帮|给|否)|可以(?:帮|给|请|告诉)|"
+    r"推荐|介绍一下|查一下|查查|搜一下|写一?[篇段个首封]|翻译|解释|总结|想想|看看|说说"
+    r"|聊聊|来[一个段]|再来|继续|提醒我|我想(?:问|请你|请教|知道|了解一下)|我想让你"
+    r"|我要你|帮|替我|等等|等一下|让我们|咱们(?:去|来))"
+)
+_PROCEDURAL: Final = re.compile(
+    r"^(?:请|麻烦你?|希望你|我希望你|你)?(?:以后|从现在起|从现在开始|今后|从今以后"
+    r"|从今往后|之后|每次|总是|始终|永远|一直|一律|务必|不要再|别再|不要总是|别总是"
+    r"|别老是)"
+    r"|^(?:请|麻烦)?(?:用|以|使用)(?:中文|英文|英语|汉语|普通话|日语|简体|繁体|简短|简洁|轻松|正式|幽默).{0,12}(?:回答|回复|跟我|和我|交流|说)"
+    r"|^(?:请|麻烦)?(?:回答|回复|跟我说话|和我说话|和我聊天)(?:我)?(?:时|的时候|要|请|都|尽量|用|问题)"
+    r"|^我(?:希望|想要|要求|更?喜欢|需要)你(?:的回答|的回复|用|以后|能?够?一直|每次|回答|回复|说话|不要|别|称呼|叫)"
+)
+_CALL_ME: Final = re.compile(
+    r"^(?:请|以后|以后请|你可以|可以|大家都|别人都)?(?:你)?(?:就)?(?:叫我"
+    r"|称呼我(?:为)?)(?P<name>[^，。,！!吧就]{1,12})(?:就好|就行|吧|就可以)?"
+)
+_NOTE: Final = re.compile(
+    r"^(?:请|麻烦|你要|帮我)?(?:一定要?)?(?:记住|记一下|记下来?|记得|注意|别忘了|不要忘了|别忘记)(?:一下|一点|了|啊)?[:：，,]?(?=.{3,})"
+)
+_FORGET: Final = re.compile(
+    r"^(?:请|麻烦|你可以)?(?:(?:把)(?P<a>.+?)(?:忘掉|忘了|忘记|删掉|删除)(?:吧|了)?$"
+    r"|(?:忘掉|忘了|忘记|别记|不要记|别再记|不用记|不要再记|删掉|删除)(?:住|得|着|了"
+    r"|一下)?"
+    r"(?:关于|我说过的?|我说的|我告诉你的|我之前说的?|有关)?[:：，,]?(?P<b>.+))"
+)
+_REACTION: Final = re.compile(
+    r"^(?:(?:好的?|谢谢|多谢|感谢|哈+|是的|是啊|嗯+|哦+|真的吗|太好了|太棒了|太赞了"
+    r"|真棒|真好|不错|真不错|原来如此|原来是这样|明白了?|知道了|我知道了|我明白了|懂了"
+    r"|了解|收到|没问题|没关系|不客气|再见|拜拜|回头见|下次见|明天见|改天见"
+    r"|晚安|早安|早上好|晚上好|你好|您好|嗨|辛苦了?|加油|恭喜|祝|期待|有意思|有道理"
+    r"|说得对|确实|当然|可不是|厉害|羡慕|佩服|放心|别担心|保重|一言为定|我也是"
+    r"|我也这么(?:想|觉得)|我也觉得|我同意|同意|我猜|我想也是|听起来|看起来|看来"
+    r"|那(?:太|真|挺|很|就|可|好)|这(?:太|真的?太|真是太|就|可)|你(?:真|太|好|很|也|们"
+    r"|一定|肯定|应该|最近|怎么|最好|的(?:话|建议|支持|鼓励))|您(?:真|太|好|很)|为你"
+    r"|替你|谢|哇|天哪|天啊|我的天|停一下|慢慢来|改天|有空|真(?:羡慕|为你|替你|是太)"
+    r"|我(?:真)?(?:为你|替你|理解|相信你|支持你|懂你|也很?(?:期待|高兴)|很高兴(?:听"
+    r"|认识|见|你)|先走了?|得走了|要走了|先去忙|先忙|要睡了|去睡了|挺好的?|很好|还好"
+    r"|没事|随便问问|开玩笑|就是问问|不知道|想想看?|看看)(?:吧|了|啦)?).*)$"
+)
+_LEANS: Final = re.compile(
+    r"^(?:它|他|她|这(?!款|家|个|双|座|部|台)|那(?!款|家|个|双|座|部|台)|其(?!实|他|中)"
+    r"|就是|不过|但是?|而且|并且|所以|因此|因为|尤其|特别是|每次|每天|如果|要是|还有"
+    r"|另外|总之|总的|总体|感觉|里面|穿上|用起来|在那|在这|走在|没想到|唯一|美中不足"
+    r"|最棒的|虽然|只是|可惜|园区|周围|周边|外观|性能|环境|拍照|电池)"
+)
+_ABOUT: Final = re.compile(
+    r"[是有在叫住用做去来买搬换学养吃喝爱会想要对为到说过了]|喜欢|觉得|讨厌|认为|打算|计划|决定"
+)
+
+
+def strip_openers(text: str) -> str:
+    """The sentence without "你好，" and "哇！" before it."""
+    while (shorter := _OPENER.sub("", text, count=1)) != text:
+        text = shorter
+    return text.strip(" ，,")
+
+
+def is_question(text: str) -> bool:
+    """Whether the sentence asks."""
+    return bool(_QUESTION.search(text))
+
+
+def is_request(text: str) -> bool:
+    """Whether the sentence asks somebody to do something now."""
+    return bool(_REQUEST.search(text))
+
+
+def is_procedural(text: str) -> bool:
+    """Whether the sentence says how the agent is to act from now on."""
+    return bool(_PROCEDURAL.search(text))
+
+
+def name_to_call(text: str) -> str | None:
+    """The name in "请叫我小王"."""
+    found = _CALL_ME.match(text)
+    return found["name"] if found else None
+
+
+def forgotten(text: str) -> str | None:
+    """What is to be forgotten: `我住在北京` in "忘掉我住在北京"."""
+    found = _FORGET.match(text.rstrip("。.！!吧 "))
+    what = (found["a"] or found["b"]).strip() if found else ""
+    return (
+        what if len(what) >= 2 and what not in {"这个", "那个", "这些", "这件事", "它吧"} else None
+    )
+
+
+def strip_note(text: str) -> str:
+    """The statement in "请记住，我的生日是5月3日"."""
+    return _NOTE.sub("", text)
+
+
+def is_reaction(text: str) -> bool:
+    """Whether the sentence only reacts, greets, thanks or praises the other."""
+    bare = re.sub(r"[\s。.！!~～…]+$", "", text)
+    return len(re.findall(r"\w", bare)) < 2 or bool(
+        _REACTION.match(bare) and not re.search(r"\d", bare)
+    )
+
+
+def leans_on_previous(text: str) -> bool:
+    """Whether its subject is a word for something said before (它, 这, 就是, ...)."""
+    return bool(_LEANS.match(text))
+
+
+def is_statement(text: str) -> bool:
+    """Whether the sentence says something about somebody or something in particular."""
+    return len(re.findall(r"\w", text)) >= 4 and bool(
+        _ABOUT.search(text) or re.search(r"\d", text) or "我" in text or len(text) >= 8
+    )

@@ -1,0 +1,61 @@
+"""What a sentence is read with, and what the two languages' readings of it have in common.
+
+A `Draft` is a sentence made to stand alone, before it becomes a fact. Tested through the reader
+(`tests/memory/test_reader.py`). May import `items`, `statements` and `turns`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from memograd.memory.items import Kind
+from memograd.memory.statements import Language
+from memograd.memory.turns import RawTurn
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a sentence must be read with: who speaks to whom, when, and after which question."""
+
+    turn: RawTurn
+    speakers: tuple[str, ...]
+    to_agent: bool
+    question: str | None
+    before: str
+
+    def name(self, language: Language) -> str:
+        return display(self.turn.speaker, language)
+
+    def other(self, language: Language) -> str | None:
+        others = [name for name in self.speakers if name != self.turn.speaker]
+        return display(others[0], language) if len(others) == 1 else None
+
+    @property
+    def day(self) -> date | None:
+        return self.turn.time.date() if self.turn.time else None
+
+
+@dataclass(frozen=True)
+class Draft:
+    text: str
+    day: date | None
+    language: Language
+    kind: Kind | None = None
+    retracts: bool = False
+
+
+def display(speaker: str, language: Language) -> str:
+    if speaker.casefold() in ("user", "human"):
+        return "用户" if language == "zh" else "User"
+    if speaker.casefold() == "assistant":
+        return "助手" if language == "zh" else "the assistant"
+    return speaker
+
+
+def finished(text: str, stop: str) -> str:
+    text = " ".join(text.split()).rstrip(" ,，;；")
+    text = text[:1].upper() + text[1:]
+    text = re.sub(r"(?:。\.|。)+$", "。", text)
+    return text if text.endswith((".", "!", "。", "！", "…", '"', "”", "?", "？")) else text + stop

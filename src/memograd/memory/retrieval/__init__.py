@@ -1,0 +1,28 @@
+"""From a query to what answers it, and from that to the text in a prompt.
+
+`retrieve` ranks the records of a corpus by meaning and by words and fuses both (`fusion`), weighs
+them by age (`recency`) and may let a model read the best of them again (`rerank`).
+`turns_behind` finds the raw turns behind the items found. `build_context` writes it all down within
+a token budget. Every hit says why it is there. The proofs are in `tests/memory/test_fusion.py`,
+`test_retriever.py` and `test_context.py`. May import errors, `items`, `language`, `state` and
+`turns`.
+"""
+
+from memograd.memory.retrieval.behind import turns_behind
+from memograd.memory.retrieval.context import Context, build_context
+from memograd.memory.retrieval.hits import Hit, Mode, Query, Why
+from memograd.memory.retrieval.rerank import CrossEncoderReranker, Reranker
+from memograd.memory.retrieval.retriever import retrieve
+
+__all__ = [
+    "Context",
+    "CrossEncoderReranker",
+    "Hit",
+    "Mode",
+    "Query",
+    "Reranker",
+    "Why",
+    "build_context",
+    "retrieve",
+    "turns_behind",
+]

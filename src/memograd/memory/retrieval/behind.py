@@ -1,0 +1,92 @@
+"""The second layer: raw turns that answer the query themselves or stand behind the items found.
+
+Two rankings are fused: the turns found directly, and the sources of the items, at their item's
+rank. Invariant: only turns that the memory still holds for search are returned, each once
+(`tests/memory/test_retriever.py`). May import errors and this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from memograd.memory.items import MemoryItem
+from memograd.memory.retrieval.fusion import fuse
+from memograd.memory.retrieval.hits import Hit, Mode, Query
+from memograd.memory.retrieval.rerank import Reranker
+from memograd.memory.retrieval.retriever import (
+    DEPTH_PER_RESULT,
+    LEAST_DEPTH,
+    Candidate,
+    Weighing,
+    check_query,
+    find,
+    finish,
+    ordered,
+)
+from memograd.memory.turns import RawTurn
+
+if TYPE_CHECKING:
+    from memograd.memory.state import MemoryState
+
+
+def turns_behind(
+    state: MemoryState,
+    query: Query,
+    item_hits: Sequence[Hit[MemoryItem]],
+    *,
+    top_k: int,
+    mode: Mode = "hybrid",
+    eligible: Callable[[RawTurn], bool] | None = None,
+    threshold: float | None = None,
+    recency_half_life: timedelta | None = None,
+    now: datetime | None = None,
+    reranker: Reranker | None = None,
+) -> list[Hit[RawTurn]]:
+    """The raw turns that show a query's answer best, at most `top_k`, best first.
+
+    item_hits: the items found for the query, best first. A source that an item repeats word for
+    word, or that was purged, is not among `state.turns` and is left out. The other arguments are
+    those of `retrieve`, and `threshold` and `eligible` hold for the sources of items too.
+    """
+    check_query(top_k, mode)
+    depth = max(DEPTH_PER_RESULT * top_k, LEAST_DEPTH)
+    direct = find(state.turns, query, depth, mode, eligible, threshold)[:depth]
+    candidates = {candidate.record.id: candidate for candidate in direct}
+    sources = _sources(state, item_hits, eligible)
+    new = [id for id in sources if id not in candidates]
+    for id, similarity in zip(new, state.turns.similarities(query.vector, new), strict=True):
+        if threshold is None or similarity >= threshold:
+            candidates[id] = Candidate(sources[id][0], similarity)
+    source_ranks = {id: rank for id, (_, rank) in sources.items() if id in candidates}
+    direct_ranks = {candidate.record.id: rank for rank, candidate in enumerate(direct, start=1)}
+    scores = fuse([direct_ranks, source_ranks])
+    for id, candidate in candidates.items():
+        candidate.fused, candidate.source_rank = scores[id], source_ranks.get(id)
+    weighing = Weighing(recency_half_life, now, reranker)
+    hits = finish(state.turns, query, ordered(list(candidates.values())), top_k, weighing)
+    return _with_positions(state, hits)
+
+
+def _sources(
+    state: MemoryState,
+    item_hits: Sequence[Hit[MemoryItem]],
+    eligible: Callable[[RawTurn], bool] | None,
+) -> dict[str, tuple[RawTurn, int]]:
+    """The turns that the items came from, each with the rank of its best item."""
+    sources: dict[str, tuple[RawTurn, int]] = {}
+    for rank, hit in enumerate(item_hits, start=1):
+        for id in hit.record.sources:
+            turn = state.turns.get(id)
+            if turn is not None and (eligible is None or eligible(turn)):
+                sources.setdefault(id, (turn, rank))
+    return sources
+
+
+def _with_positions(state: MemoryState, hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
+    """The hits with the places of their turns in the order they were heard."""
+    wanted = {hit.record.id for hit in hits}
+    places = {turn.id: place for place, turn in enumerate(state.turns) if turn.id in wanted}
+    return [replace(hit, position=places[hit.record.id]) for hit in hits]

@@ -1,0 +1,9 @@
+"""The living memory of one owner: exact search in process, forks in no time.
+
+May import `items`, `turns`, `events` and errors. Imports numpy: import it inside functions.
+"""
+
+from memograd.memory.state.corpus import Corpus, Eligible, Ranked
+from memograd.memory.state.memory_state import Lookup, LookupMany, MemoryState
+
+__all__ = ["Corpus", "Eligible", "Lookup", "LookupMany", "MemoryState", "Ranked"]

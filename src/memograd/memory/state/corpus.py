@@ -1,0 +1,427 @@
+"""A searchable collection of records that can be forked in no time: dense and lexical, exact.
+
+A corpus is a handle on one immutable `_View`: a few parts (segments with masks of removed rows)
+and a tail of at most 32 records that are not worth a segment yet. Every write makes a new view out
+of the old one and puts it in place with one assignment. Hence
+
+- `fork` copies one reference; parent and fork share all memory, neither sees the other's writes;
+- a read uses the view it began with, so reads and forks need no lock, not even beside a writer;
+  only writers must take turns.
+
+A full tail becomes a segment, and neighbours are joined while the left is smaller than twice the
+right and both fit into 8,192 rows: n single writes cost O(n) rows copied times a small constant
+(at most 8 joins a row), no single write copies more than 8,192 rows, and the number of segments
+stays at n / 4,096 plus a logarithm. Joining drops removed rows, and a part that has lost half of
+its rows is written anew, so memory and time follow the living records.
+
+Invariant: any history of writes, joins and forks answers like a corpus built afresh from its living
+records in their order, to the last bit (`tests/memory/test_corpus.py`, `test_bm25.py`). Imports
+numpy, so it is itself imported lazily.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Generic
+
+import numpy as np
+
+from memograd.memory.state.bm25 import bm25_scores
+from memograd.memory.state.ranking import best
+from memograd.memory.state.segment import Part, T, build_part, join_parts
+
+TAIL_ROWS = 32
+JOINED_ROWS = 8192
+# Dot products of unit vectors in float32 are off by less than 2e-6 at 4,096 axes; scores are
+# rounded to 6 decimals.
+_DENSE_MARGIN = 1e-5
+_EXACT_BLOCK = 2048
+
+Eligible = Callable[[T], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Generic[T]):
+    """A record that a search found, and its score: cosine similarity or BM25."""
+
+    record: T
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending(Generic[T]):
+    """One record of the tail, with its vector float32 `[d]` and its terms."""
+
+    record: T
+    vector: np.ndarray
+    terms: tuple[str, ...]
+    counts: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _View(Generic[T]):
+    """What a corpus is at one moment; neither the tuple nor the dict is ever changed.
+
+    A place is the number of a row counted over all parts, dead rows included, and then the tail;
+    places rise in the order of insertion.
+    """
+
+    parts: tuple[Part[T], ...] = ()
+    tail: dict[str, _Pending[T]] | None = None
+
+    def pending(self) -> list[_Pending[T]]:
+        return list(self.tail.values()) if self.tail else []
+
+    def __len__(self) -> int:
+        return sum(part.alive for part in self.parts) + len(self.tail or ())
+
+    def find(self, id: str) -> tuple[int, int] | None:
+        """Number of the part and row in it, the latest part first."""
+        for number in range(len(self.parts) - 1, -1, -1):
+            row = self.parts[number].row(id)
+            if row is not None:
+                return number, row
+        return None
+
+    def starts(self) -> list[int]:
+        """The first place of every part, and of the tail."""
+        return [0, *accumulate(part.size for part in self.parts)]
+
+
+class Corpus(Generic[T]):
+    """Records in the order of their insertion, with a unit vector and terms each.
+
+    dimension: the length of a vector; 0 for a corpus that is only looked up, not searched.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._view: _View[T] = _View()
+
+    @property
+    def dimension(self) -> int:
+        """The length of one vector."""
+        return self._dimension
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.get(id) is not None
+
+    def __iter__(self) -> Iterator[T]:
+        view = self._view
+        for part in view.parts:
+            yield from part
+        for pending in view.pending():
+            yield pending.record
+
+    def get(self, id: str) -> T | None:
+        """The record of that id, None when there is none (any longer)."""
+        view = self._view
+        if view.tail and id in view.tail:
+            return view.tail[id].record
+        found = view.find(id)
+        return view.parts[found[0]].segment.records[found[1]] if found else None
+
+    def last(self, k: int, eligible: Eligible[T] | None = None) -> list[T]:
+        """Up to k eligible records, the most recently added first."""
+        view = self._view
+        found: list[T] = []
+        newest_first: list[Iterable[T]] = [
+            [pending.record for pending in reversed(view.pending())],
+            *(
+                (part.segment.records[row] for row in part.alive_rows()[::-1])
+                for part in reversed(view.parts)
+            ),
+        ]
+        for records in newest_first:
+            for record in records:
+                if len(found) >= k:
+                    return found
+                if eligible is None or eligible(record):
+                    found.append(record)
+        return found
+
+    # Searching
+
+    def dense(
+        self, vector: np.ndarray, *, k: int, eligible: Eligible[T] | None = None
+    ) -> list[Ranked[T]]:
+        """The k eligible records most similar to a unit vector `[d]`, best first.
+
+        Scores are cosines rounded to 6 decimals; equal ones keep the order of insertion. Raises
+        ValueError for a vector of another length.
+        """
+        view = self._view
+        query = self._vectors([vector])[0]
+        starts = view.starts()
+        pending = view.pending()
+        scores = np.empty(starts[-1] + len(pending), np.float32)
+        for part, start in zip(view.parts, starts, strict=False):
+            rows = scores[start : start + part.size]
+            np.matmul(part.segment.matrix, query, out=rows)
+            if part.dead is not None:
+                rows[part.dead] = -np.inf
+        if pending:
+            np.matmul(_stack(pending), query, out=scores[starts[-1] :])
+
+        def exact(places: np.ndarray) -> np.ndarray:
+            return _cosines(_gather(view, starts, pending, places), query)
+
+        return self._ranked(view, scores, k, _DENSE_MARGIN, exact, eligible)
+
+    def lexical(
+        self, terms: Sequence[str], *, k: int, eligible: Eligible[T] | None = None
+    ) -> list[Ranked[T]]:
+        """The k eligible records with the highest BM25 score above 0, best first.
+
+        The statistics are those of all living records, eligible or not. Equal scores keep the order
+        of insertion.
+        """
+        view = self._view
+        tail = [(pending.counts, len(pending.terms)) for pending in view.pending()]
+        scores = bm25_scores(view.parts, tail, terms)
+        places = np.flatnonzero(scores)
+        matched = scores[places]
+        return self._ranked(view, matched, k, 0.0, matched.__getitem__, eligible, places)
+
+    def similarities(self, vector: np.ndarray, ids: Sequence[str]) -> list[float]:
+        """The cosines, rounded as in `dense`, of a unit vector with the records of these ids.
+
+        Raises KeyError for an id that is not there.
+        """
+        view = self._view
+        rows = np.empty((len(ids), self._dimension), np.float32)
+        for at, id in enumerate(ids):
+            if view.tail and id in view.tail:
+                rows[at] = view.tail[id].vector
+                continue
+            found = view.find(id)
+            if found is None:
+                raise KeyError(id)
+            rows[at] = view.parts[found[0]].segment.matrix[found[1]]
+        similarities: list[float] = _cosines(rows, self._vectors([vector])[0]).tolist()
+        return similarities
+
+    def matched_terms(self, id: str, terms: Sequence[str]) -> tuple[str, ...]:
+        """Which of the terms the record of this id holds, each once; KeyError when it is absent."""
+        view = self._view
+        wanted = tuple(dict.fromkeys(terms))
+        if view.tail and id in view.tail:
+            return tuple(term for term in wanted if term in view.tail[id].counts)
+        found = view.find(id)
+        if found is None:
+            raise KeyError(id)
+        number, row = found
+        postings = view.parts[number].segment.postings
+
+        def holds(term: str) -> bool:
+            block = postings.block(term)
+            if block is None:
+                return False
+            rows = postings.rows[block[0] : block[1]]
+            at = int(np.searchsorted(rows, row))
+            return at < len(rows) and int(rows[at]) == row
+
+        return tuple(term for term in wanted if holds(term))
+
+    # Writing and forking
+
+    def add(self, record: T, vector: np.ndarray, terms: Sequence[str]) -> None:
+        """Append one record; raises ValueError as `add_many` does."""
+        self.add_many([record], [vector], [terms])
+
+    def add_many(
+        self,
+        records: Sequence[T],
+        vectors: np.ndarray | Sequence[np.ndarray],
+        terms_per_record: Sequence[Sequence[str]],
+    ) -> None:
+        """Append records with their unit vectors, float32 `[n, d]`, and their terms; all or none.
+
+        Raises ValueError for an id that is already there or comes twice, for vectors of another
+        length, and for lists of different lengths.
+        """
+        if not len(records) == len(vectors) == len(terms_per_record):
+            raise ValueError(
+                f"{len(records)} records, {len(vectors)} vectors and {len(terms_per_record)} lists"
+                " of terms do not belong together"
+            )
+        matrix = self._vectors(vectors)
+        view = self._view
+        ids: set[str] = set()
+        for record in records:
+            if record.id in ids or record.id in self:
+                raise ValueError(f"there is a record with the id {record.id!r} already")
+            ids.add(record.id)
+        if len(view.tail or ()) + len(records) < TAIL_ROWS:
+            tail = dict(view.tail or {})
+            for record, vector, terms in zip(records, matrix, terms_per_record, strict=True):
+                tail[record.id] = _Pending(record, vector, tuple(terms), Counter(terms))
+            self._view = _View(view.parts, tail)
+            return
+        pending = view.pending()
+        if pending:
+            matrix = np.concatenate([_stack(pending), matrix])
+        part = build_part(
+            [*(p.record for p in pending), *records],
+            matrix,
+            [*(p.terms for p in pending), *terms_per_record],
+        )
+        self._view = _View(_tidy([*view.parts, part]))
+
+    def remove(self, id: str) -> T:
+        """Take the record of that id out and return it; raises KeyError when it is absent."""
+        view = self._view
+        if view.tail and id in view.tail:
+            record = view.tail[id].record
+            self._view = _View(view.parts, {key: p for key, p in view.tail.items() if key != id})
+            return record
+        found = view.find(id)
+        if found is None:
+            raise KeyError(id)
+        number, row = found
+        parts = list(view.parts)
+        record = parts[number].segment.records[row]
+        parts[number] = parts[number].without(row)
+        worn = 2 * parts[number].alive <= parts[number].size
+        self._view = _View(_tidy(parts) if worn else tuple(parts), view.tail)
+        return record
+
+    def replace(self, record: T, vector: np.ndarray, terms: Sequence[str]) -> None:
+        """Put a record in place of the one with the same id, as the most recent; all or nothing.
+
+        Raises KeyError when there is none, ValueError when the vector does not fit.
+        """
+        changed = self.fork()
+        changed.remove(record.id)
+        changed.add(record, vector, terms)
+        self._view = changed._view
+
+    def fork(self) -> Corpus[T]:
+        """A corpus that holds the same now and goes its own way from here; costs the same at any
+        size."""
+        fork: Corpus[T] = Corpus(self._dimension)
+        fork._view = self._view
+        return fork
+
+    @staticmethod
+    def union(corpora: Sequence[Corpus[T]]) -> Corpus[T]:
+        """The records of one or more corpora, in their order, as one to read; shares their memory.
+
+        An id may occur in several of them: all are found by searches, `get` answers with one of
+        them. Statistics of terms are those of the whole. Raises ValueError when no corpus is given
+        or their vectors differ in length.
+        """
+        if len({corpus._dimension for corpus in corpora}) != 1:
+            raise ValueError("a union needs corpora, all with vectors of one length")
+        parts: list[Part[T]] = []
+        for corpus in corpora:
+            view = corpus._view
+            parts += view.parts
+            if pending := view.pending():
+                parts.append(
+                    build_part(
+                        [p.record for p in pending], _stack(pending), [p.terms for p in pending]
+                    )
+                )
+        union: Corpus[T] = Corpus(corpora[0]._dimension)
+        union._view = _View(tuple(parts))
+        return union
+
+    # Inside
+
+    def _vectors(self, vectors: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
+        """A copy of the vectors that nobody else can write to, float32 `[n, d]`."""
+        matrix = np.array(vectors, dtype=np.float32)
+        if not len(matrix):
+            return np.zeros((0, self._dimension), np.float32)
+        if matrix.shape[1:] != (self._dimension,):
+            raise ValueError(
+                f"vectors of shape {matrix.shape[1:]} do not fit a corpus of dimension"
+                f" {self._dimension}"
+            )
+        return matrix
+
+    def _ranked(
+        self,
+        view: _View[T],
+        scores: np.ndarray,
+        k: int,
+        margin: float,
+        exact: Callable[[np.ndarray], np.ndarray],
+        eligible: Eligible[T] | None,
+        places: np.ndarray | None = None,
+    ) -> list[Ranked[T]]:
+        """The best of `scores`, which belong to `places` (None: to all of the view)."""
+        starts = view.starts()
+        pending = view.pending()
+
+        def record(at: int) -> T:
+            place = at if places is None else int(places[at])
+            if place >= starts[-1]:
+                return pending[place - starts[-1]].record
+            number = bisect_right(starts, place) - 1
+            return view.parts[number].segment.records[place - starts[number]]
+
+        allowed = None if eligible is None else lambda at: eligible(record(at))
+        return [Ranked(record(at), value) for at, value in best(scores, k, margin, exact, allowed)]
+
+
+def _tidy(parts: list[Part[T]]) -> tuple[Part[T], ...]:
+    """The same records in fewer parts, by the rule that the module describes."""
+    tidy: list[Part[T]] = []
+    for part in parts:
+        if not part.alive:
+            continue
+        group = [part]
+        size = part.alive
+        while tidy and tidy[-1].alive < 2 * size and tidy[-1].alive + size <= JOINED_ROWS:
+            size += tidy[-1].alive
+            group.insert(0, tidy.pop())
+        worn = 2 * part.alive <= part.size
+        tidy.append(join_parts(group) if len(group) > 1 or worn else part)
+    return tuple(tidy)
+
+
+def _stack(pending: Sequence[_Pending[T]]) -> np.ndarray:
+    """Their vectors, float32 `[n, d]`."""
+    return np.concatenate([p.vector for p in pending]).reshape(len(pending), -1)
+
+
+def _gather(
+    view: _View[T], starts: Sequence[int], pending: Sequence[_Pending[T]], places: np.ndarray
+) -> np.ndarray:
+    """The vectors at these places (rising), float32 `[len(places), d]`."""
+    cuts = np.searchsorted(places, starts)
+    rows = [
+        part.segment.matrix[places[cut:end] - start]
+        for part, start, cut, end in zip(view.parts, starts, cuts[:-1], cuts[1:], strict=False)
+        if cut < end
+    ]
+    in_tail = places[cuts[-1] :] - starts[-1]
+    if len(in_tail):
+        rows.append(_stack([pending[at] for at in in_tail.tolist()]))
+    return np.concatenate(rows) if len(rows) > 1 else rows[0]
+
+
+def _cosines(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Dot products of float32 `[m, d]` with `[d]` in float64, rounded to 6 decimals.
+
+    Each row is summed by itself, so its cosine does not depend on the rows around it, as it would
+    in a matrix product.
+    """
+    wide = query.astype(np.float64)
+    cosines = np.empty(len(rows), np.float64)
+    for start in range(0, len(rows), _EXACT_BLOCK):
+        block = rows[start : start + _EXACT_BLOCK].astype(np.float64)
+        block *= wide
+        cosines[start : start + _EXACT_BLOCK] = block.sum(axis=1)
+    return np.round(cosines, 6) + 0.0  # no -0.0

@@ -1,0 +1,241 @@
+"""What one owner remembers, folded from the journal's events: items, and the turns behind them.
+
+    TURN    the turn is added; with `verbatim` set an item says the same already, so the turn is
+            kept for reference but not searched
+    ADD     the item is added                     UPDATE  its new version takes its place
+    DELETE  the item is removed                   NONE    nothing
+    PURGE   the subject is removed; everything is, when the subject is the owner
+    erased  an event whose contents a purge took away: nothing
+
+Folding computes first what is left at the end and asks for vectors and terms of that alone, all
+at once, before it changes anything: opening a long journal costs no more than its living records,
+and an embedder that fails leaves the state as it was.
+
+Invariant: folding a journal at once, in pieces or event by event gives the same state, and a fork
+never sees what happens to its parent (`tests/memory/test_memory_state.py`). Imports numpy through
+`Corpus`, so it is itself imported lazily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic
+
+import numpy as np
+
+from memograd.errors import MemogradError
+from memograd.memory.events import Event, EventKind
+from memograd.memory.items import MemoryItem
+from memograd.memory.state.corpus import Corpus
+from memograd.memory.state.segment import T
+from memograd.memory.turns import RawTurn
+
+Analysed = tuple[np.ndarray, Sequence[str]]  # of one text: unit vector float32 [d], search terms
+Lookup = Callable[[str], Analysed]
+LookupMany = Callable[[Sequence[str]], Sequence[Analysed]]  # one answer a text, in order
+
+_NO_VECTOR = np.zeros(0, np.float32)
+
+
+class MemoryState:
+    """The living items and turns of one owner at one moment of the journal.
+
+    items: searched first. turns: raw turns that are searched. turns_by_id: these and the verbatim
+    ones. seq: the last event that has been folded in, 0 before the first. dimension: the length of
+    the embedder's vectors.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.items: Corpus[MemoryItem] = Corpus(dimension)
+        self.turns: Corpus[RawTurn] = Corpus(dimension)
+        self.seq = 0
+        self._verbatim: Corpus[RawTurn] = Corpus(0)
+
+    @classmethod
+    def from_events(
+        cls, events: Iterable[Event], lookup_many: LookupMany, *, dimension: int
+    ) -> MemoryState:
+        """The state after all these events of one owner; raises as `fold` does."""
+        state = cls(dimension)
+        state.fold(events, lookup_many)
+        return state
+
+    @staticmethod
+    def union(states: Sequence[MemoryState], *, dimension: int) -> MemoryState:
+        """What several owners remember, as one state to read; shares their memory."""
+        union = MemoryState(dimension)
+        if states:
+            union.items = Corpus.union([state.items for state in states])
+            union.turns = Corpus.union([state.turns for state in states])
+            union._verbatim = Corpus.union([state._verbatim for state in states])
+        return union
+
+    @property
+    def turns_by_id(self) -> Mapping[str, RawTurn]:
+        """Every turn that has not been purged, by its id, as of this moment."""
+        return _TurnsById(self.turns.fork(), self._verbatim.fork())
+
+    def fork(self) -> MemoryState:
+        """A state that holds the same now and goes its own way; costs the same at any size."""
+        fork = MemoryState(0)
+        fork.items = self.items.fork()
+        fork.turns = self.turns.fork()
+        fork.seq = self.seq
+        fork._verbatim = self._verbatim.fork()
+        return fork
+
+    # Writing without a journal, as rollouts do
+
+    def add_item(self, item: MemoryItem, vector: np.ndarray, terms: Sequence[str]) -> None:
+        """Add an item; raises ValueError when its id is taken or the vector does not fit."""
+        self.items.add(item, vector, terms)
+
+    def replace_item(self, item: MemoryItem, vector: np.ndarray, terms: Sequence[str]) -> None:
+        """Put a new version in place of the one with the same id; it becomes the most recent item.
+
+        Raises KeyError when there is no such item, ValueError when the vector does not fit.
+        """
+        self.items.replace(item, vector, terms)
+
+    def remove_item(self, id: str) -> MemoryItem:
+        """Remove an item and return it; raises KeyError when it is absent."""
+        return self.items.remove(id)
+
+    def add_turn(self, turn: RawTurn, vector: np.ndarray, terms: Sequence[str]) -> None:
+        """Add a turn that is searched; raises ValueError when its id is taken."""
+        if turn.id in self._verbatim:
+            raise ValueError(f"there is a turn with the id {turn.id!r} already")
+        self.turns.add(turn, vector, terms)
+
+    # Folding the journal
+
+    def apply(self, event: Event, lookup: Lookup) -> None:
+        """Fold one event in; `lookup` gives vector and terms of a text. Raises as `fold` does."""
+        self.fold([event], lambda texts: [lookup(text) for text in texts])
+
+    def fold(self, events: Iterable[Event], lookup_many: LookupMany) -> None:
+        """Fold events of one owner in, in the order of the journal, all or none.
+
+        `lookup_many` is asked once for the texts of the items and once for those of the turns that
+        are left at the end. Raises ValueError when an event is not later than the ones folded
+        before, MemogradError when an event does not fit what came before it: the journal or its
+        copy is damaged.
+        """
+        items = _Changes(self.items)
+        turns = _Changes(self.turns)
+        verbatim = _Changes(self._verbatim)
+        seq = self.seq
+        for event in events:
+            if event.seq <= seq:
+                raise ValueError(f"event {event.seq} is folded after event {seq}")
+            seq = event.seq
+            match event.kind:
+                case EventKind.PURGE if event.subject == event.scope.owner:
+                    for changes in (items, turns, verbatim):
+                        changes.clear()
+                case EventKind.PURGE:
+                    for changes in (items, turns, verbatim):
+                        changes.discard(event.subject)
+                case EventKind.NONE:
+                    pass
+                case _ if event.erased:
+                    pass
+                case EventKind.TURN:
+                    after = _after(event)
+                    turn = RawTurn.from_json(after["turn"])
+                    _expect(turn.id not in turns and turn.id not in verbatim, event)
+                    (verbatim if after.get("verbatim") is True else turns).add(turn)
+                case EventKind.ADD:
+                    item = MemoryItem.from_json(_after(event))
+                    _expect(item.id not in items, event)
+                    items.add(item)
+                case EventKind.UPDATE:
+                    item = MemoryItem.from_json(_after(event))
+                    _expect(item.id in items, event)
+                    items.discard(item.id)
+                    items.add(item)
+                case EventKind.DELETE:
+                    _expect(event.subject in items, event)
+                    items.discard(event.subject)
+        new_items = items.applied(lookup_many, lambda item: item.text)
+        new_turns = turns.applied(lookup_many, RawTurn.index_text)
+        new_verbatim = verbatim.applied(
+            lambda texts: [(_NO_VECTOR, ())] * len(texts), RawTurn.index_text
+        )
+        self.items, self.turns, self._verbatim = new_items, new_turns, new_verbatim
+        self.seq = seq
+
+
+class _Changes(Generic[T]):
+    """What a fold is going to change in a corpus: records that leave it, records that come."""
+
+    def __init__(self, corpus: Corpus[T]) -> None:
+        self._corpus = corpus
+        self._cleared = False
+        self._left: dict[str, None] = {}
+        self._came: dict[str, T] = {}
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._came or self._stays(id)
+
+    def add(self, record: T) -> None:
+        self._came[record.id] = record
+
+    def discard(self, id: str) -> None:
+        self._came.pop(id, None)
+        if self._stays(id):
+            self._left[id] = None
+
+    def clear(self) -> None:
+        self._came.clear()
+        self._cleared = True
+
+    def applied(self, lookup_many: LookupMany, text_of: Callable[[T], str]) -> Corpus[T]:
+        """The corpus after the changes; the one before is left as it is."""
+        after = Corpus[T](self._corpus.dimension) if self._cleared else self._corpus.fork()
+        for id in () if self._cleared else self._left:
+            after.remove(id)
+        if self._came:
+            records = list(self._came.values())
+            analysed = lookup_many([text_of(record) for record in records])
+            after.add_many(
+                records, [vector for vector, _ in analysed], [terms for _, terms in analysed]
+            )
+        return after
+
+    def _stays(self, id: str) -> bool:
+        return not self._cleared and id not in self._left and id in self._corpus
+
+
+class _TurnsById(Mapping[str, RawTurn]):
+    """The turns of two corpora as one mapping; nothing is copied."""
+
+    def __init__(self, searched: Corpus[RawTurn], verbatim: Corpus[RawTurn]) -> None:
+        self._corpora = (searched, verbatim)
+
+    def __getitem__(self, id: str) -> RawTurn:
+        for corpus in self._corpora:
+            turn = corpus.get(id)
+            if turn is not None:
+                return turn
+        raise KeyError(id)
+
+    def __iter__(self) -> Iterator[str]:
+        return (turn.id for corpus in self._corpora for turn in corpus)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._corpora))
+
+
+def _after(event: Event) -> Mapping[str, Any]:
+    _expect(event.after is not None, event)
+    assert event.after is not None
+    return event.after
+
+
+def _expect(fits: bool, event: Event) -> None:
+    if not fits:
+        raise MemogradError(
+            f"Event {event.seq} of the journal ({event.kind} of {event.subject!r}) does not fit"
+            " the events before it: the journal or the copy it was imported from is damaged."
+        )

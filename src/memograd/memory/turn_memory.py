@@ -1,0 +1,152 @@
+"""Raw turns alone, for tasks that read whole conversations: write under a scope, search within it.
+
+Invariants: nothing written under one scope is ever returned under another; adding a turn twice
+stores it once; searches keep to `top_k` and to the token budget
+(`tests/memory/test_turn_memory.py`). May import the files below `recall` in this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memograd.config import MemorySettings
+from memograd.errors import BadInput
+from memograd.memory.changes import heard
+from memograd.memory.retrieved import RetrievedTurn, fill_budget
+from memograd.memory.scope import Scope, check_unicode
+from memograd.memory.state import MemoryState
+from memograd.memory.store import MemoryStore
+from memograd.memory.turns import RawTurn
+
+if TYPE_CHECKING:
+    from memograd.memory.embedders import Embedder
+
+
+class TurnMemory:
+    """The raw turns of any number of scopes (conversations), searched by meaning."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        """For `TurnMemory.open`."""
+        self._store = store
+
+    @classmethod
+    def open(cls, path: Path | str, embedder: Embedder) -> TurnMemory:
+        """Open the memory in the folder `path`, or create it.
+
+        Raises BadInput when the place cannot be used or another embedder made the memory.
+        """
+        return cls(MemoryStore(MemorySettings(path=Path(path)), embedder))
+
+    def close(self) -> None:
+        """Let go of all files. Closing twice is harmless."""
+        self._store.close()
+
+    def __enter__(self) -> TurnMemory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def add_turns(self, scope: str, turns: Sequence[RawTurn]) -> int:
+        """Store the turns in the order they were said; returns how many were new.
+
+        A turn that the scope holds already is left as it is, so adding twice is safe. Raises
+        BadInput, before anything is stored, when one id comes with two different contents or a text
+        cannot be stored.
+        """
+        owner = _scope(scope)
+        known = dict(self._state(scope).turns_by_id)
+        new = []
+        for turn in turns:
+            for text in (turn.id, turn.speaker, turn.text, turn.caption or ""):
+                check_unicode(text, f"turn {turn.id!r}")
+            if turn.id not in known:
+                known[turn.id] = turn
+                new.append(turn)
+            elif known[turn.id] != turn:
+                raise BadInput(
+                    f"Turn {turn.id!r} is stored already with other content: give a turn that says"
+                    " something else an id of its own."
+                )
+        self._store.write(owner.owner, [heard(turn, owner, verbatim=False) for turn in new])
+        return len(new)
+
+    def search(
+        self,
+        query: str,
+        *,
+        scope: str,
+        top_k: int,
+        token_budget: int,
+        count_tokens: Callable[[str], int],
+    ) -> list[RetrievedTurn]:
+        """The `top_k` turns most similar to the query, as far as they fit in `token_budget`.
+
+        Filled by relevance (see `fill_budget`), returned in chronological order.
+        """
+        return self.search_many(
+            [query], scope=scope, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
+        )[0]
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        scope: str,
+        top_k: int,
+        token_budget: int,
+        count_tokens: Callable[[str], int],
+    ) -> list[list[RetrievedTurn]]:
+        """`search` for several queries, embedded in one batch; one result a query."""
+        _check_top_k(top_k)
+        for query in queries:
+            check_unicode(query, "a query")
+        state = self._state(scope)
+        places = {turn.id: place for place, turn in enumerate(state.turns)}
+        found = []
+        for vector in self._store.embedder.embed_queries(queries):
+            ranked = [
+                RetrievedTurn(hit.record, hit.score, rank, places[hit.record.id])
+                for rank, hit in enumerate(state.turns.dense(vector, k=top_k, eligible=None), 1)
+            ]
+            found.append(_fitting(ranked, token_budget, count_tokens))
+        return found
+
+    def last_turns(
+        self, scope: str, *, top_k: int, token_budget: int, count_tokens: Callable[[str], int]
+    ) -> list[RetrievedTurn]:
+        """The baseline without search: the `top_k` most recent turns, as far as they fit."""
+        _check_top_k(top_k)
+        placed = list(enumerate(self._state(scope).turns))
+        latest = sorted(placed, key=lambda pair: (pair[1].session, pair[0]), reverse=True)
+        ranked = [
+            RetrievedTurn(turn, 0.0, rank, place)
+            for rank, (place, turn) in enumerate(latest[:top_k], start=1)
+        ]
+        return _fitting(ranked, token_budget, count_tokens)
+
+    def count(self, scope: str) -> int:
+        """How many turns the scope holds."""
+        return len(self._state(scope).turns)
+
+    def _state(self, scope: str) -> MemoryState:
+        return self._store.states.current(_scope(scope).owner)
+
+
+def _scope(name: str) -> Scope:
+    if not name:
+        raise BadInput("A memory scope must not be empty: name the conversation it belongs to.")
+    return Scope(run_id=name)
+
+
+def _fitting(
+    ranked: Iterable[RetrievedTurn], token_budget: int, count_tokens: Callable[[str], int]
+) -> list[RetrievedTurn]:
+    return fill_budget(ranked, token_budget=token_budget, count_tokens=count_tokens)
+
+
+def _check_top_k(top_k: int) -> None:
+    if top_k < 1:
+        raise BadInput(f"top_k is {top_k}: ask for at least one turn.")

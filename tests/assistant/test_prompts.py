@@ -1,0 +1,42 @@
+"""The prompt speaks the user's language and shows the notes as they are."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from memograd.assistant.prompts import answer_messages
+from memograd.memory.chat_model import ChatMessage
+
+TODAY = date(2024, 5, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "today", "word"),
+    [
+        ("Where do I live?", "7 May 2024", "language of the user"),
+        ("我住在哪里?", "2024年5月7日", "请用中文"),
+        ("我的 iPhone 在哪里?", "2024年5月7日", "请用中文"),
+    ],
+)
+def test_instructions_follow_the_language(said: str, today: str, word: str) -> None:
+    system, user = answer_messages(said, "- {a note} 100% 笔记", today=TODAY)
+    assert (system["role"], user) == ("system", {"role": "user", "content": said})
+    assert today in system["content"]
+    assert word in system["content"]
+    assert system["content"].endswith("\n\n- {a note} 100% 笔记")
+
+
+def test_no_notes_are_said_to_be_none() -> None:
+    assert "no notes" in answer_messages("hello", "", today=TODAY)[0]["content"]
+    assert "还没有笔记" in answer_messages("你好", "", today=TODAY)[0]["content"]
+
+
+def test_the_running_conversation_stands_between() -> None:
+    earlier = [
+        ChatMessage(role="user", content="one"),
+        ChatMessage(role="assistant", content="two"),
+    ]
+    messages = answer_messages("three", "", today=TODAY, earlier=earlier)
+    assert [message["content"] for message in messages[1:]] == ["one", "two", "three"]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memograd.memory.analysis import analyse
+from memograd.memory.derived_texts import DerivedTexts
+from memograd.memory.events import EventKind, NewEvent
+from memograd.memory.journal import Journal
+from memograd.memory.scope import Scope
+
+TEXTS = ["I live in Boston.", "我住在北京。", "I live in Boston.", "x" * 3_000]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(f"sqlite:///{tmp_path / 'journal.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def counting(trigrams: Callable[[], Any]) -> Any:
+    class Counting(type(trigrams())):  # type: ignore[misc]
+        asked: list[str]
+
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            self.asked = [*getattr(self, "asked", []), *texts]
+            return super().embed(texts)
+
+    return Counting()
+
+
+def check(found: list[tuple[np.ndarray, tuple[str, ...]]], embedder: Any) -> None:
+    for text, (vector, terms) in zip(TEXTS, found, strict=True):
+        assert np.array_equal(vector, embedder.embed([text])[0])
+        assert terms == analyse(text)
+
+
+def test_what_comes_back_is_what_embedder_and_analysis_say(
+    journal: Journal, trigrams: Callable[[], Any]
+) -> None:
+    texts = DerivedTexts(journal, trigrams())
+    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the model
+    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the process
+    texts.forget()
+    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the table
+
+
+def test_every_text_is_embedded_once(journal: Journal, counting: Any) -> None:
+    texts = DerivedTexts(journal, counting)
+    texts.look_up("user:alice", TEXTS)
+    texts.forget()
+    texts.look_up("user:alice", TEXTS)
+    assert sorted(counting.asked) == sorted(set(TEXTS))
+
+
+def test_what_was_prepared_is_stored_with_the_events(journal: Journal, counting: Any) -> None:
+    texts = DerivedTexts(journal, counting)
+    prepared = texts.prepare("user:alice", TEXTS[:2])
+    event = NewEvent(EventKind.NONE, Scope("alice"), "1", after={"text": TEXTS[0], "sources": []})
+    journal.append([event], derived=prepared)
+    fresh = DerivedTexts(journal, counting)
+    fresh.look_up("user:alice", TEXTS[:2])
+    assert len(counting.asked) == 2
+
+
+def test_owners_are_kept_apart(journal: Journal, counting: Any) -> None:
+    texts = DerivedTexts(journal, counting)
+    texts.look_up("user:alice", TEXTS[:1])
+    texts.look_up("user:bob", TEXTS[:1])
+    assert len(counting.asked) == 2
+    assert set(journal.derived("user:alice")) == set(journal.derived("user:bob"))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memograd.memory import Memory
+
+SECRET = "zanzibar violet 4711"
+SECRET_ZH = "紫罗兰密码七四一"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, trigrams: Callable[[], Any]) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "m", embedder=trigrams(), env_file=None) as opened:
+        yield opened
+
+
+def files_holding(folder: Path, text: str) -> list[Path]:
+    forms = [text.encode(encoding) for encoding in ("utf-8", "utf-16-le")]
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and any(form in path.read_bytes() for form in forms)
+    ]
+
+
+@pytest.mark.parametrize("secret", [SECRET, SECRET_ZH])
+def test_a_purged_item_is_in_no_file(memory: Memory, tmp_path: Path, secret: str) -> None:
+    [added] = memory.add(f"The code is {secret}.", user_id="alice", infer=False)["results"]
+    memory.update(added["id"], f"The code was {secret}.")
+    memory.add("Something else.", user_id="alice", infer=False)
+    assert files_holding(tmp_path, secret)
+    memory.delete(added["id"])
+    assert memory.purge(added["id"]) == {"items": 1, "turns": 1, "owners": ["user:alice"]}
+    assert files_holding(tmp_path, secret) == []
+    assert [item["memory"] for item in memory.get_all(user_id="alice")["results"]] == [
+        "Something else."
+    ]
+
+
+def test_what_was_read_and_declined_goes_too(memory: Memory, tmp_path: Path) -> None:
+    said = f"My dog is called {SECRET}."
+    memory.add(said, user_id="alice")
+    memory.add(said, user_id="alice")  # a duplicate: declined, but journaled
+    [item] = memory.get_all(user_id="alice")["results"]
+    memory.purge(item["id"])
+    held = memory.store.journal.tail("user:alice")
+    # The second telling is a raw turn of its own, which no item came from.
+    assert len(files_holding(tmp_path, SECRET)) == (1 if any(not e.erased for e in held) else 0)
+    memory.purge(user_id="alice")
+    assert files_holding(tmp_path, SECRET) == []
+
+
+def test_the_tombstone_says_when_and_who_but_not_what(memory: Memory) -> None:
+    [added] = memory.add(SECRET, user_id="alice", infer=False)["results"]
+    memory.purge(added["id"])
+    first, last = memory.history(added["id"])
+    assert (first["event"], first["erased"], first["new_memory"]) == ("ADD", True, None)
+    assert (last["event"], last["actor"]) == ("PURGE", "user")
+    assert last["updated_at"]
+    assert memory.search(SECRET, user_id="alice", as_of="2999-01-01")["results"] == []
+
+
+def test_purging_a_user_leaves_the_others(memory: Memory, tmp_path: Path) -> None:
+    memory.add(SECRET, user_id="alice", run_id="r1", infer=False)
+    memory.add("Bob's own.", user_id="bob", infer=False)
+    assert memory.purge(user_id="alice")["items"] == 1
+    assert files_holding(tmp_path, SECRET) == []
+    assert len(memory.get_all(user_id="bob")["results"]) == 1
+    memory.add("A new start.", user_id="alice", infer=False)
+    assert len(memory.get_all(user_id="alice")["results"]) == 1
+
+
+def test_purging_a_run_leaves_the_user_s_other_runs(memory: Memory, tmp_path: Path) -> None:
+    memory.add(SECRET, user_id="alice", run_id="r1", infer=False)
+    memory.add("Of another run.", user_id="alice", run_id="r2", infer=False)
+    memory.purge(user_id="alice", run_id="r1")
+    assert files_holding(tmp_path, SECRET) == []
+    assert len(memory.get_all(user_id="alice")["results"]) == 1
+
+
+def test_reset_purges_everybody(memory: Memory, tmp_path: Path) -> None:
+    memory.add(SECRET, user_id="alice", infer=False)
+    memory.add(SECRET, agent_id="planner", infer=False)
+    assert memory.reset()["items"] == 2
+    assert files_holding(tmp_path, SECRET) == []
+
+
+def test_a_second_open_memory_forgets_too(
+    memory: Memory, tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    with Memory.open(tmp_path / "m", embedder=trigrams(), env_file=None) as second:
+        [added] = memory.add(SECRET, user_id="alice", infer=False)["results"]
+        assert len(second.get_all(user_id="alice")["results"]) == 1
+        memory.purge(added["id"])
+        assert second.get_all(user_id="alice")["results"] == []

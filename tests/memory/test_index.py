@@ -1,0 +1,567 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput
+from memograd.memory.events import EventKind, NewEvent
+from memograd.memory.index import IndexHit, IndexUnavailable, MilvusIndex, milvus_index
+from memograd.memory.journal import Journal
+from memograd.memory.scope import Scope
+
+DIMENSION = 16
+WORDS = [
+    "tea",
+    "coffee",
+    "Lisbon",
+    "Oslo",
+    "dog",
+    "cat",
+    "上海",
+    "北京",
+    "喜欢",
+    "🦀",
+    "c++",
+    "2023",
+]
+NASTY = [
+    'a" or layer != "', "back\\slash", "it's", "new\nline", "tab\t", "🦀\u200d🦀", "{x}", "%s",
+    "上海", 'key in ["', "\x00", "NULL", "--", "a" * 3_000,
+]  # fmt: skip
+
+
+def vector(text: str) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+    values = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+    return values / np.float32(np.linalg.norm(values))
+
+
+def embed(owner: str, texts: Sequence[str]) -> list[tuple[np.ndarray, tuple[str, ...]]]:
+    return [(vector(text), tuple(text.split())) for text in texts]
+
+
+def open_index(uri: Path | str, journal: Journal, **more: Any) -> MilvusIndex:
+    known = {"embed": embed, "embedder_name": "hash", "dimension": DIMENSION}
+    return MilvusIndex.open(str(uri), journal=journal, **(known | more))
+
+
+def item(subject: str, text: str, kind: EventKind = EventKind.ADD, **ids: str) -> NewEvent:
+    scope = Scope(**(ids or {"user_id": "ann"}))
+    now = "2025-01-01T12:00:00+00:00"
+    after = {"id": subject, "text": text, **scope.ids(), "kind": "semantic"}
+    after |= {"created_at": now, "updated_at": now}
+    return NewEvent(kind, scope, subject, after=None if kind is EventKind.DELETE else after)
+
+
+def turn(subject: str, text: str, user: str = "ann", **more: Any) -> NewEvent:
+    said = {"id": subject, "speaker": "Ann", "text": text, "session": 1}
+    return NewEvent(EventKind.TURN, Scope(user_id=user), subject, after={"turn": said, **more})
+
+
+def purge(journal: Journal, subject: str | None = None, owner: str | None = None) -> None:
+    subjects, owners = [subject] if subject else [], [owner] if owner else []
+    journal.purge(subjects=subjects, owners=owners, actor="user", reason="asked")
+
+
+def answers(index: MilvusIndex, **more: Any) -> dict[str, Any]:
+    """What does not depend on how Lite cut its files: dense lists, and who is in the lexical."""
+    found: dict[str, Any] = {}
+    for layer in ("item", "turn"):
+        for word in WORDS:
+            hits = index.search(vector(word), [word], layer=layer, k=500, **more)
+            hits.sort(key=lambda hit: hit.dense_rank or 0)
+            found[f"{layer} {word}"] = (
+                [(h.owner, h.id) for h in hits if h.dense_rank],
+                {(h.owner, h.id) for h in hits if h.lexical_rank},
+            )
+    return found
+
+
+def ids(hits: list[IndexHit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(f"sqlite:///{tmp_path / 'journal.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus_index, "BATCH_EVENTS", 7)
+
+
+def history(count: int, seed: int = 0) -> list[NewEvent]:
+    rng, alive, events = random.Random(seed), list[str](), list[NewEvent]()
+    for number in range(count):
+        text = " ".join(rng.choices(WORDS, k=rng.randint(1, 5)))
+        choice = rng.random()
+        if choice < 0.15 and alive:
+            events.append(item(rng.choice(alive), text, EventKind.UPDATE))
+        elif choice < 0.25 and alive:
+            events.append(item(alive.pop(), text, EventKind.DELETE))
+        elif choice < 0.5:
+            events.append(turn(f"t{number}", text, rng.choice(["ann", "bob"])))
+        else:
+            alive.append(f"i{number}")
+            events.append(item(alive[-1], text))
+    return events
+
+
+# Searching
+
+
+def test_items_and_turns_are_found_by_meaning_and_by_word(tmp_path: Path, journal: Journal) -> None:
+    with open_index(tmp_path / "i.db", journal) as index:
+        texts = {"i1": "Ann likes tea", "i2": "Ann has a dog", "i3": "安 喜欢 上海"}
+        journal.append([item(subject, text) for subject, text in texts.items()])
+        journal.append([turn("t1", "tea"), turn("t2", "no", verbatim=True)])
+        assert index.catch_up() == 5
+        assert index.catch_up() == 0
+
+        hits = index.search(vector("Ann has a dog"), ["likes"], layer="item", k=3)
+        dog, tea = (next(hit for hit in hits if hit.id == subject) for subject in ("i2", "i1"))
+        assert (dog.dense_rank, dog.lexical_rank) == (1, None)
+        assert dog.similarity == pytest.approx(1.0)
+        assert tea.lexical_rank == 1
+        assert tea.fused == pytest.approx(1 / (60 + tea.dense_rank) + 1 / 61)
+        assert [hit.fused for hit in hits] == sorted((hit.fused for hit in hits), reverse=True)
+
+        # A Chinese word is found by itself and not by its characters.
+        assert ids(index.search(None, ["上海"], layer="item", k=3, mode="lexical")) == ["i3"]
+        assert index.search(None, ["上"], layer="item", k=3, mode="lexical") == []
+        assert ids(index.search(None, ["tea"], layer="turn", k=3, mode="lexical")) == ["t1"]
+        assert ids(index.search(vector("x"), ["tea"], layer="turn", k=3, mode="dense")) == ["t1"]
+        assert index.search(None, [], layer="item", k=3, mode="lexical") == []
+        stats = index.stats()
+        assert stats.pop("bytes") > 1000
+        assert stats == {"rows": 4, "items": 3, "turns": 1, "watermark": 5, "lag": 0}
+
+
+def test_owners_agents_and_runs_wall_off(tmp_path: Path, journal: Journal) -> None:
+    with open_index(tmp_path / "i.db", journal) as index:
+        journal.append(
+            [
+                item("1", "tea", user_id="ann", agent_id="x"),
+                item("2", "tea", user_id="ann", agent_id="x", run_id="r"),
+                item("3", "tea", user_id="bob", agent_id="x"),
+                item("4", "tea", agent_id="ann"),
+                item("5", "tea", user_id=NASTY[0]),
+            ]
+        )
+        index.catch_up()
+
+        def found(**more: Any) -> list[str]:
+            hits = index.search(vector("tea"), ["tea"], layer="item", k=9, **more)
+            assert all(hit.dense_rank and hit.lexical_rank for hit in hits)
+            return sorted(ids(hits))
+
+        assert found() == ["1", "2", "3", "4", "5"]
+        assert found(owners=["user:ann"]) == ["1", "2"]
+        assert found(owners=["agent:ann", f"user:{NASTY[0]}"]) == ["4", "5"]
+        assert found(agent_id="x", run_id="r") == ["2"]
+        assert found(owners=["user:bob"], agent_id="x") == ["3"]
+        assert found(owners=[]) == found(owners=["user:nobody"]) == found(agent_id="") == []
+        assert found(owners=[f"user:{n}" for n in range(2_500)] + ["user:ann"]) == ["1", "2"]
+
+
+def test_any_text_can_be_an_id_an_owner_and_a_term(
+    tmp_path: Path, journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids_ = [text for text in NASTY if "\x00" not in text]  # PostgreSQL has no NUL
+    with open_index(tmp_path / "i.db", journal) as index:
+        for text in ids_:
+            journal.append([item(text, text, user_id=text), turn(text, text, user=text)])
+        journal.append([item("long", "word " * 30_000), item("empty", "")])
+        journal.append([turn("上" * 22_000, "an id that Milvus cannot hold")])
+        index.catch_up()
+        assert "is longer than 65535 bytes" in caplog.text
+        for text in ids_:
+            (hit,) = index.search(vector(text), [], layer="item", k=1, mode="dense")
+            assert (hit.owner, hit.id) == (f"user:{text}", text)
+            (hit,) = index.search(
+                vector(text), text.split(), layer="turn", k=5, owners=[f"user:{text}"]
+            )
+            assert hit.id == text
+            assert hit.lexical_rank == 1
+        assert ids(index.search(None, ["word"], layer="item", k=5, mode="lexical")) == ["long"]
+        for text in ids_:
+            journal.append([item(text, text, EventKind.DELETE, user_id=text)])
+        index.catch_up()
+        assert index.stats()["items"] == 2
+
+
+def test_bad_searches(tmp_path: Path, journal: Journal) -> None:
+    with open_index(tmp_path / "i.db", journal) as index:
+        for k in (0, 16_385):
+            with pytest.raises(BadInput, match="can return 1 to 16384 rows"):
+                index.search(vector("x"), [], layer="item", k=k)
+        with pytest.raises(BadInput, match=r"vectors of shape \(16,\)"):
+            index.search(np.ones(3, np.float32), [], layer="item", k=1)
+        with pytest.raises(BadInput, match="gave None"):
+            index.search(None, [], layer="item", k=1)
+        assert index.search(vector("x"), ["x"], layer="item", k=16_384) == []
+
+
+# Index = f(journal)
+
+
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, 2**32), st.lists(st.integers(1, 30), min_size=1, max_size=4))
+def test_however_it_caught_up_a_rebuild_answers_the_same(
+    tmp_path: Path, seed: int, pieces: list[int]
+) -> None:
+    place = tmp_path / uuid.uuid4().hex
+    place.mkdir()
+    events = history(sum(pieces), seed)
+    with (
+        Journal.open(f"sqlite:///{place / 'journal.db'}") as journal,
+        open_index(place / "i.db", journal) as index,
+    ):
+        for piece in pieces:
+            journal.append(events[:piece])
+            del events[:piece]
+            index.catch_up()
+        incremental = answers(index)
+        assert index.check() is None
+        index.rebuild()
+        assert answers(index) == incremental
+        # And both are what the journal says, counted here without the index.
+        alive: dict[tuple[str, str], bool] = {}
+        for event in journal.tail_all(after=0, limit=1_000):
+            alive[event.scope.owner, event.subject] = event.kind is not EventKind.DELETE
+        assert index.stats()["rows"] == sum(alive.values())
+
+
+def test_reopening_goes_on_where_it_stopped(tmp_path: Path, journal: Journal) -> None:
+    events = history(30)
+    journal.append(events[:20])
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        before = answers(index)
+    with open_index(tmp_path / "i.db", journal) as index:
+        assert answers(index) == before
+        journal.append(events[20:])
+        assert index.stats()["lag"] == 10
+        assert index.catch_up() == 10
+
+
+def damaged(folder: Path, damage: Callable[[Path], None], suffixes: tuple[str, ...]) -> int:
+    files = [f for f in folder.rglob("*") if f.is_file() and f.name.endswith(suffixes)]
+    for file in files:
+        damage(file)
+    return len(files)
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "damage"),
+    [
+        ((".parquet",), lambda file: file.write_bytes(file.read_bytes()[:50])),
+        ((".parquet",), lambda file: file.write_bytes(b"garbage" * 99)),
+        ((".parquet",), Path.unlink),
+        (("schema.json",), lambda file: file.write_bytes(b"\x00\xff{")),
+        (("schema.json",), Path.unlink),
+        (("manifest.json", "manifest.json.prev"), lambda file: file.write_bytes(b"{")),
+        (("",), lambda file: file.write_bytes(b"garbage")),
+    ],
+    ids=["cut", "garbage", "gone", "schema", "no-schema", "manifest", "everything"],
+)
+def test_damaged_files_are_noticed_and_filled_again(
+    tmp_path: Path,
+    journal: Journal,
+    suffixes: tuple[str, ...],
+    damage: Callable[[Path], None],
+) -> None:
+    journal.append(history(15))
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        right = answers(index)
+    collection = tmp_path / "i.db" / "collections" / "memograd"
+    assert damaged(collection, damage, suffixes) > 0
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        assert answers(index) == right
+        assert index.check() is None
+
+
+def test_a_deleted_index_is_filled_again(tmp_path: Path, journal: Journal) -> None:
+    journal.append(history(15))
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        right = answers(index)
+    shutil.rmtree(tmp_path / "i.db")
+    with open_index(tmp_path / "i.db", journal) as index:
+        assert index.catch_up() == 15
+        assert answers(index) == right
+
+
+def test_an_index_that_does_not_fit_the_journal_is_emptied(
+    tmp_path: Path, journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.append(history(10))
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+    with Journal.open(f"sqlite:///{tmp_path / 'another.db'}") as other:
+        other.append([item("only", "tea")])
+        with open_index(tmp_path / "i.db", other) as index:
+            assert "emptied and will be filled from the journal: it was made from another" in (
+                caplog.text
+            )
+            index.catch_up()
+            assert ids(index.search(vector("tea"), ["tea"], layer="item", k=9)) == ["only"]
+    with open_index(tmp_path / "i.db", journal) as index:
+        assert index.catch_up() == 10
+    with Journal.open(f"sqlite:///{tmp_path / 'older.db'}") as older:
+        older.set_meta("store_id", str(journal.get_meta("store_id")))
+        with open_index(tmp_path / "i.db", older) as index:
+            assert "it knows event 10, but the journal ends at 0" in caplog.text
+            assert index.stats()["rows"] == 0
+
+
+def test_lost_rows_are_noticed(
+    tmp_path: Path, journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.append([item(str(number), "tea") for number in range(5)])
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        index._connection.client.delete("memograd", filter="seq == 3")
+        assert index.check() == "it holds 4 rows, not the 5 that were written"
+    with open_index(tmp_path / "i.db", journal) as index:
+        assert "it holds 4 rows, not the 5" in caplog.text
+        index.catch_up()
+        assert index.stats()["rows"] == 5
+
+
+def test_another_embedder_is_refused_until_reindexed(tmp_path: Path, journal: Journal) -> None:
+    journal.append([item("1", "tea")])
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+    with pytest.raises(BadInput, match=r"'hash', not 'e5': .*memograd memory reindex"):
+        open_index(tmp_path / "i.db", journal, embedder_name="e5")
+    with pytest.raises(BadInput, match=r"vectors of 16 numbers.* makes 8.*memory reindex"):
+        open_index(tmp_path / "i.db", journal, dimension=8)
+    with open_index(tmp_path / "i.db", journal) as index:  # free and unharmed
+        assert index.catch_up() == 0
+    with open_index(tmp_path / "i.db", journal, embedder_name="e5", replace=True) as index:
+        assert index.catch_up() == 1
+
+
+def test_somebody_elses_collection_is_left_alone(tmp_path: Path, journal: Journal) -> None:
+    from memograd.memory.index.connection import Connection
+
+    connection = Connection(str(tmp_path / "i.db"))
+    connection.client.create_collection("memograd", dimension=4)
+    connection.close()
+    with pytest.raises(BadInput, match="was not made by this version of memograd"):
+        open_index(tmp_path / "i.db", journal)
+    with open_index(tmp_path / "i.db", journal, collection="another") as index:
+        assert index.stats()["rows"] == 0
+
+
+# Erasing
+
+
+def bytes_under(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("while_closed", [False, True])
+def test_a_purge_leaves_no_bytes(tmp_path: Path, journal: Journal, while_closed: bool) -> None:
+    folder = tmp_path / "i.db"
+    index = open_index(folder, journal)
+    journal.append([item("secret-id", "tea"), item("kept-id", "dog"), turn("secret-turn", "x")])
+    journal.append([item("old", "tea", user_id="secret-user")])
+    index.catch_up()
+    journal.append([item("old", "tea", EventKind.DELETE, user_id="secret-user")])
+    index.catch_up()
+    for secret in (b"secret-id", b"secret-turn", b"secret-user"):
+        assert secret in bytes_under(folder)
+    if while_closed:
+        index.close()
+    purge(journal, subject="secret-id")
+    purge(journal, subject="secret-turn")
+    purge(journal, owner="user:secret-user")
+    if while_closed:
+        index = open_index(folder, journal)
+    journal.append([item("new", "cat", user_id="secret-user-2")])
+    index.catch_up()
+    assert b"secret-turn" not in bytes_under(folder)
+    assert b"secret-id" not in bytes_under(folder)
+    assert b"secret-user\x00" not in bytes_under(folder).replace(b"secret-user-2", b"")
+    assert sorted(ids(index.search(vector("x"), [], layer="item", k=9))) == ["kept-id", "new"]
+    assert index.check() is None
+    index.close()
+
+
+# Many hands
+
+
+def test_a_second_process_is_told_so(tmp_path: Path, journal: Journal) -> None:
+    with (
+        open_index(tmp_path / "i.db", journal),
+        pytest.raises(IndexUnavailable, match="Milvus Lite serves one at a time"),
+    ):
+        open_index(tmp_path / "i.db", journal)
+
+
+def test_threads_share_an_index(tmp_path: Path, journal: Journal) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for round_ in range(4):
+                journal.append([item(f"{number}-{round_}", f"tea {number} {round_}")])
+                index.catch_up()
+                hits = index.search(vector("x"), ["tea"], layer="item", k=99)
+                assert f"{number}-{round_}" in ids(hits)
+        except BaseException as failure:
+            failures.append(failure)
+
+    with open_index(tmp_path / "i.db", journal) as index:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert index.stats()["rows"] == 16
+        assert index.check() is None
+
+
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import test_index
+from memograd.memory.index import milvus_index
+from memograd.memory.journal import Journal
+milvus_index.BATCH_EVENTS = 7
+with Journal.open(sys.argv[3]) as journal:
+    index = test_index.open_index(sys.argv[2], journal, **eval(sys.argv[4]))
+    print("open", flush=True)
+    index.catch_up()
+    print("done", flush=True)
+    index.close()
+"""
+
+
+def child(uri: str, journal_url: str, **more: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(Path(__file__).parent), uri, journal_url, repr(more)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def test_killed_while_catching_up(tmp_path: Path, journal: Journal) -> None:
+    journal.append(history(300))
+    worker = child(str(tmp_path / "i.db"), f"sqlite:///{tmp_path / 'journal.db'}")
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "open\n"
+    time.sleep(0.2)
+    worker.send_signal(signal.SIGKILL)
+    assert "done" not in worker.communicate()[0]  # or nothing was tested
+    with open_index(tmp_path / "i.db", journal) as index:
+        index.catch_up()
+        recovered = answers(index)
+        assert index.check() is None
+        index.rebuild()
+        assert answers(index) == recovered
+
+
+# Servers: a real one where MEMOGRAD_TEST_MILVUS names it, else Milvus Lite serving over HTTP.
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if uri := os.environ.get("MEMOGRAD_TEST_MILVUS"):
+        yield uri
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = "import sys; from milvus_lite.cmdline import main; main(sys.argv[1:])"
+    folder = str(tmp_path_factory.mktemp("milvus"))
+    options = ["--data-dir", folder, "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "server", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_many_processes_share_a_server(tmp_path: Path, journal: Journal, server: str) -> None:
+    name = f"memograd_test_{uuid.uuid4().hex}"
+    journal.append(history(60))
+    with open_index(server, journal, collection=name) as index:
+        other = child(server, f"sqlite:///{tmp_path / 'journal.db'}", collection=name)
+        index.catch_up()
+        assert other.communicate()[0] == "open\ndone\n"
+        together = answers(index)
+        assert index.check() is None
+        purge(journal, owner="user:bob")
+        journal.append([item("late", "tea")])
+        index.catch_up()
+        assert answers(index, owners=["user:bob"])["turn tea"] == ([], set())
+        alone = answers(index, owners=["user:ann"])
+        assert alone != together
+        index.rebuild()
+        assert answers(index, owners=["user:ann"]) == alone
+        assert index.stats()["bytes"] is None
+        with (
+            Journal.open(f"sqlite:///{tmp_path / 'another.db'}") as stranger,
+            pytest.raises(BadInput, match="belongs to another memory"),
+        ):
+            open_index(server, stranger, collection=name)
+        index._connection.discard(name)
+
+
+def test_an_older_event_never_replaces_a_newer_row(
+    tmp_path: Path, journal: Journal, server: str
+) -> None:
+    name = f"memograd_test_{uuid.uuid4().hex}"
+    with (
+        open_index(server, journal, collection=name) as fast,
+        open_index(server, journal, collection=name) as slow,
+    ):
+        journal.append([item("1", "tea")])
+        old = milvus_index.fold(journal.tail_all(after=0, limit=9))
+        journal.append([item("1", "dog", EventKind.UPDATE)])
+        fast.catch_up()
+        slow._apply(old)  # what a process does that read the journal a moment too early
+        slow._place = 1
+        slow._mark(rows=None)
+        assert ids(fast.search(None, ["dog"], layer="item", k=9, mode="lexical")) == ["1"]
+        assert fast.search(None, ["tea"], layer="item", k=9, mode="lexical") == []
+        assert fast.stats()["watermark"] == 2
+        fast._connection.discard(name)

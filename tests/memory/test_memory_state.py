@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memograd.errors import MemogradError
+from memograd.memory.events import Event, EventKind
+from memograd.memory.items import MemoryItem
+from memograd.memory.scope import Scope
+from memograd.memory.state import MemoryState
+from memograd.memory.turns import RawTurn
+
+D = 6
+ALICE = Scope(user_id="alice")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def lookup(text: str) -> tuple[np.ndarray, Sequence[str]]:
+    seed = int.from_bytes(hashlib.md5(text.encode()).digest()[:4], "big")
+    vector = np.random.default_rng(seed).standard_normal(D)
+    return (vector / np.linalg.norm(vector)).astype(np.float32), text.casefold().split()
+
+
+def lookup_many(texts: Sequence[str]) -> list[tuple[np.ndarray, Sequence[str]]]:
+    return [lookup(text) for text in texts]
+
+
+def item(id: str, text: str) -> MemoryItem:
+    return MemoryItem(id=id, text=text, scope=ALICE, created_at=START, updated_at=START)
+
+
+def turn(id: str, text: str = "hello there") -> RawTurn:
+    return RawTurn(id=id, speaker="Alice", text=text, time=START, session=1)
+
+
+def event(
+    seq: int, kind: EventKind, subject: str, after: object = None, *, erased: bool = False
+) -> Event:
+    return Event(
+        seq=seq,
+        uid=f"u{seq}",
+        recorded_at=START + timedelta(seconds=seq),
+        kind=kind,
+        scope=ALICE,
+        subject=subject,
+        before=None,
+        after=after,  # type: ignore[arg-type]
+        actor="user",
+        reason="",
+        erased=erased,
+    )
+
+
+def add(seq: int, id: str, text: str) -> Event:
+    return event(seq, EventKind.ADD, id, item(id, text).to_json())
+
+
+def update(seq: int, id: str, text: str) -> Event:
+    return event(seq, EventKind.UPDATE, id, item(id, text).to_json())
+
+
+def heard(seq: int, id: str, verbatim: bool | None = None) -> Event:
+    flag = {} if verbatim is None else {"verbatim": verbatim}
+    return event(seq, EventKind.TURN, id, {"turn": turn(id).to_json(), **flag})
+
+
+def everything(state: MemoryState) -> object:
+    """All that a reader can see of a state, searches included."""
+    vector, terms = lookup("alice likes tea")
+    return (
+        state.seq,
+        list(state.items),
+        list(state.turns),
+        dict(state.turns_by_id),
+        state.items.dense(vector, k=99),
+        state.items.lexical(terms, k=99),
+        state.turns.dense(vector, k=99),
+        state.turns.lexical(["alice:"], k=99),
+    )
+
+
+def fold(events: Sequence[Event]) -> MemoryState:
+    return MemoryState.from_events(events, lookup_many, dimension=D)
+
+
+def test_each_kind_of_event() -> None:
+    state = MemoryState(D)
+    state.apply(heard(3, "t1"), lookup)
+    state.apply(heard(4, "t2", verbatim=True), lookup)
+    state.apply(add(5, "a", "likes tea"), lookup)
+    state.apply(add(9, "b", "likes milk"), lookup)
+    state.apply(update(10, "a", "likes coffee"), lookup)
+    state.apply(event(11, EventKind.NONE, "n1", {"text": "said before", "item_id": "a"}), lookup)
+    assert [(i.id, i.text) for i in state.items] == [("b", "likes milk"), ("a", "likes coffee")]
+    assert [t.id for t in state.turns] == ["t1"]
+    assert set(state.turns_by_id) == {"t1", "t2"} and len(state.turns_by_id) == 2
+    assert state.turns_by_id["t2"] == turn("t2")
+    assert state.turns_by_id.get("t3") is None
+    assert [hit.record.id for hit in state.items.lexical(["coffee"], k=5)] == ["a"]
+    assert state.items.lexical(["tea"], k=5) == []
+    assert [hit.record.id for hit in state.turns.lexical(["2026]"], k=5)] == ["t1"]
+    state.apply(event(12, EventKind.DELETE, "b"), lookup)
+    assert "b" not in state.items and state.seq == 12
+
+
+def test_purges_and_what_they_erased() -> None:
+    events = [heard(1, "t1"), heard(2, "t2", verbatim=True), add(3, "a", "x"), add(4, "b", "y")]
+    state = fold(events)
+    for seq, subject in enumerate(("t1", "t2", "a"), start=5):
+        state.apply(event(seq, EventKind.PURGE, subject, erased=True), lookup)
+    assert dict(state.turns_by_id) == {} and [i.id for i in state.items] == ["b"]
+    # The journal now holds those events without their contents.
+    erased = [replace(e, after=None, erased=e.subject != "b") for e in events[:3]]
+    purges = [event(n, EventKind.PURGE, s) for n, s in enumerate(("t1", "t2", "a"), start=5)]
+    assert everything(fold([*erased, events[3], *purges])) == everything(state)
+    state.apply(event(8, EventKind.PURGE, "user:alice"), lookup)
+    assert len(state.items) == len(state.turns) == 0
+    state.apply(add(9, "b", "again"), lookup)
+    assert [i.text for i in state.items] == ["again"]
+
+
+def test_opening_asks_only_for_the_texts_that_are_left_and_all_at_once() -> None:
+    asked: list[list[str]] = []
+
+    def counted(texts: Sequence[str]) -> list[tuple[np.ndarray, Sequence[str]]]:
+        asked.append(list(texts))
+        return lookup_many(texts)
+
+    events = [
+        add(1, "a", "one"),
+        update(2, "a", "two"),
+        add(3, "b", "gone"),
+        event(4, EventKind.DELETE, "b"),
+        update(5, "a", "three"),
+        add(6, "c", "four"),
+        heard(7, "t1", verbatim=True),
+    ]
+    MemoryState.from_events(events, counted, dimension=D)
+    assert asked == [["three", "four"]]
+
+
+def test_a_lookup_that_fails_leaves_the_state_as_it_was() -> None:
+    state = fold([add(1, "a", "one"), heard(2, "t1")])
+    before = everything(state)
+
+    def broken(texts: Sequence[str]) -> list[tuple[np.ndarray, Sequence[str]]]:
+        if "Alice" in texts[0]:
+            raise OSError("no embedder")
+        return lookup_many(texts)
+
+    with pytest.raises(OSError, match="no embedder"):
+        state.fold([add(3, "b", "two"), heard(4, "t2")], broken)
+    assert everything(state) == before
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        add(5, "a", "twice"),
+        heard(5, "t1"),
+        heard(5, "t2"),
+        update(5, "nobody", "x"),
+        event(5, EventKind.DELETE, "nobody"),
+        event(5, EventKind.ADD, "z"),
+    ],
+)
+def test_an_event_that_does_not_fit_is_an_error_and_changes_nothing(bad: Event) -> None:
+    state = fold([add(1, "a", "one"), heard(2, "t1"), heard(3, "t2", verbatim=True)])
+    before = everything(state)
+    with pytest.raises(MemogradError, match="Event 5 of the journal"):
+        state.apply(bad, lookup)
+    assert everything(state) == before
+
+
+def test_an_event_is_not_folded_twice() -> None:
+    state = fold([add(4, "a", "one")])
+    with pytest.raises(ValueError, match="after event 4"):
+        state.apply(event(4, EventKind.NONE, "n"), lookup)
+
+
+def test_a_state_that_has_no_journal_can_be_written_too() -> None:
+    state = MemoryState(D)
+    state.add_item(item("a", "tea"), *lookup("tea"))
+    state.add_turn(turn("t1"), *lookup("hello"))
+    fork = state.fork()
+    fork.replace_item(item("a", "coffee"), *lookup("coffee"))
+    fork.add_turn(turn("t2"), *lookup("bye"))
+    child = fork.fork()
+    assert child.remove_item("a").text == "coffee"
+    assert [i.text for i in state.items] == ["tea"] and list(state.turns_by_id) == ["t1"]
+    assert [i.text for i in fork.items] == ["coffee"] and list(fork.turns_by_id) == ["t1", "t2"]
+    assert len(child.items) == 0
+    with pytest.raises(KeyError):
+        state.replace_item(item("b", "x"), *lookup("x"))
+    verbatim = fold([heard(1, "t1", verbatim=True)])
+    with pytest.raises(ValueError, match="'t1' already"):
+        verbatim.add_turn(turn("t1"), *lookup("x"))
+
+
+@st.composite
+def journals(draw: st.DrawFn) -> list[Event]:
+    """Events that fit each other, with purges, erased contents and gaps between their numbers."""
+    events: list[Event] = []
+    items: list[str] = []
+    turns: list[str] = []
+    seq = 0
+    for number in range(draw(st.integers(0, 60))):
+        seq += draw(st.integers(1, 3))
+        choice = draw(st.sampled_from(["add", "add", "add", "turn", "turn", "update", "delete",
+                                       "none", "purge", "erased", "everything"]))  # fmt: skip
+        words = draw(st.sampled_from(["alice likes tea", "bob has a cat", "tea", "alice ran"]))
+        if choice == "add":
+            items.append(f"i{number}")
+            events.append(add(seq, items[-1], words))
+        elif choice == "turn":
+            turns.append(f"t{number}")
+            events.append(heard(seq, turns[-1], draw(st.sampled_from([None, False, True]))))
+        elif choice == "update" and items:
+            events.append(update(seq, draw(st.sampled_from(items)), words))
+        elif choice == "delete" and items:
+            id = draw(st.sampled_from(items))
+            items.remove(id)
+            events.append(event(seq, EventKind.DELETE, id))
+        elif choice == "purge" and items + turns:
+            id = draw(st.sampled_from(items + turns))
+            (items if id in items else turns).remove(id)
+            events.append(event(seq, EventKind.PURGE, id))
+        elif choice == "erased":
+            kind = draw(st.sampled_from([EventKind.ADD, EventKind.UPDATE, EventKind.DELETE,
+                                         EventKind.TURN]))  # fmt: skip
+            events.append(event(seq, kind, f"x{number}", erased=True))
+        elif choice == "everything" and draw(st.integers(0, 3)) == 0:
+            items, turns = [], []
+            events.append(event(seq, EventKind.PURGE, ALICE.owner))
+        else:
+            events.append(event(seq, EventKind.NONE, f"n{number}", {"text": words}))
+    return events
+
+
+@settings(deadline=None, max_examples=60)
+@given(journals(), st.data())
+def test_a_journal_folds_the_same_whole_in_halves_and_one_by_one(
+    events: list[Event], data: st.DataObject
+) -> None:
+    whole = fold(events)
+    cut = data.draw(st.integers(0, len(events)))
+    halves = fold(events[:cut])
+    first = everything(halves)
+    later = halves.fork()
+    later.fold(events[cut:], lookup_many)
+    single = MemoryState(D)
+    for one in events:
+        single.apply(one, lookup)
+    assert everything(later) == everything(whole) == everything(single)
+    assert everything(halves) == first  # a fork's parent does not move

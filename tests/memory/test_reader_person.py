@@ -1,0 +1,121 @@
+"""Who "I", "you", 我 and 你 are, written out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.memory.reader import person_chinese, person_english
+from memograd.memory.reader.verbs import is_past, third_person
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("I am a nurse", "Caroline is a nurse"),
+        ("I'm a nurse", "Caroline is a nurse"),
+        ("I've moved", "Caroline has moved"),
+        ("I'd love to go", "Caroline would love to go"),
+        ("I'd been there", "Caroline had been there"),
+        ("I'll go and I won't wait", "Caroline will go and Caroline won't wait"),
+        ("I live in Rome and work at Fiat", "Caroline lives in Rome and works at Fiat"),
+        ("I really love hiking", "Caroline really loves hiking"),
+        ("I don't like tea", "Caroline doesn't like tea"),
+        ("I went home and I cried", "Caroline went home and Caroline cried"),
+        ("I can swim", "Caroline can swim"),
+        ("I study, watch and try", "Caroline studies, watch and try"),
+        ("My sister told me", "Caroline's sister told Caroline"),
+        ("I walk my dog", "Caroline walks their dog"),
+        ("a friend of mine", "a friend of Caroline's"),
+        ("We took our kids", "Caroline and others took their kids"),
+        ("My wife and I live here", "Caroline's wife and Caroline live here"),
+        ("I love you", "Caroline loves Melanie"),
+        ("I know you moved", "Caroline knows Melanie moved"),
+        ("I saw your dog", "Caroline saw Melanie's dog"),
+        ('I read "I and my chimney"', 'Caroline read "I and my chimney"'),
+        ("I have some me-time in the US", "Caroline has some me-time in the US"),
+    ],
+)
+def test_english(said: str, meant: str) -> None:
+    assert person_english.resolve_person(said, "Caroline", "Melanie") == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("我住在北京", "张三住在北京"),
+        ("我的狗叫旺财", "张三的狗叫旺财"),
+        ("我上司今年44岁", "张三的上司今年44岁"),
+        ("我的上司他在广东上班", "张三的上司在广东上班"),
+        ("我们去爬山了", "张三等人去爬山了"),
+        ("我们公司在上海", "张三的公司在上海"),
+        ("我自己做饭", "张三做饭"),
+        ("我喜欢你的狗", "张三喜欢李四的狗"),
+        ("我读了《我的前半生》", "张三读了《我的前半生》"),
+    ],
+)
+def test_chinese(said: str, meant: str) -> None:
+    assert person_chinese.resolve_person(said, "张三", "李四") == meant
+
+
+WORDS = [
+    "I",
+    "me",
+    "my",
+    "we",
+    "us",
+    "our",
+    "am",
+    "was",
+    "have",
+    "live",
+    "really",
+    "and",
+    "but",
+    "the",
+    "dog",
+    "'m",
+    "'ve",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12))
+def test_no_first_person_is_left_in_english(words: list[str]) -> None:
+    said = " ".join(words).replace(" '", "'")
+    resolved = person_english.resolve_person(said, "Zed", None)
+    assert not person_english.FIRST_PERSON.search(resolved)
+
+
+@given(st.text(alphabet="我你们的去公司妈他己国", max_size=12))
+def test_no_first_person_is_left_in_chinese(said: str) -> None:
+    resolved = person_chinese.resolve_person(said, "Zed", None)
+    assert "我" not in resolved.replace("我国", "")
+
+
+@pytest.mark.parametrize("name", ["My", "Me", "James", "\\1", "Us", "我", "自己"])
+def test_a_name_stays_as_it_is(name: str) -> None:
+    owner = f"{name}'" if name.endswith("s") else f"{name}'s"
+    for resolve, said, meant in (
+        (person_english.resolve_person, "I go", f"{name} goes"),
+        (person_english.resolve_person, "My dog", f"{owner} dog"),
+        (person_english.resolve_person, "It met me", f"It met {name}"),
+        (person_chinese.resolve_person, "我住在北京", f"{name}住在北京"),
+        (person_chinese.resolve_person, "我们走", f"{name}等人走"),
+    ):
+        assert resolve(said, name, "Bob") == meant
+
+
+@given(st.text(max_size=60), st.text(min_size=1, max_size=10))
+def test_any_text_and_name(text: str, name: str) -> None:
+    person_english.resolve_person(text, name, name)
+    person_chinese.resolve_person(text, name, name)
+
+
+def test_verbs() -> None:
+    present = {"live": "lives", "go": "goes", "try": "tries", "play": "plays", "watch": "watches",
+               "have": "has", "don't": "doesn't", "need": "needs", "feed": "feeds"}  # fmt: skip
+    assert {verb: third_person(verb) for verb in present} == present
+    for verb in ("went", "moved", "can", "will", "didn't", "read", "put"):
+        assert third_person(verb) == verb
+    assert is_past("moved") and is_past("went") and not is_past("need")

@@ -1,0 +1,40 @@
+"""Cutting texts into sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.memory.reader.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("I moved. I like it!", ["I moved.", "I like it!"]),
+        ("我搬家了。新家很大！你呢？", ["我搬家了。", "新家很大！", "你呢？"]),
+        ("Dr. Lee met Mr. Poe at 5 p.m. We left.", ["Dr. Lee met Mr. Poe at 5 p.m.", "We left."]),
+        ("It costs 4.50. Mail a@b.org now", ["It costs 4.50.", "Mail a@b.org now"]),
+        ("one\ntwo", ["one", "two"]),
+        ('He said "no!" I left', ['He said "no!"', "I left"]),
+        ("Great!!🌟 I won", ["Great!!🌟", "I won"]),
+        ("他的邮箱是a.b@c.com。", ["他的邮箱是a.b@c.com。"]),
+        ("内容是交流合作。。", ["内容是交流合作。。"]),
+        ("  ", []),
+        ("...", []),
+    ],
+)
+def test_sentences(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+@given(st.text(alphabet='aB1.。!？ \n，"e', max_size=80))
+def test_no_word_is_lost(text: str) -> None:
+    assert re.findall(r"\w", "".join(split_sentences(text))) == re.findall(r"\w", text)
+
+
+def test_a_long_text_without_an_end_is_cut_in_time() -> None:
+    assert len(split_sentences(" " * 100_000 + "a" * 100_000)) == 1

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memograd.memory import states as states_module
+from memograd.memory.changes import added, deleted, heard, updated
+from memograd.memory.derived_texts import DerivedTexts
+from memograd.memory.events import NewEvent
+from memograd.memory.items import MemoryItem
+from memograd.memory.journal import Journal
+from memograd.memory.scope import Scope
+from memograd.memory.state import MemoryState
+from memograd.memory.states import States
+from memograd.memory.turns import RawTurn
+
+NOW = datetime(2024, 5, 7, tzinfo=UTC)
+
+
+class Place:
+    """A journal with a clock that goes a second a time, and the states over it."""
+
+    def __init__(self, folder: Path, embedder: Any) -> None:
+        self.seconds = 0
+        self.journal = Journal.open(f"sqlite:///{folder / 'j.db'}", clock=self._tick)
+        self.texts = DerivedTexts(self.journal, embedder)
+        self.dimension = embedder.dimension
+        self.states = States(self.journal, self.texts, embedder.dimension)
+
+    def _tick(self) -> datetime:
+        self.seconds += 1
+        return NOW + timedelta(seconds=self.seconds)
+
+    def folded(self, owner: str, until: datetime | None = None) -> MemoryState:
+        """What folding the journal from the beginning gives."""
+        state = MemoryState(self.dimension)
+        state.fold(
+            self.journal.tail(owner, until=until), lambda texts: self.texts.look_up(owner, texts)
+        )
+        return state
+
+
+@pytest.fixture
+def place(tmp_path: Path, trigrams: Callable[[], Any]) -> Iterator[Place]:
+    place = Place(tmp_path, trigrams())
+    yield place
+    place.journal.close()
+
+
+def item(user: str, id: str, text: str) -> MemoryItem:
+    return MemoryItem(id, text, Scope(user), NOW, NOW)
+
+
+def same(first: MemoryState, second: MemoryState) -> bool:
+    return (
+        list(first.items) == list(second.items)
+        and list(first.turns) == list(second.turns)
+        and first.seq == second.seq
+    )
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4), st.booleans()), max_size=25))
+def test_states_are_what_folding_from_the_beginning_gives(
+    place: Place, steps: list[tuple[str, int, bool]]
+) -> None:
+    for user, number, read in steps:
+        owner = f"user:{user}"
+        held = place.folded(owner).items.get(f"{user}{number}")
+        event: NewEvent
+        if held is None:
+            event = added(item(user, f"{user}{number}", "as it was"), actor="user", reason="")
+        elif number % 2:
+            event = deleted(held, at=NOW, actor="user", reason="")
+        else:
+            event = updated(held, item(user, held.id, held.text + "!"), actor="user", reason="")
+        place.journal.append([event])
+        if read:
+            assert same(place.states.current(owner), place.folded(owner))
+    for user in "abc":
+        assert same(place.states.current(f"user:{user}"), place.folded(f"user:{user}"))
+
+
+def test_what_a_reader_holds_stays_as_it_was(place: Place) -> None:
+    place.journal.append([added(item("a", "1", "first"), actor="user", reason="")])
+    held = place.states.current("user:a")
+    place.journal.append([added(item("a", "2", "second"), actor="user", reason="")])
+    assert len(place.states.current("user:a").items) == 2
+    assert len(held.items) == 1
+    held.remove_item("1")
+    assert len(place.states.current("user:a").items) == 2
+
+
+def test_the_past_is_what_had_been_written(place: Place) -> None:
+    moments = []
+    for number in range(4):
+        [event] = place.journal.append(
+            [added(item("a", str(number), f"text {number}"), actor="user", reason="")]
+        )
+        moments.append(event.recorded_at)
+    for count, moment in enumerate(moments, start=1):
+        assert same(place.states.at("user:a", moment), place.folded("user:a", moment))
+        assert len(place.states.at("user:a", moment).items) == count
+    assert not len(place.states.at("user:a", moments[0] - timedelta(days=1)).items)
+
+
+def test_the_past_forgets_what_was_purged(place: Place) -> None:
+    [event] = place.journal.append([added(item("a", "1", "secret"), actor="user", reason="")])
+    assert len(place.states.at("user:a", event.recorded_at).items) == 1
+    place.journal.purge(subjects=["1"], actor="user", reason="")
+    assert not len(place.states.at("user:a", event.recorded_at).items)
+
+
+def test_states_are_let_go_when_too_much_is_held(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states_module, "HELD_RECORDS", 10)
+    for user in range(6):
+        turns = [RawTurn(f"{n}", "a", f"said {n}", NOW, 1) for n in range(4)]
+        place.journal.append([heard(turn, Scope(str(user)), verbatim=False) for turn in turns])
+        assert len(place.states.current(f"user:{user}").turns) == 4
+    assert not place.states.holds(["user:0"])
+    assert place.states.holds(["user:5"])
+    assert len(place.states.current("user:0").turns) == 4

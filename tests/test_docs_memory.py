@@ -1,0 +1,71 @@
+"""Every snippet of `docs/memory.md` runs, and its table of settings is complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memograd.config import MemorySettings
+from memograd.config.memory_settings import ENVIRONMENT
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "memory.md"
+
+
+def blocks(language: str) -> list[str]:
+    text = GUIDE.read_text(encoding="utf-8")
+    found = re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    assert found, language
+    return found
+
+
+def test_python_blocks_run_in_order(
+    bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", chat_server.url)
+    monkeypatch.setenv("OPENAI_MODEL", "test")
+    script = bare_environment / "guide.py"
+    script.write_text("\n".join(blocks("python")), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", str(script)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for said in ("User lives in Denver", "UPDATE", "Rex", "peanuts", "Noted.", "上海", "ankle"):
+        assert said in done.stdout, said
+    assert "Noted." in done.stdout
+    assert "peanuts" in chat_server.requests[0]["messages"][0]["content"]
+
+
+def test_commands_run(bare_environment: Path) -> None:
+    bin_folder = Path(sys.executable).parent
+    environment = os.environ | {
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONUTF8": "1",
+    }
+    for block in blocks("bash"):
+        done = subprocess.run(
+            ["bash", "-e", "-c", block],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=environment,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Boston" in done.stdout and "北京" in done.stdout
+
+
+def test_the_table_of_settings_is_complete() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| (?:`(\w+)`|\(file or code only\)) \|",
+        GUIDE.read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert [key for key, _ in rows] == list(MemorySettings.model_fields)
+    assert {name: key for key, name in rows if name} == dict(ENVIRONMENT)
