@@ -41,9 +41,9 @@ def talk(endpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 
 
 def test_it_answers_and_remembers(talk: Talk, endpoint) -> None:
-    endpoint.answer = lambda messages: f"You said: {messages[-1]['content']}"
+    endpoint.answer = lambda messages: f"You said: {messages[-1]['content'].split()[-1]}"
     printed, _ = talk("I live in Boston.", "", "我喜欢喝茶。")
-    assert printed == "You said: I live in Boston.\nYou said: 我喜欢喝茶。\n"
+    assert printed == "You said: Boston.\nYou said: 我喜欢喝茶。\n"
     with Memory.open("memories") as memory:
         said = " ".join(item["memory"] for item in memory.get_all(user_id="alice")["results"])
     assert "Boston" in said and "茶" in said
@@ -51,7 +51,7 @@ def test_it_answers_and_remembers(talk: Talk, endpoint) -> None:
 
 def test_a_later_conversation_recalls(talk: Talk, endpoint) -> None:
     talk("I live in Boston.")
-    endpoint.answer = lambda messages: "yes" if "Boston" in messages[0]["content"] else "no"
+    endpoint.answer = lambda messages: "yes" if "Boston" in messages[-1]["content"] else "no"
     assert talk("Where do I live?")[0] == "yes\n"
 
 

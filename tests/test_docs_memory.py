@@ -40,7 +40,7 @@ def test_python_blocks_run_in_order(
     for said in ("User lives in Denver", "UPDATE", "Rex", "peanuts", "Noted.", "上海", "ankle"):
         assert said in done.stdout, said
     assert "Noted." in done.stdout
-    assert "peanuts" in chat_server.requests[0]["messages"][0]["content"]
+    assert "peanuts" in chat_server.requests[0]["messages"][-1]["content"]
 
 
 def test_commands_run(bare_environment: Path) -> None:

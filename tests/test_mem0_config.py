@@ -12,6 +12,9 @@ from memograd.config.memory_settings import ENVIRONMENT
 from memograd.errors import BadInput
 
 
+ASKED = {"reader": "chat", "manager": "chat"}  # what any llm section means
+
+
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ENVIRONMENT:
@@ -68,6 +71,7 @@ def test_a_configuration_with_everything() -> None:
         "openai_api_key": "sk-1",
         "openai_base_url": "http://host/v1",
         "openai_model": "gpt-4o-mini",
+        **ASKED,
         "journal_url": "sqlite:////data/store/history.db",
         "path": Path("/data/store"),
     }
@@ -94,13 +98,14 @@ def test_the_environment_fills_in_what_is_not_given(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OPENAI_API_KEY", "sk-2")
     monkeypatch.setenv("OPENAI_MODEL", "another")
     config = {"llm": {"provider": "openai", "config": {"model": "mine"}}}
-    assert settings_of(config) == {"openai_api_key": "sk-2", "openai_model": "mine"}
+    assert settings_of(config) == ASKED | {"openai_api_key": "sk-2", "openai_model": "mine"}
 
 
 def test_keys_without_effect_change_nothing() -> None:
     for section, provider in (("vector_store", "milvus"), ("llm", "openai"), ("embedder", "e5")):
         given = {key: 1 for key in WITHOUT_EFFECT[section]}
-        assert settings_of({section: {"provider": provider, "config": given}}) == {}
+        asked = ASKED if section == "llm" else {}
+        assert settings_of({section: {"provider": provider, "config": given}}) == asked
 
 
 @pytest.mark.parametrize(

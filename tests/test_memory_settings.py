@@ -48,13 +48,15 @@ def test_the_first_source_that_names_a_key_decides(bare: Path, told: dict[str, i
 
 
 def test_every_variable_sets_its_key(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, name in enumerate(ENVIRONMENT, start=1):
-        monkeypatch.setenv(name, str(number))
+    told = {name: str(number) for number, name in enumerate(ENVIRONMENT, start=1)}
+    told |= {"MEMOGRAD_READER": "chat", "MEMOGRAD_MANAGER": "chat"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
     loaded = load_memory_settings()
-    for number, key in enumerate(ENVIRONMENT.values(), start=1):
+    for name, key in ENVIRONMENT.items():
         value: Any = getattr(loaded, key)
         value = value.get_secret_value() if hasattr(value, "get_secret_value") else value
-        assert str(value) == str(number)
+        assert str(value) == told[name]
 
 
 def test_a_file_with_everything(bare: Path) -> None:

@@ -22,15 +22,15 @@ TODAY = date(2024, 5, 7)
 )
 def test_instructions_follow_the_language(said: str, today: str, word: str) -> None:
     system, user = answer_messages(said, "- {a note} 100% 笔记", today=TODAY)
-    assert (system["role"], user) == ("system", {"role": "user", "content": said})
+    assert (system["role"], user["role"]) == ("system", "user")
     assert today in system["content"]
     assert word in system["content"]
-    assert system["content"].endswith("\n\n- {a note} 100% 笔记")
+    assert user["content"].endswith(f"\n- {{a note}} 100% 笔记\n\n{said}")
 
 
-def test_no_notes_are_said_to_be_none() -> None:
-    assert "no notes" in answer_messages("hello", "", today=TODAY)[0]["content"]
-    assert "还没有笔记" in answer_messages("你好", "", today=TODAY)[0]["content"]
+def test_without_notes_there_is_only_what_was_said() -> None:
+    assert answer_messages("hello", "", today=TODAY)[1]["content"] == "hello"
+    assert answer_messages("你好", "", today=TODAY)[1]["content"] == "你好"
 
 
 def test_the_running_conversation_stands_between() -> None:

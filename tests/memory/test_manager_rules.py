@@ -167,7 +167,9 @@ CHINESE = """
 用户要求：以后请用中文回答。 => 用户要求：以后请用英文回答。 => ADD
 """
 
-# Written before the rules were tuned on the tables above, and never tuned on.
+# Written before the rules were tuned on the tables above. 40 of 50 were right at the first run. One
+# fault that it showed was mended since (taking back one of "cats and dogs" deleted both); the other
+# nine stand as they are.
 HELD_OUT = """
 Maria relocated to Lisbon => Maria lives in Porto => UPDATE 1
 Maria has lived in Lisbon since 2020 => Maria lives in Porto => UPDATE 1
@@ -262,7 +264,6 @@ def test_the_tables_are_large_enough() -> None:
 
 
 def test_the_held_out_table_shows_the_honest_accuracy() -> None:
-    """40 of 50 were right when the rules were first run on it."""
     table = cases(HELD_OUT)
     right = sum(decided(fact, items) == (op, number) for fact, items, op, number in table)
     assert len(table) >= 50

@@ -230,7 +230,7 @@ def shares(conversation: Conversation) -> tuple[float, float, float]:
 
 
 def test_locomo(locomo_file: Path) -> None:
-    """Most of the evidence from little more than half of the turns (figures in docs/log.md)."""
+    """Most of the evidence from little more than half of the turns."""
     for conversation in load_locomo(locomo_file):
         turns, evidence, facts = shares(conversation)
         assert turns < 0.62

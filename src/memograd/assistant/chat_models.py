@@ -9,8 +9,8 @@ from __future__ import annotations
 from memograd.assistant.local_chat import LocalChatModel, missing_for_local_model
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
-from memograd.memory.chat_model import ChatModel, OpenAIChatModel
-from memograd.memory.openai_endpoint import NO_KEY
+from memograd.memory.chat_model import ChatModel
+from memograd.memory.configured import configured_chat_model
 
 
 def choose_chat_model(settings: MemorySettings) -> ChatModel:
@@ -18,20 +18,9 @@ def choose_chat_model(settings: MemorySettings) -> ChatModel:
 
     Raises BadInput, saying how to get one, when there is none.
     """
-    url, key = settings.openai_base_url, settings.openai_api_key
-    if url or key or settings.openai_model:
-        if not settings.openai_model:
-            raise BadInput(
-                f"The endpoint {url or 'OpenAI'} is configured, but no chat model is named: set"
-                " OPENAI_MODEL."
-            )
-        # A server of one's own takes any key; OpenAI's own wants a real one.
-        without = NO_KEY if url else ""
-        return OpenAIChatModel(
-            settings.openai_model,
-            api_key=key.get_secret_value() if key else without,
-            base_url=url,
-        )
+    endpoint = configured_chat_model(settings)
+    if endpoint is not None:
+        return endpoint
     missing = missing_for_local_model()
     if missing:
         raise BadInput(

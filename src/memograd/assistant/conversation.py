@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memograd.memory.memory import Memory
     from memograd.memory.retrieval import Context
 
-ANSWER_TOKENS: Final = 512
+ANSWER_TOKENS: Final = 1_024
 RUNNING_TOKENS: Final = 1_500  # of the conversation so far, that the model is shown again
 
 

@@ -33,14 +33,21 @@ class LocalChatModel:
     """A causal language model in this process; safe to share by threads, which take turns.
 
     model: the packaged model's alias, a folder, or a Hugging Face id. adapter: a folder that
-    `LanguageModel.save` wrote. Nothing is loaded before the first answer.
+    `LanguageModel.save` wrote. longest_answer: in tokens, whatever a call allows; small models only
+    repeat themselves beyond it. Nothing is loaded before the first answer.
     """
 
     def __init__(
-        self, model: str = DEFAULT_MODEL, *, adapter: Path | None = None, device: str = "auto"
+        self,
+        model: str = DEFAULT_MODEL,
+        *,
+        adapter: Path | None = None,
+        device: str = "auto",
+        longest_answer: int = 128,
     ) -> None:
         self.name = f"local:{model}" if adapter is None else f"local:{model}+{adapter.name}"
         self._model, self._adapter, self._device = model, adapter, device
+        self._longest_answer = longest_answer
         self._language_model: LanguageModel | None = None
         self._lock = threading.Lock()
 
@@ -52,7 +59,7 @@ class LocalChatModel:
         temperature: float = 0.0,
         schema: Mapping[str, Any] | None = None,
     ) -> str:
-        """The answer's text; one that was cut off at `max_tokens` ends with an ellipsis.
+        """The answer's text; one that was cut off for its length ends with an ellipsis.
 
         Raises BadInput when the chat is too long for the model, or the model cannot be loaded;
         MemogradError when a schema is wanted or the answer is empty.
@@ -62,6 +69,7 @@ class LocalChatModel:
                 f"The local model {self._model!r} cannot be held to a JSON schema: use an"
                 " OpenAI-compatible endpoint for this, by setting OPENAI_BASE_URL and OPENAI_MODEL."
             )
+        max_tokens = min(max_tokens, self._longest_answer)
         with self._lock:
             model = self._loaded()
             chat: list[Message] = [

@@ -4,7 +4,8 @@ Read: `vector_store` (milvus), `embedder` (openai, huggingface, and our own name
 and `history_db_path`. Accepted without effect, because nothing here depends on them: `version`,
 `metric_type` (unit vectors rank alike under every metric) and the sampling parameters of `llm`
 (temperature and the like). Everything else is refused by name, so no wish is dropped in silence.
-A section that is absent means our default, not mem0's: no server and no key are needed.
+A section that is absent means our default, not mem0's: no server and no key are needed. With an
+`llm`, the language model finds facts and decides, as in mem0; without one, rules do.
 
 Invariant: every key either changes the settings, is in the lists below, or is refused
 (`tests/test_mem0_config.py`). Imports `memory_settings` and errors.
@@ -146,7 +147,8 @@ def _llm(given: Mapping[str, Any]) -> _Values:
         "api_key": "openai_api_key",
         "openai_base_url": "openai_base_url",
     }
-    return _named("llm", given, names)
+    who = {"reader": ("chat", "llm"), "manager": ("chat", "llm")}
+    return {**_named("llm", given, names), **who}
 
 
 def _history(value: Any) -> _Values:

@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
@@ -44,6 +44,10 @@ class MemorySettings(Settings):
     """Results of a search, at most."""
     core_token_budget: WholeNumber = 512
     """Tokens of core memories that every prompt shows, at most."""
+    reader: Literal["rules", "chat"] = "rules"
+    """Who finds facts in what is said: rules, or the chat model of openai_model."""
+    manager: Literal["rules", "chat"] = "rules"
+    """Who decides what a fact changes: rules, or the chat model of openai_model."""
     categories: dict[Text, Text] = Field(default_factory=dict)
     """Your own categories of memories: a name and what belongs there."""
     milvus_uri: Annotated[Text | None, Field(repr=False)] = None
@@ -68,6 +72,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MEMOGRAD_EMBEDDER": "embedder",
     "MEMOGRAD_TOP_K": "top_k",
     "MEMOGRAD_CORE_TOKEN_BUDGET": "core_token_budget",
+    "MEMOGRAD_READER": "reader",
+    "MEMOGRAD_MANAGER": "manager",
     "MILVUS_URI": "milvus_uri",
     "MILVUS_TOKEN": "milvus_token",
     "MILVUS_COLLECTION_NAME": "milvus_collection_name",
@@ -92,6 +98,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "greater_than_equal": "must be at least {ge}",
+    "literal_error": "must be {expected}",
     "string_type": "must be a text",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",

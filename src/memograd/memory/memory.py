@@ -84,22 +84,18 @@ class Memory:
         Raises BadInput when a setting is wrong, when the place cannot be used, or when another
         embedder made the memory.
         """
+        from memograd.memory.configured import configured_manager, configured_reader
         from memograd.memory.embedders import embedder_from_settings
-        from memograd.memory.manager import RuleManager
-        from memograd.memory.reader import RuleReader
 
         if settings is None:
             places = {} if path is None else {"path": Path(path)}
             settings = load_memory_settings(**places, **given)
         elif path is not None or given:
             raise BadInput("Give Memory.open either settings or path and single settings.")
+        reader = reader or configured_reader(settings)
+        manager = manager or configured_manager(settings)
         store = MemoryStore(settings, embedder or embedder_from_settings(settings))
-        return cls(
-            store,
-            reader=reader or RuleReader(),
-            manager=manager or RuleManager(),
-            reranker=reranker,
-        )
+        return cls(store, reader=reader, manager=manager, reranker=reranker)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Memory:

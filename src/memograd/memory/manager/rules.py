@@ -1,9 +1,9 @@
 """The manager that needs no model: it compares what the fact and each item say.
 
-Words decide, embeddings only support: embedders put "Rex is 4" and "Rex is 5" on nearly the same
-spot, and their scales differ. In this order: what is taken back is deleted; what is known already
-changes nothing; a new value of a single-valued property, a change that says so ("now", "instead",
-改成) and a contradiction rewrite the item; everything else is added.
+Words decide. Embeddings only choose and order the items to compare with: they put "Rex is 4" and
+"Rex is 5" on nearly the same spot, and their scales differ. In this order: what is taken back is
+deleted; what is known already changes nothing; a new value of a single-valued property, a change
+that says so ("now", "instead", 改成) or a contradiction rewrites the item; all else is added.
 
 Invariant: texts that differ in a number, a name or a negation are never called duplicates
 (`tests/memory/test_manager_rules.py`, with tables of cases in both languages).

@@ -1,0 +1,55 @@
+"""The parts that settings name: who reads, who decides, and the chat model behind them.
+
+Invariant: what the settings ask for is made or refused, never replaced by something else
+(`tests/memory/test_configured.py`). May import `chat_model`, `manager`, `openai_endpoint`,
+`reader`, config and errors.
+"""
+
+from __future__ import annotations
+
+from memograd.config import MemorySettings
+from memograd.errors import BadInput
+from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.manager import ChatManager, MemoryManager, RuleManager
+from memograd.memory.openai_endpoint import NO_KEY
+from memograd.memory.reader import ChatReader, MemReader, RuleReader
+
+
+def configured_reader(settings: MemorySettings) -> MemReader:
+    """The reader of the settings: by rules, or by the configured chat model."""
+    return RuleReader() if settings.reader == "rules" else ChatReader(_chat(settings, "reader"))
+
+
+def configured_manager(settings: MemorySettings) -> MemoryManager:
+    """The manager of the settings: by rules, or by the configured chat model."""
+    return RuleManager() if settings.manager == "rules" else ChatManager(_chat(settings, "manager"))
+
+
+def configured_chat_model(settings: MemorySettings) -> OpenAIChatModel | None:
+    """The endpoint that is configured, None when none is; nothing is connected yet.
+
+    Raises BadInput when an endpoint is configured without a model.
+    """
+    url, key = settings.openai_base_url, settings.openai_api_key
+    if not (url or key or settings.openai_model):
+        return None
+    if not settings.openai_model:
+        raise BadInput(
+            f"The endpoint {url or 'OpenAI'} is configured, but no chat model is named: set"
+            " OPENAI_MODEL."
+        )
+    # A server of one's own takes any key; OpenAI's own wants a real one.
+    without = NO_KEY if url else ""
+    return OpenAIChatModel(
+        settings.openai_model, api_key=key.get_secret_value() if key else without, base_url=url
+    )
+
+
+def _chat(settings: MemorySettings, part: str) -> OpenAIChatModel:
+    chat = configured_chat_model(settings)
+    if chat is None:
+        raise BadInput(
+            f"The setting {part} is 'chat', but no chat model is configured: set OPENAI_MODEL and"
+            " OPENAI_API_KEY (and OPENAI_BASE_URL for an endpoint of your own)."
+        )
+    return chat
