@@ -167,8 +167,11 @@ def test_lookups() -> None:
     assert [note.id for note in corpus.last(3)] == ["late", "99", "98"]
     assert [n.id for n in corpus.last(2, lambda note: note.id < "2")] == ["19", "18"]
     assert corpus.last(0) == []
-    assert corpus.matched_terms("late", ["all", "only", "only", "t1"]) == ("all", "only")
-    assert corpus.matched_terms("8", ["t0", "all", "t8", "t1", "zzz"]) == ("all", "t8", "t1")
+    assert corpus.matched_terms(["late"], ["all", "only", "only", "t1"]) == [("all", "only")]
+    asked = ["t0", "all", "t8", "t1", "zzz"]
+    of_eight = ("all", "t8", "t1")
+    assert corpus.matched_terms(["8", "late", "8"], asked) == [of_eight, ("all",), of_eight]
+    assert corpus.matched_terms([], asked) == []
     expected = [round(float(unit(s).astype(float) @ unit(9).astype(float)), 6) for s in (1, 8)]
     assert corpus.similarities(unit(9), ["late", "8"]) == expected
     assert corpus.similarities(unit(9), []) == []
@@ -188,7 +191,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
         corpus.dense(np.zeros(9), k=1)
     with pytest.raises(ValueError, match="dimension 8"):
         corpus.replace(Note("3"), np.zeros(9), ())
-    for call in (corpus.remove, lambda id: corpus.matched_terms(id, ["all"])):
+    for call in (corpus.remove, lambda id: corpus.matched_terms([id], ["all"])):
         with pytest.raises(KeyError):
             call("x")
     with pytest.raises(KeyError):

@@ -77,9 +77,9 @@ class NaiveCorpus:
             for id in ids
         ]
 
-    def matched_terms(self, id: str, terms: Sequence[str]) -> tuple[str, ...]:
-        own = next(row[2] for row in self.rows if row[0].id == id)
-        return tuple(dict.fromkeys(term for term in terms if term in own))
+    def matched_terms(self, ids: Sequence[str], terms: Sequence[str]) -> list[tuple[str, ...]]:
+        own = {row[0].id: row[2] for row in self.rows}
+        return [tuple(dict.fromkeys(term for term in terms if term in own[id])) for id in ids]
 
 
 def item(id: str, text: str = "", **fields: Any) -> MemoryItem:

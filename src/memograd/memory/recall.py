@@ -24,6 +24,7 @@ from memograd.memory.index_search import IndexSearch
 from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.language import estimate_tokens
 from memograd.memory.retrieval import (
+    DEPTH_PER_RESULT,
     Context,
     Hit,
     Mode,
@@ -79,7 +80,7 @@ class Recall:
         if rerank and self._reranker is None:
             raise BadInput("rerank=True needs a reranker: give one to Memory.open(reranker=...).")
         asked = self.query(query)
-        state, eligible = self.reach(wanted, as_of, asked, depth=5 * top_k, mode=mode)
+        state, eligible = self.reach(wanted, as_of, asked, depth=DEPTH_PER_RESULT * top_k, mode=mode)
         hits = retrieve(
             state.items,
             asked,

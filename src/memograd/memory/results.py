@@ -16,23 +16,22 @@ from memograd.memory.turns import RawTurn
 if TYPE_CHECKING:
     from memograd.memory.retrieval import Hit
 
-_MOMENT_FIELDS = ("created_at", "updated_at", "valid_from", "valid_to")
-
 
 def item_result(item: MemoryItem) -> dict[str, Any]:
     """An item as `get` and `get_all` return it."""
-    values = item.to_json()
-    result: dict[str, Any] = {
+    return {
         "id": item.id,
         "memory": item.text,
         "hash": item.content_hash,
         "metadata": dict(item.metadata) or None,
         "kind": item.kind.value,
         "categories": list(item.categories),
-        **{field: values.get(field) for field in _MOMENT_FIELDS},
+        "created_at": item.created_at.isoformat(),
+        "updated_at": item.updated_at.isoformat(),
+        "valid_from": item.valid_from.isoformat() if item.valid_from else None,
+        "valid_to": item.valid_to.isoformat() if item.valid_to else None,
         **item.scope.ids(),
     }
-    return result
 
 
 def hit_result(hit: Hit[MemoryItem], *, explain: bool) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from memograd.memory.retrieval.behind import turns_behind
 from memograd.memory.retrieval.context import Context, build_context
 from memograd.memory.retrieval.hits import Hit, Mode, Query, Why
 from memograd.memory.retrieval.rerank import CrossEncoderReranker, Reranker
-from memograd.memory.retrieval.retriever import retrieve
+from memograd.memory.retrieval.retriever import DEPTH_PER_RESULT, retrieve
 
 __all__ = [
+    "DEPTH_PER_RESULT",
     "Context",
     "CrossEncoderReranker",
     "Hit",

@@ -1,6 +1,6 @@
 """Search in one corpus: by meaning, by words, fused, weighed, and explained.
 
-Each ranking contributes its best max(5 top_k, 50); ranks are fused, scores multiplied by recency,
+Each ranking contributes its best max(3 top_k, 50); ranks are fused, scores multiplied by recency,
 and equal scores ordered by similarity, then by place in the rankings (meaning first), so the same
 corpus and query always give the same hits. Invariant: equals a naive search that sorts everything
 (`tests/memory/test_retriever.py`). May import errors and this package.
@@ -22,7 +22,7 @@ from memograd.memory.retrieval.rerank import SHOWN_PER_RESULT, Reranker, checked
 if TYPE_CHECKING:
     from memograd.memory.state import Corpus, Ranked
 
-DEPTH_PER_RESULT: Final = 5
+DEPTH_PER_RESULT: Final = 3  # two ranks of 60 weigh as much as one first rank: 2 / 120 = 1 / 60
 LEAST_DEPTH: Final = 50
 
 
@@ -178,17 +178,19 @@ def finish(
         for candidate, score in zip(chosen, scores, strict=True):
             candidate.rerank_score = score
         chosen.sort(key=lambda candidate: -(candidate.rerank_score or 0.0))
-    return [_hit(corpus, query, candidate) for candidate in chosen[:top_k]]
+    chosen = chosen[:top_k]
+    by_words = [candidate.record.id for candidate in chosen if candidate.lexical_rank is not None]
+    matched = dict(zip(by_words, corpus.matched_terms(by_words, query.terms), strict=True))
+    return [_hit(candidate, matched.get(candidate.record.id, ())) for candidate in chosen]
 
 
-def _hit(corpus: Corpus[T], query: Query, candidate: Candidate[T]) -> Hit[T]:
-    by_words = candidate.lexical_rank is not None
+def _hit(candidate: Candidate[T], matched: tuple[str, ...]) -> Hit[T]:
     why = Why(
         dense_rank=candidate.dense_rank,
         similarity=candidate.similarity,
         lexical_rank=candidate.lexical_rank,
         lexical_score=candidate.lexical_score,
-        matched=corpus.matched_terms(candidate.record.id, query.terms) if by_words else (),
+        matched=matched,
         fused=candidate.fused,
         source_rank=candidate.source_rank,
         recency=candidate.recency,

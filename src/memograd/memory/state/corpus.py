@@ -210,27 +210,33 @@ class Corpus(Generic[T]):
         similarities: list[float] = _cosines(rows, self._vectors([vector])[0]).tolist()
         return similarities
 
-    def matched_terms(self, id: str, terms: Sequence[str]) -> tuple[str, ...]:
-        """Which of the terms the record of this id holds, each once; KeyError when it is absent."""
+    def matched_terms(self, ids: Sequence[str], terms: Sequence[str]) -> list[tuple[str, ...]]:
+        """For each record of these ids, which of the terms it holds, each once.
+
+        Raises KeyError for an id that is not there.
+        """
         view = self._view
-        wanted = tuple(dict.fromkeys(terms))
-        if view.tail and id in view.tail:
-            return tuple(term for term in wanted if term in view.tail[id].counts)
-        found = view.find(id)
-        if found is None:
-            raise KeyError(id)
-        number, row = found
-        postings = view.parts[number].segment.postings
-
-        def holds(term: str) -> bool:
-            block = postings.block(term)
-            if block is None:
-                return False
-            rows = postings.rows[block[0] : block[1]]
-            at = int(np.searchsorted(rows, row))
-            return at < len(rows) and int(rows[at]) == row
-
-        return tuple(term for term in wanted if holds(term))
+        wanted = list(dict.fromkeys(terms))
+        matched: list[tuple[str, ...]] = [()] * len(ids)
+        rows_in: dict[int, list[tuple[int, int]]] = {}  # number of the part: (row, place in ids)
+        for at, id in enumerate(ids):
+            if view.tail and id in view.tail:
+                counts = view.tail[id].counts
+                matched[at] = tuple(term for term in wanted if term in counts)
+                continue
+            found = view.find(id)
+            if found is None:
+                raise KeyError(id)
+            rows_in.setdefault(found[0], []).append((found[1], at))
+        for number, places in rows_in.items():
+            rows = np.array([row for row, _ in places])
+            postings = view.parts[number].segment.postings
+            held = [postings.holds(term, rows) for term in wanted]
+            for column, (_, at) in enumerate(places):
+                matched[at] = tuple(
+                    term for term, holds in zip(wanted, held, strict=True) if holds[column]
+                )
+        return matched
 
     # Writing and forking
 

@@ -35,6 +35,16 @@ class Postings:
             return None
         return int(self.starts[number]), int(self.starts[number + 1])
 
+    def holds(self, term: str, rows: np.ndarray) -> list[bool]:
+        """Of each of these rows, int `[n]`, whether it has `term`."""
+        block = self.block(term)
+        if block is None:
+            return [False] * len(rows)
+        having = self.rows[block[0] : block[1]]
+        at = np.minimum(having.searchsorted(rows), len(having) - 1)
+        holding: list[bool] = (having[at] == rows).tolist()
+        return holding
+
 
 def build_postings(terms_per_row: Sequence[Sequence[str]]) -> Postings:
     """The postings of rows given by their terms, in any order and with repetitions."""
