@@ -24,10 +24,10 @@ rankings = st.lists(
 
 def test_the_formula_by_hand() -> None:
     scores = fuse([{"a": 1, "b": 2}, {"b": 1, "c": 3}])
-    best = 2 / 61  # first in both
-    assert scores["a"] == pytest.approx((1 / 61) / best)
-    assert scores["b"] == pytest.approx((1 / 62 + 1 / 61) / best)
-    assert scores["c"] == pytest.approx((1 / 63) / best)
+    best = 2 / 21  # first in both
+    assert scores["a"] == pytest.approx((1 / 21) / best)
+    assert scores["b"] == pytest.approx((1 / 22 + 1 / 21) / best)
+    assert scores["c"] == pytest.approx((1 / 23) / best)
 
 
 @given(rankings)
@@ -36,8 +36,8 @@ def test_scores_are_the_normalised_sum_of_reciprocal_ranks(rankings: list[dict[s
     scores = fuse(rankings)
     assert set(scores) == {id for ranks in used for id in ranks}
     for id, score in scores.items():
-        plain = sum(1 / (60 + ranks[id]) for ranks in used if id in ranks)
-        assert score == pytest.approx(plain / (len(used) / 61))
+        plain = sum(1 / (20 + ranks[id]) for ranks in used if id in ranks)
+        assert score == pytest.approx(plain / (len(used) / 21))
         assert 0 < score <= 1
     assert fuse(rankings[::-1]) == scores
 

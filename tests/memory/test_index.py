@@ -142,7 +142,7 @@ def test_items_and_turns_are_found_by_meaning_and_by_word(tmp_path: Path, journa
         assert (dog.dense_rank, dog.lexical_rank) == (1, None)
         assert dog.similarity == pytest.approx(1.0)
         assert tea.lexical_rank == 1
-        assert tea.fused == pytest.approx(1 / (60 + tea.dense_rank) + 1 / 61)
+        assert tea.fused == pytest.approx(1 / (20 + tea.dense_rank) + 1 / 21)
         assert [hit.fused for hit in hits] == sorted((hit.fused for hit in hits), reverse=True)
 
         # A Chinese word is found by itself and not by its characters.

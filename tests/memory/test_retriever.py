@@ -185,9 +185,9 @@ def test_fused_scores_and_the_reasons_by_hand(corpus: Corpus[MemoryItem]) -> Non
     hits = retrieve(corpus, query(unit(1, 0), "hike", "alp"), top_k=3)
     assert [hit.record.id for hit in hits] == ["both", "words", "meaning"]
     both, words, meaning = hits
-    assert both.score == pytest.approx((61 / 62 + 1) / 2)
+    assert both.score == pytest.approx((21 / 22 + 1) / 2)
     assert meaning.score == pytest.approx(1 / 2)
-    assert words.score == pytest.approx((61 / 63 + 61 / 62) / 2)
+    assert words.score == pytest.approx((21 / 23 + 21 / 22) / 2)
     assert (both.why.dense_rank, both.why.lexical_rank) == (2, 1)
     assert both.why.matched == ("hike", "alp")
     assert (meaning.why.lexical_rank, meaning.why.lexical_score) == (None, 0.0)
@@ -358,8 +358,8 @@ def test_direct_turns_and_sources_are_fused(state: MemoryState) -> None:
         "far": (4, 2),
     }
     scores = {hit.record.id: hit.score for hit in hits}
-    assert scores["source"] == pytest.approx((61 / 63 + 1) / 2)
-    assert scores["far"] == pytest.approx((61 / 64 + 61 / 62) / 2)
+    assert scores["source"] == pytest.approx((21 / 23 + 1) / 2)
+    assert scores["far"] == pytest.approx((21 / 24 + 21 / 22) / 2)
     assert scores["near"] == 0.5
     assert [hit.record.id for hit in hits] == ["source", "far", "near", "other"]
     assert [hit.position for hit in hits] == [2, 0, 1, 3]

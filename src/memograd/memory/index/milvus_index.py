@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 BATCH_EVENTS: Final = 1_000
 BATCH_ROWS: Final = 200  # 20 MB in the worst case; servers refuse requests over 64 MB
 SCORE_NOISE: Final = 1e-6
-RRF_K: Final = 60  # Cormack, Clarke and Buettcher, SIGIR 2009
+RRF_K: Final = 20  # as in `retrieval.fusion`
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class IndexHit:
 
     @property
     def fused(self) -> float:
-        """Reciprocal rank fusion: the sum of 1 / (60 + rank) over the lists that hold the row."""
+        """Reciprocal rank fusion: the sum of 1 / (20 + rank) over the lists that hold the row."""
         ranks = (self.dense_rank, self.lexical_rank)
         return sum(1.0 / (RRF_K + rank) for rank in ranks if rank is not None)
 

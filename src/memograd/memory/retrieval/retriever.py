@@ -22,7 +22,7 @@ from memograd.memory.retrieval.rerank import SHOWN_PER_RESULT, Reranker, checked
 if TYPE_CHECKING:
     from memograd.memory.state import Corpus, Ranked
 
-DEPTH_PER_RESULT: Final = 3  # two ranks of 60 weigh as much as one first rank: 2 / 120 = 1 / 60
+DEPTH_PER_RESULT: Final = 3
 LEAST_DEPTH: Final = 50
 
 
