@@ -70,7 +70,7 @@ def test_an_explained_hit_says_why(memory: Memory) -> None:
 # Where mem0 goes wrong (numbers of its issues)
 
 
-def test_delete_all_stops_nowhere(memory: Memory) -> None:  # 6627
+def test_delete_all_stops_nowhere(memory: Memory) -> None:  # 6627, mended there since
     messages = [{"role": "user", "content": f"fact number {number}"} for number in range(5_000)]
     memory.add(messages, user_id="alice", infer=False)
     add(memory, "bob's", user_id="bob")
@@ -162,6 +162,15 @@ def test_the_turns_behind_an_item_come_second(memory: Memory) -> None:
     assert "Rex" in texts(found)[0]
     assert found["turns"][0]["text"] == said[0]["content"]
     assert found["turns"][0]["speaker"] == "Alice"
+
+
+def test_the_old_fades_when_recency_counts(memory: Memory) -> None:
+    for text, said in (("I drink tea.", "2000-01-01"), ("I drink tea often.", "2024-01-01")):
+        add(memory, text, timestamp=said)
+    found = memory.search("I drink tea.", user_id="alice")
+    assert texts(found)[0] == "I drink tea."
+    found = memory.search("I drink tea.", user_id="alice", recency_half_life=timedelta(days=365))
+    assert texts(found)[0] == "I drink tea often."
 
 
 def test_core_items_are_always_in_the_context(memory: Memory) -> None:
@@ -258,6 +267,14 @@ def test_another_embedder_is_refused_with_the_remedy(
     for other in (trigrams(64), trigrams(32, "other")):
         with pytest.raises(BadInput, match="memograd memory reindex --embedder"):
             Memory.open(tmp_path, embedder=other, env_file=None)
+
+
+def test_parts_may_be_named(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="e5", reader="rules", env_file=None) as memory:
+        assert memory.stats()["embedder"] == "e5"
+    for wrong in ({"embedder": "e6"}, {"reader": "magic"}, {"manager": "chat"}):
+        with pytest.raises(BadInput):
+            Memory.open(tmp_path, env_file=None, **wrong)  # type: ignore[arg-type]
 
 
 def test_a_path_that_cannot_be_a_memory_is_refused(

@@ -83,8 +83,8 @@ def test_two_processes_write_one_memory(tmp_path: Path, trigrams: Callable[[], A
         assert hit["memory"] == "other fact 99"
 
 
-def test_eight_threads_add_search_and_delete(tmp_path: Path, trigrams: Callable[[], Any]) -> None:
-    threads_in_all, adds = 8, 60
+def eight_threads(tmp_path: Path, trigrams: Callable[[], Any], adds: int) -> None:
+    threads_in_all = 8
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -94,7 +94,7 @@ def test_eight_threads_add_search_and_delete(tmp_path: Path, trigrams: Callable[
                 [added] = memory.add(f"thread {number} fact {turn}", user_id=user, infer=False)[
                     "results"
                 ]
-                found = memory.search(f"thread {number} fact {turn}", user_id=user, top_k=500)
+                found = memory.search(f"thread {number} fact {turn}", user_id=user, top_k=3)
                 mine = {hit["id"]: hit for hit in found["results"]}
                 assert added["id"] in mine  # what was added is found at once
                 assert all(hit["user_id"] == user for hit in mine.values())
@@ -113,6 +113,15 @@ def test_eight_threads_add_search_and_delete(tmp_path: Path, trigrams: Callable[
         assert not failures
         kept = [len(memory.get_all(user_id=f"user {n}")["results"]) for n in range(3)]
         assert sum(kept) == threads_in_all * adds * 2 // 3
+
+
+def test_eight_threads_add_search_and_delete(tmp_path: Path, trigrams: Callable[[], Any]) -> None:
+    eight_threads(tmp_path, trigrams, adds=60)
+
+
+@pytest.mark.slow
+def test_eight_threads_add_500_times_each(tmp_path: Path, trigrams: Callable[[], Any]) -> None:
+    eight_threads(tmp_path, trigrams, adds=498)  # a multiple of three
 
 
 def test_threads_that_tell_the_same_are_remembered_once(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +71,9 @@ class Memory:
         path: Path | str | None = None,
         *,
         settings: MemorySettings | None = None,
-        embedder: Embedder | None = None,
-        reader: MemReader | None = None,
-        manager: MemoryManager | None = None,
+        embedder: Embedder | str | None = None,
+        reader: MemReader | str | None = None,
+        manager: MemoryManager | str | None = None,
         reranker: Reranker | None = None,
         **given: Any,
     ) -> Memory:
@@ -81,20 +81,27 @@ class Memory:
 
         What is not given comes from the environment, from `.env` and from the defaults
         (`memograd.config.MemorySettings` lists all settings; `given` overrides them by name).
+        embedder, reader and manager are objects, or names as in the settings (`embedder="minilm"`).
         Raises BadInput when a setting is wrong, when the place cannot be used, or when another
         embedder made the memory.
         """
         from memograd.memory.configured import configured_manager, configured_reader
         from memograd.memory.embedders import embedder_from_settings
 
+        parts = {"embedder": embedder, "reader": reader, "manager": manager}
+        given |= {name: part for name, part in parts.items() if isinstance(part, str)}
         if settings is None:
             places = {} if path is None else {"path": Path(path)}
             settings = load_memory_settings(**places, **given)
         elif path is not None or given:
             raise BadInput("Give Memory.open either settings or path and single settings.")
-        reader = reader or configured_reader(settings)
-        manager = manager or configured_manager(settings)
-        store = MemoryStore(settings, embedder or embedder_from_settings(settings))
+        if reader is None or isinstance(reader, str):
+            reader = configured_reader(settings)
+        if manager is None or isinstance(manager, str):
+            manager = configured_manager(settings)
+        if embedder is None or isinstance(embedder, str):
+            embedder = embedder_from_settings(settings)
+        store = MemoryStore(settings, embedder)
         return cls(store, reader=reader, manager=manager, reranker=reranker)
 
     @classmethod
@@ -251,6 +258,7 @@ class Memory:
         as_of: datetime | str | None = None,
         mode: Mode = "hybrid",
         turns: int = 0,
+        recency_half_life: timedelta | None = None,
         rerank: bool = False,
         explain: bool = False,
     ) -> dict[str, Any]:
@@ -259,8 +267,9 @@ class Memory:
         The ids may be given by name or inside `filters`, together with conditions on metadata.
         top_k (`limit` in mem0's v1): how many items. threshold: the least cosine similarity. as_of:
         answer from what the memory knew at that moment. mode: hybrid, dense or lexical. turns: also
-        return that many raw turns behind the items, as `turns`. rerank: let the reranker order
-        them. explain: say of each hit why it was found.
+        return that many raw turns behind the items, as `turns`. recency_half_life: the age at
+        which a score is halved. rerank: let the reranker order them. explain: say of each hit why
+        it was found.
 
         Returns `{"results": [{id, memory, score, similarity, ...}]}`. `score` is the fused rank, 1
         for an item that is first in every ranking; `similarity` is the cosine to the query.
@@ -273,6 +282,7 @@ class Memory:
             threshold=threshold,
             as_of=None if as_of is None else to_moment(as_of, "as_of"),
             mode=mode,
+            recency_half_life=recency_half_life,
             rerank=rerank,
         )
         result = {"results": [hit_result(hit, explain=explain) for hit in found.items]}

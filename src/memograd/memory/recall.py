@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.errors import BadInput
@@ -74,6 +74,7 @@ class Recall:
         threshold: float | None,
         as_of: datetime | None,
         mode: Mode,
+        recency_half_life: timedelta | None,
         rerank: bool,
     ) -> Found:
         """The best items (and `turns` raw turns) that the filter lets through."""
@@ -88,6 +89,7 @@ class Recall:
             mode=mode,
             eligible=eligible,
             threshold=threshold,
+            recency_half_life=recency_half_life,
             reranker=self._reranker if rerank else None,
         )
         return Found(hits, self._behind(state, asked, hits, eligible, turns))
