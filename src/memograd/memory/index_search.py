@@ -34,22 +34,29 @@ class IndexSearch:
         self._lock = threading.Lock()
 
     def propose(
-        self, query: Query, wanted: Filter, owners: list[str] | None, *, depth: int, mode: Mode
+        self,
+        query: Query,
+        wanted: Filter,
+        owners: list[str] | None,
+        *,
+        depth: int,
+        turn_depth: int,
+        mode: Mode,
     ) -> MemoryState:
         """A state of the items that match and rank best, some `depth` of them if there are.
 
-        With them come the raw turns behind them, and the `depth` best turns of the owners. owners:
-        where to look, None for everywhere. Raises IndexUnavailable when Milvus cannot be used.
+        With them come the raw turns behind them, and the `turn_depth` best turns of the owners.
+        owners: where to look, None for everywhere. Raises IndexUnavailable when Milvus cannot be
+        used, or not for so many results.
         """
+        if max(depth, turn_depth) > MAX_HITS:
+            raise IndexUnavailable(f"A search of the index can return {MAX_HITS} rows at most.")
         index = self._caught_up()
-        told = index.search(
-            query.vector,
-            query.terms,
-            layer="turn",
-            k=min(depth, MAX_HITS),
-            owners=owners,
-            mode=mode,
-        )
+        told = []
+        if turn_depth:
+            told = index.search(
+                query.vector, query.terms, layer="turn", k=turn_depth, owners=owners, mode=mode
+            )
         agents, runs = wanted.pinned("agent_id"), wanted.pinned("run_id")
         asked = max(depth, FIRST_DEPTH)
         while True:

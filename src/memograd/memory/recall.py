@@ -2,7 +2,8 @@
 
 A query reaches the owners that its filter lets through. Up to `STATE_ITEMS` items are searched
 exactly, in the states of these owners; beyond that the Milvus index proposes candidates. Both
-answer from the journal as it is at that moment.
+answer from the journal as it is at that moment. Without a server the states go on much further,
+since Milvus Lite needs 0.6 s for 100,000 items where a state needs 0.01 s (`docs/log.md`).
 
 Invariant: what is found matches the filter, always (`tests/memory/test_recall.py`). May import the
 other files of this room except `learn`, `memory` and `async_memory`.
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STATE_ITEMS: Final = 50_000
+STATE_ITEMS: Final = 50_000  # with a Milvus server
+STATE_ITEMS_WITHOUT_SERVER: Final = 200_000  # half a gigabyte at 384 dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,14 @@ class Recall:
         if rerank and self._reranker is None:
             raise BadInput("rerank=True needs a reranker: give one to Memory.open(reranker=...).")
         asked = self.query(query)
-        state, eligible = self.reach(wanted, as_of, asked, depth=DEPTH_PER_RESULT * top_k, mode=mode)
+        state, eligible = self.reach(
+            wanted,
+            as_of,
+            asked,
+            depth=DEPTH_PER_RESULT * top_k,
+            turn_depth=DEPTH_PER_RESULT * turns,
+            mode=mode,
+        )
         hits = retrieve(
             state.items,
             asked,
@@ -136,12 +145,14 @@ class Recall:
         query: Query | None = None,
         *,
         depth: int = 0,
+        turn_depth: int = 0,
         mode: Mode = "hybrid",
     ) -> tuple[MemoryState, Callable[[MemoryItem], bool] | None]:
         """A state that holds all that the filter may let through, and what is left to check.
 
-        With a query that reaches more than `STATE_ITEMS` items, the state holds the `depth` best
-        candidates of the index instead. `as_of` is always answered from the journal.
+        With a query that reaches more items than states should hold, the state has the `depth` best
+        candidates of the index instead, and the `turn_depth` best turns. `as_of` is always answered
+        from the journal.
         """
         states, owners = self._store.states, self._store.owners(wanted)
         if as_of is not None:
@@ -150,7 +161,12 @@ class Recall:
             try:
                 everywhere = wanted.pinned("user_id") is None
                 candidates = self._index.propose(
-                    query, wanted, None if everywhere else owners, depth=depth, mode=mode
+                    query,
+                    wanted,
+                    None if everywhere else owners,
+                    depth=depth,
+                    turn_depth=turn_depth,
+                    mode=mode,
                 )
                 return candidates, self._left_to_check(wanted, owners)
             except IndexUnavailable as error:
@@ -165,7 +181,9 @@ class Recall:
         return None if len(owners) == 1 and wanted.is_owner(owners[0]) else wanted.matches
 
     def _is_large(self, owners: list[str]) -> bool:
-        return self._store.journal.count_added(owners) > STATE_ITEMS
+        server = (self._store.settings.milvus_uri or "").startswith(("http://", "https://"))
+        limit = STATE_ITEMS if server else STATE_ITEMS_WITHOUT_SERVER
+        return self._store.journal.count_added(owners) > limit
 
     def _union(self, states: list[MemoryState]) -> MemoryState:
         return MemoryState.union(states, dimension=self._store.embedder.dimension)
