@@ -11,7 +11,6 @@ from memograd.config.mem0_config import WITHOUT_EFFECT
 from memograd.config.memory_settings import ENVIRONMENT
 from memograd.errors import BadInput
 
-
 ASKED = {"reader": "chat", "manager": "chat"}  # what any llm section means
 
 

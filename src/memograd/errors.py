@@ -1,7 +1,8 @@
-"""The two kinds of failure a user can meet, and nothing else.
+"""The kinds of failure a user can meet, and nothing else.
 
 `BadInput` is the caller's to mend: one sentence that says what is wrong, where, and what to do; the
-command line prints it and exits with 2. `MemogradError` is any other failure that we can explain
+command line prints it and exits with 2. `Stopped` says that a signal ended the work and what was
+made safe (128 + the signal's number). `MemogradError` is any other failure that we can explain
 (exit code 1). Everything else is a bug and keeps its traceback. May import nothing; how the command
 line maps them is tested in `tests/test_cli.py`.
 """
@@ -12,6 +13,18 @@ from __future__ import annotations
 class MemogradError(Exception):
     """A failure that one sentence explains; the message is that sentence."""
 
+    exit_code = 1
 
-class BadInput(MemogradError):
+
+class BadInput(MemogradError, ValueError):
     """The input is wrong; the message says what, where, and what to do about it."""
+
+    exit_code = 2
+
+
+class Stopped(MemogradError):
+    """A signal ended the work after it was made safe; the message says how to go on."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

@@ -37,7 +37,7 @@ def test_an_endpoint_alone_changes_neither() -> None:
 
 
 def test_what_is_asked_for_and_missing_is_refused() -> None:
-    with pytest.raises(BadInput, match="reader is 'chat'.*OPENAI_MODEL"):
+    with pytest.raises(BadInput, match=r"reader is 'chat'.*OPENAI_MODEL"):
         configured_reader(MemorySettings(reader="chat"))
     with pytest.raises(BadInput, match="no chat model is named"):
         configured_manager(MemorySettings(manager="chat", openai_base_url="http://localhost:1/v1"))

@@ -201,6 +201,7 @@ def test_budget_lines_and_bookkeeping(
         ("她什么时候去的?", True),
         ("Melanie 什么时候去露营?", True),
         ("What does 吃 mean?", False),
+        ("喜欢 Pro Max", True),
         ("2023-05-07", False),
     ],
 )

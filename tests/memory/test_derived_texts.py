@@ -44,17 +44,17 @@ def test_what_comes_back_is_what_embedder_and_analysis_say(
     journal: Journal, trigrams: Callable[[], Any]
 ) -> None:
     texts = DerivedTexts(journal, trigrams())
-    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the model
-    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the process
+    check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the model
+    check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the process
     texts.forget()
-    check(texts.look_up("user:alice", TEXTS), trigrams())  # from the table
+    check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the table
 
 
 def test_every_text_is_embedded_once(journal: Journal, counting: Any) -> None:
     texts = DerivedTexts(journal, counting)
-    texts.look_up("user:alice", TEXTS)
+    texts.look_up("user:alice", TEXTS, seen=0)
     texts.forget()
-    texts.look_up("user:alice", TEXTS)
+    texts.look_up("user:alice", TEXTS, seen=0)
     assert sorted(counting.asked) == sorted(set(TEXTS))
 
 
@@ -64,13 +64,37 @@ def test_what_was_prepared_is_stored_with_the_events(journal: Journal, counting:
     event = NewEvent(EventKind.NONE, Scope("alice"), "1", after={"text": TEXTS[0], "sources": []})
     journal.append([event], derived=prepared)
     fresh = DerivedTexts(journal, counting)
-    fresh.look_up("user:alice", TEXTS[:2])
+    fresh.look_up("user:alice", TEXTS[:2], seen=0)
     assert len(counting.asked) == 2
 
 
 def test_owners_are_kept_apart(journal: Journal, counting: Any) -> None:
     texts = DerivedTexts(journal, counting)
-    texts.look_up("user:alice", TEXTS[:1])
-    texts.look_up("user:bob", TEXTS[:1])
+    texts.look_up("user:alice", TEXTS[:1], seen=0)
+    texts.look_up("user:bob", TEXTS[:1], seen=0)
     assert len(counting.asked) == 2
     assert set(journal.derived("user:alice")) == set(journal.derived("user:bob"))
+
+
+def test_deriving_stores_nothing(journal: Journal, trigrams: Callable[[], Any]) -> None:
+    texts = DerivedTexts(journal, trigrams())
+    check(texts.derive("user:alice", TEXTS), trigrams())
+    assert journal.derived("user:alice") == {}
+
+
+def test_what_was_purged_meanwhile_is_not_stored_again(
+    journal: Journal, trigrams: Callable[[], Any]
+) -> None:
+    event = NewEvent(EventKind.NONE, Scope("alice"), "1", after={"text": TEXTS[0], "sources": []})
+    [read] = journal.append([event])
+    journal.purge(subjects=["1"], actor="user", reason="")
+    texts = DerivedTexts(journal, trigrams())
+    check(texts.look_up("user:alice", TEXTS, seen=read.seq), trigrams())
+    assert journal.derived("user:alice") == {}
+
+
+def test_vectors_of_another_embedder_are_made_anew(
+    journal: Journal, trigrams: Callable[..., Any]
+) -> None:
+    DerivedTexts(journal, trigrams(16)).look_up("user:alice", TEXTS, seen=0)
+    check(DerivedTexts(journal, trigrams()).look_up("user:alice", TEXTS, seen=0), trigrams())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memograd.errors import BadInput
 from memograd.memory import Memory
 
 SECRET = "zanzibar violet 4711"
@@ -46,12 +47,36 @@ def test_what_was_read_and_declined_goes_too(memory: Memory, tmp_path: Path) -> 
     memory.add(said, user_id="alice")
     memory.add(said, user_id="alice")  # a duplicate: declined, but journaled
     [item] = memory.get_all(user_id="alice")["results"]
-    memory.purge(item["id"])
-    held = memory.store.journal.tail("user:alice")
-    # The second telling is a raw turn of its own, which no item came from.
-    assert len(files_holding(tmp_path, SECRET)) == (1 if any(not e.erased for e in held) else 0)
-    memory.purge(user_id="alice")
+    assert memory.purge(item["id"])["turns"] == 2
     assert files_holding(tmp_path, SECRET) == []
+
+
+def test_the_turn_that_took_it_back_goes_too(memory: Memory, tmp_path: Path) -> None:
+    [told] = memory.add(f"I live in {SECRET}.", user_id="alice")["results"]
+    [gone] = memory.add(f"I no longer live in {SECRET}.", user_id="alice")["results"]
+    assert (gone["event"], gone["id"]) == ("DELETE", told["id"])
+    memory.purge(told["id"])
+    assert files_holding(tmp_path, SECRET) == []
+
+
+def test_turns_heard_under_other_ids_go_with_their_items(memory: Memory, tmp_path: Path) -> None:
+    memory.add("I live in Boston.", user_id="alice", agent_id="planner")
+    memory.add(f"I live in {SECRET} now.", user_id="alice")
+    items = memory.get_all(user_id="alice")["results"]
+    memory.purge(agent_id="planner")
+    left = memory.get_all(user_id="alice")["results"]
+    assert len(left) == len(items) - 1
+    assert bool(files_holding(tmp_path, SECRET)) == any(SECRET in item["memory"] for item in left)
+
+
+def test_a_purge_of_nothing_writes_nothing(memory: Memory) -> None:
+    memory.add("Bob's own.", user_id="bob", infer=False)
+    before = memory.store.journal.last_seq()
+    with pytest.raises(BadInput):
+        memory.purge(user_id="alice")
+    with pytest.raises(BadInput):
+        memory.purge("none")
+    assert memory.store.journal.last_seq() == before
 
 
 def test_the_tombstone_says_when_and_who_but_not_what(memory: Memory) -> None:

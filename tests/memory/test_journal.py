@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-import sqlalchemy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,34 +19,8 @@ from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.items import content_hash
 from memograd.memory.journal import Conflict, DerivedText, Journal
 from memograd.memory.scope import Scope
-from memograd.memory.turns import RawTurn
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/journal.db"
-        return
-    server = os.environ.get("MEMOGRAD_TEST_POSTGRES")
-    if not server:
-        pytest.skip("MEMOGRAD_TEST_POSTGRES names no PostgreSQL database to test with")
-    schema = f"test_{uuid4().hex}"
-    engine = sqlalchemy.create_engine(server)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
-    own = sqlalchemy.make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
-    yield own.render_as_string(hide_password=False)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
-    engine.dispose()
-
-
-@pytest.fixture
-def journal(url: str) -> Iterator[Journal]:
-    with Journal.open(url) as journal:
-        yield journal
 
 
 def add(subject: str, text: str = "", scope: Scope = ALICE, **extra: Any) -> NewEvent:
@@ -144,7 +115,7 @@ def test_an_expectation_that_was_overtaken_writes_nothing(journal: Journal) -> N
 @pytest.mark.parametrize(
     "contents",
     [
-        {"x": float("nan")},
+        {"fine": 1, "x": float("nan")},
         {"x": float("inf")},
         {"x": {1, 2}},
         {"x": b"bytes"},
@@ -159,19 +130,32 @@ def test_what_json_cannot_hold_is_refused_before_anything_is_written(
     journal: Journal, contents: dict[Any, Any]
 ) -> None:
     bad = NewEvent(EventKind.ADD, ALICE, "i2", after=contents)
-    with pytest.raises(BadInput, match="after of the ADD event of 'i2'"):
+    with pytest.raises(BadInput, match=r"x|field|after"):
         journal.append([add("i1"), bad])
     assert journal.last_seq() == 0
 
 
+def test_what_is_refused_is_named_as_the_caller_named_it(journal: Journal) -> None:
+    bad = NewEvent(EventKind.ADD, ALICE, "i1", after={"text": "x", "metadata": {"x": {1}}})
+    with pytest.raises(BadInput, match="^metadata cannot be written as JSON: .*set"):
+        journal.append([bad])
+    bad = NewEvent(EventKind.ADD, ALICE, "i1", after={"text": "x", "metadata": {"x": {1: 2}}})
+    with pytest.raises(BadInput, match="^metadata has the key 1: keys must be texts"):
+        journal.append([bad])
+
+
+def test_a_reason_that_quotes_a_nul_is_kept_without_it(journal: Journal) -> None:
+    [event] = journal.append([NewEvent(EventKind.NONE, ALICE, "n", reason="Bos\0ton \0")])
+    assert event.reason == "Bos\ufffdton \ufffd"
+    assert journal.tail("user:alice") == [event]
+
+
 @pytest.mark.parametrize("text", ["half \ud83d", "nul \0"])
-def test_ids_and_reasons_must_be_texts_that_both_databases_hold(
-    journal: Journal, text: str
-) -> None:
+def test_ids_and_actors_must_be_texts_that_both_databases_hold(journal: Journal, text: str) -> None:
     with pytest.raises(BadInput):
         journal.append([add(text)])
     with pytest.raises(BadInput):
-        journal.append([NewEvent(EventKind.ADD, ALICE, "i1", reason=text)])
+        journal.append([NewEvent(EventKind.ADD, ALICE, "i1", actor=text)])
     assert journal.last_seq() == 0
 
 
@@ -196,7 +180,10 @@ def test_any_json_comes_back_unchanged(tmp_path: Path) -> None:
         )
         def comes_back(contents: list[dict[str, Any]]) -> None:
             owner = uuid4().hex
-            events = [NewEvent(EventKind.ADD, Scope(owner), "i", after=after) for after in contents]
+            events = [
+                NewEvent(EventKind.ADD, Scope(owner), f"i{place}", after=after)
+                for place, after in enumerate(contents)
+            ]
             written = journal.append(events)
             assert [event.after for event in journal.tail(f"user:{owner}")] == contents
             assert journal.tail(f"user:{owner}") == written
@@ -267,8 +254,53 @@ def test_meta_keeps_the_last_value(journal: Journal) -> None:
     journal.set_meta("embedder", "e5")
     journal.set_meta("embedder", "minilm")
     assert journal.get_meta("embedder") == "minilm"
+    for key in ("schema_version", "scrub_pending"):
+        with pytest.raises(BadInput, match="belongs to the journal"):
+            journal.set_meta(key, "2")
+
+
+def test_meta_noted_together_is_noted_all_or_none_and_told(journal: Journal) -> None:
+    assert journal.set_meta_all({"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
+    found = journal.set_meta_all({"a": "x", "c": "3"}, if_absent=True)
+    assert found == {"a": "1", "c": "3"}
+    assert journal.set_meta_all({"a": "x", "b": "y"}, if_absent=True) == {"a": "1", "b": "2"}
+    assert [journal.get_meta(key) for key in "abc"] == ["1", "2", "3"]
     with pytest.raises(BadInput):
-        journal.set_meta("schema_version", "2")
+        journal.set_meta_all({"a": "new", "schema_version": "2"})
+    assert journal.get_meta("a") == "1"
+    assert journal.set_meta_all({}) == {}
+
+
+def test_of_those_who_note_what_is_absent_all_are_told_the_same(url: str) -> None:
+    told: list[dict[str, str]] = []
+
+    def work(name: str) -> None:
+        with Journal.open(url) as journal:
+            told.append(journal.set_meta_all({"by": name, "size": name}, if_absent=True))
+
+    threads = [threading.Thread(target=work, args=(str(name),)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == [told[0]] * 6
+    assert told[0]["by"] == told[0]["size"]
+
+
+def test_vectors_of_another_embedder_are_refused(journal: Journal) -> None:
+    journal.append([add("i1")], derived=[derive("i1")], embedder="e5")  # nothing is noted yet
+    journal.set_meta("embedder", "e5")
+    journal.store_derived([derive("i2")], embedder="e5")
+    journal.reset_derived({"embedder": "minilm", "dimension": "4"})
+    assert journal.derived("user:alice") == {}
+    assert (journal.get_meta("embedder"), journal.get_meta("dimension")) == ("minilm", "4")
+    sentence = "changed over to the embedder minilm meanwhile: open it again"
+    with pytest.raises(BadInput, match=sentence):
+        journal.append([add("i2")], derived=[derive("i2")], embedder="e5")
+    with pytest.raises(BadInput, match=sentence):
+        journal.store_derived([derive("i2")], embedder="e5")
+    assert journal.last_seq() == 1
+    assert journal.derived("user:alice") == {}
 
 
 def test_derived_texts_come_back_exactly_and_newer_ones_replace(journal: Journal) -> None:
@@ -311,75 +343,6 @@ def test_a_vector_must_be_float32_with_one_axis_and_finite(journal: Journal, vec
     with pytest.raises(BadInput, match="vector"):
         journal.append([add("i1")], derived=[DerivedText("user:alice", "h", vector, ())])
     assert journal.last_seq() == 0
-
-
-def test_purging_subjects_erases_all_that_speaks_of_them(journal: Journal) -> None:
-    turn = RawTurn("t1", "Alice", "my passport is K123", datetime(2024, 1, 1, tzinfo=UTC), 1)
-    none = {"text": "Passport: K123", "item_id": "i1"}
-    from_turn = {"text": "K123 is a passport", "item_id": "i2", "sources": ["t1"]}
-    update = NewEvent(
-        EventKind.UPDATE, ALICE, "i1", {"text": "i1 old"}, {"text": "shared"}, "u", "K123"
-    )
-    texts = ["i1 old", "shared", "Passport: K123", turn.index_text(), "i2 says"]
-    journal.append(
-        [
-            NewEvent(EventKind.TURN, ALICE, "t1", after={"turn": turn.to_json()}),
-            add("i1", "i1 old"),
-            update,
-            NewEvent(EventKind.NONE, ALICE, "n1", after=none),
-            NewEvent(EventKind.NONE, ALICE, "n2", after=from_turn),
-            NewEvent(EventKind.NONE, ALICE, "n3", after={"text": "other", "item_id": "i2"}),
-            add("i2", "i2 says"),
-            add("i3", "shared"),
-            add("b1", "i1 old", scope=BOB),
-        ],
-        derived=[*map(derive, texts), derive("i1 old", owner="user:bob")],
-    )
-    tombstones = journal.purge(subjects=["i1", "t1"], actor="user", reason="asked to")
-    assert [(event.kind, event.subject, event.scope) for event in tombstones] == [
-        (EventKind.PURGE, "i1", ALICE),
-        (EventKind.PURGE, "t1", ALICE),
-    ]
-    events = journal.tail("user:alice")
-    assert events[-2:] == tombstones
-    erased = [event for event in events if event.erased]
-    assert [event.subject for event in erased] == ["t1", "i1", "i1", "n1", "n2"]
-    assert all((e.before, e.after, e.reason) == (None, None, "") for e in erased)
-    assert [e.subject for e in events if not e.erased] == ["n3", "i2", "i3", "i1", "t1"]
-    assert "K123" not in json.dumps([event.to_json() for event in events])
-    kept = {content_hash("shared"), content_hash("i2 says")}
-    assert journal.derived("user:alice").keys() == kept
-    assert journal.derived("user:bob").keys() == {content_hash("i1 old")}
-    assert texts_of(journal.tail("user:bob")) == ["i1 old"]
-    # Purging once more is harmless, and earlier tombstones keep their reason.
-    journal.purge(subjects=["i1"], actor="user", reason="again")
-    assert [e.reason for e in journal.history("i1") if e.kind is EventKind.PURGE] == [
-        "asked to",
-        "again",
-    ]
-
-
-def test_purging_an_owner_leaves_one_tombstone_and_no_contents(journal: Journal) -> None:
-    journal.append(
-        [add("a1"), add("a2", scope=Scope("alice", "planner")), add("b1", scope=BOB)],
-        derived=[derive("a1"), derive("unrelated"), derive("b1", owner="user:bob")],
-    )
-    tombstones = journal.purge(owners=["user:alice", "user:nobody"], actor="user", reason="left")
-    assert [(event.subject, event.scope) for event in tombstones] == [("user:alice", ALICE)]
-    events = journal.tail("user:alice")
-    assert [event.erased for event in events] == [True, True, False]
-    assert texts_of(events) == [None, None, None]
-    assert journal.derived("user:alice") == {}
-    assert texts_of(journal.tail("user:bob")) == ["b1"]
-    assert len(journal.derived("user:bob")) == 1
-    assert journal.stats()["erased"] == 2
-
-
-def test_purging_what_does_not_exist_is_refused_and_erases_nothing(journal: Journal) -> None:
-    journal.append([add("a1")])
-    with pytest.raises(BadInput, match="'ghost'"):
-        journal.purge(subjects=["a1", "ghost"], actor="user", reason="")
-    assert texts_of(journal.tail("user:alice")) == ["a1"]
 
 
 def test_an_import_gives_every_event_once(journal: Journal, tmp_path: Path) -> None:

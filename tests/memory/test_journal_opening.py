@@ -11,10 +11,11 @@ import sqlalchemy
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.events import EventKind, NewEvent
-from memograd.memory.journal import Journal
+from memograd.memory.journal import Journal, sqlite_url
 from memograd.memory.scope import Scope
 
 EVENT = NewEvent(EventKind.ADD, Scope("alice"), "i1", after={"text": "x"})
+OTHER = NewEvent(EventKind.ADD, Scope("alice"), "i2", after={"text": "y"})
 
 
 def refusal(url: str) -> str:
@@ -72,9 +73,9 @@ def test_a_write_is_one_transaction_that_begins_as_a_writer(tmp_path: Path) -> N
             assert driver.in_transaction
             driver.set_trace_callback(statements.append)
         statements.clear()
-        journal.append([EVENT, EVENT])
+        journal.append([EVENT, OTHER])
     words = [statement.split()[0] for statement in statements]
-    assert words == ["BEGIN", "SELECT", "SELECT", "INSERT", "INSERT", "COMMIT"]
+    assert words == ["BEGIN", *["SELECT"] * 4, "INSERT", "INSERT", "COMMIT"]
     assert statements[0] == "BEGIN IMMEDIATE"
 
 
@@ -85,7 +86,7 @@ def test_an_exception_within_a_write_takes_it_back(tmp_path: Path) -> None:
             connection.exec_driver_sql("DELETE FROM events")
             raise ZeroDivisionError
         assert journal.last_seq() == 1
-        journal.append([EVENT])
+        journal.append([OTHER])
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
@@ -113,10 +114,27 @@ def test_the_database_of_another_program_is_refused_and_left_alone(
     raw = sqlite3.connect(file)
     raw.execute(f"CREATE TABLE {table}")
     raw.commit()
+    before = file.read_bytes()
     assert "something else" in refusal(f"sqlite:///{file}")
     tables = raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     raw.close()
     assert tables == [(table.split()[0],)]
+    assert file.read_bytes() == before  # no write-ahead log was switched on
+    assert [other.name for other in tmp_path.iterdir()] == ["other.db"]
+
+
+@pytest.mark.parametrize("name", ["what?x", "a#b", "100%25", "100%", "a b;c", "日记", "x&mode=ro"])
+def test_any_folder_can_hold_a_journal(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    url = sqlite_url(folder / "j.db")
+    with Journal.open(url) as journal:
+        journal.append([EVENT])
+        assert (folder / "j.db").exists()
+    with Journal.open(url.render_as_string()) as journal:
+        assert journal.last_seq() == 1
+        assert journal.stats()["place"] == str(folder / "j.db")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_places_that_hold_no_file_are_refused(tmp_path: Path) -> None:

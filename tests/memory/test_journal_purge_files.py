@@ -74,21 +74,57 @@ def test_purged_bytes_are_in_no_file_even_while_others_have_it_open(
     check.close()
 
 
-def test_a_reader_in_the_way_is_reported_and_a_second_purge_finishes(tmp_path: Path) -> None:
-    with Journal.open(f"sqlite:///{tmp_path}/j.db?timeout=0.2") as journal:
-        fill(journal, 20)
-        reader = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM events").fetchone()
-        with pytest.raises(MemogradError, match="purge again"):
-            journal.purge(owners=["user:alice"], actor="user", reason="asked")
-        # Erased for everybody who reads the journal; only old bytes are still in its files.
-        assert all(e.erased for e in journal.tail("user:alice") if e.kind is not EventKind.PURGE)
-        assert files_that_hold(tmp_path, *SECRETS) != []
-        reader.execute("COMMIT")
-        reader.close()
+@pytest.mark.parametrize("then", ["purge again", "open", "close"])
+def test_a_reader_in_the_way_is_reported_and_old_bytes_go_when_it_has_left(
+    tmp_path: Path, then: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/j.db?timeout=0.2"
+    journal = Journal.open(url)
+    fill(journal, 20)
+    reader = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    with pytest.raises(MemogradError, match="is erased from the journal.*tries again"):
         journal.purge(owners=["user:alice"], actor="user", reason="asked")
-        assert files_that_hold(tmp_path, *SECRETS) == []
+    # Erased for everybody who reads the journal; only old bytes are still in its files.
+    assert all(e.erased for e in journal.tail("user:alice") if e.kind is not EventKind.PURGE)
+    assert files_that_hold(tmp_path, *SECRETS) != []
+    Journal.open(url).close()  # opens all the same, and does not wait
+    assert files_that_hold(tmp_path, *SECRETS) != []
+    reader.execute("COMMIT")
+    reader.close()
+    if then == "purge again":
+        journal.purge(owners=["user:alice"], actor="user", reason="asked")
+    elif then == "open":
+        with Journal.open(url) as other:
+            assert other.get_meta("scrub_pending") is None
+            assert files_that_hold(tmp_path, *SECRETS) == []
+    else:
+        journal.close()
+    assert files_that_hold(tmp_path, *SECRETS) == []
+    journal.close()
+    with Journal.open(url) as journal:
+        assert journal.get_meta("scrub_pending") is None
+        assert len(journal.tail("user:alice")) == 41
+
+
+def test_a_journal_killed_between_erasing_and_scrubbing_scrubs_when_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/j.db"
+    with Journal.open(url) as journal:
+        fill(journal, 20)
+
+        def killed(*, wait: bool) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(journal._database, "scrub", killed)
+        with pytest.raises(KeyboardInterrupt):
+            journal.purge(owners=["user:alice"], actor="user", reason="asked")
+        assert files_that_hold(tmp_path, *SECRETS) != []
+        with Journal.open(url):
+            assert files_that_hold(tmp_path, *SECRETS) == []
+        journal._scrub_pending = False
 
 
 def test_what_another_tool_deleted_without_overwriting_goes_too(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ Alice's favourite food is ramen => Alice's favourite food is sushi => UPDATE 1
 Alice's favorite food is ramen => Alice's favourite colour is blue => ADD
 Alice's favorite color is green => Alice's favorite color is blue => UPDATE 1
 Alice works at Google => Alice works at Meta => UPDATE 1
-Alice works at Google as an engineer => Alice works for Google => NONE 1
+Alice works at Google as an engineer => Alice works for Google => UPDATE 1
 Alice works as a nurse => Alice works as a teacher => UPDATE 1
 Alice works as a nurse => Alice works at Google => ADD
 Alice became a doctor => Alice works as a nurse => UPDATE 1
@@ -95,6 +95,35 @@ Alice moved to Rome => Alice lives in Oslo, has twins and runs a small bakery by
 Alice is vegan now => Alice is vegetarian => UPDATE 1
 User wants short answers in Chinese => User wants short answers in English => ADD
 User's name is Ann => User's dog's name is Ann => ADD
+User lives in Denver now => User lives in Boston and User loves jazz => UPDATE 1
+User lives in Denver now => User lives in Boston because User loves jazz => ADD
+Alice lives in Denver => Alice lives in Boston with her cat Tom => ADD
+Alice works at Meta => Alice works at Google as an engineer => ADD
+Alice works at Google as an engineer => Alice works at Google with Bob => ADD
+Alice works at Google => Alice works at Google as an engineer => NONE 1
+Alice loves jazz => Alice lives in Boston and loves jazz => NONE 1
+~Alice lives in Boston => Alice lives in Boston with her cat Tom => NONE
+~Alice lives in Boston => Alice lives in Boston and loves jazz => UPDATE 1
+Alice lives in Oslo => Alice lives in Rome. It's lovely there. => UPDATE 1
+Alice's dog is called Max => Alice's dog is called Rex. It is 3 years old. => ADD
+Alice switched hobbies! Alice took up chess => Alice took up knitting => UPDATE 1
+Alice switched hobbies! Alice took up chess => Alice took up knitting ; Alice took up golf => ADD
+Alice took up chess => Alice took up knitting => ADD
+Alice switched from tea to coffee => Alice drinks tea => UPDATE 1
+Alice switched from tea to coffee => Alice drinks water => ADD
+Alice gave up drinking => Alice drinks milk => ADD
+Alice gave up coffee => Alice drinks coffee => UPDATE 1
+Alice broke up with Tom => Alice is dating Tom => UPDATE 1
+Alice broke up with Tom => Alice is dating Bob => ADD
+Alice renamed their cat Momo => Alice's cat is called Kiki => UPDATE 1
+Alice quit their job at Meta => Alice works at Meta => UPDATE 1
+Alice quit their job at Meta => Alice works at Google => ADD
+The interview was postponed to 9 May => The interview is on 2 May => UPDATE 1
+The interview was postponed to 9 May => The exam is on 2 May => ADD
+Alice cancelled their trip to Rome => Alice is planning a trip to Rome => UPDATE 1
+Alice became a doctor => Alice is a nurse and a mother of two ; Alice works as a cook => UPDATE 2
+Now Alice wants to help people go through it => Alice wants to help people too => ADD
+Alice switched jobs on Monday 3 May 2023 => Alice first had it on Monday 3 May 2023 => ADD
 """
 
 CHINESE = """
@@ -165,7 +194,30 @@ CHINESE = """
 张三的老板是李四 => 张三的老板是王五 => UPDATE 1
 张三用的手机是小米12 => 张三用的手机是华为Mate60 => UPDATE 1
 用户要求：以后请用中文回答。 => 用户要求：以后请用英文回答。 => ADD
+张三住在上海 => 张三住在北京，喜欢爵士乐 => UPDATE 1
+张三住在上海 => 张三住在北京，因为张三喜欢爵士乐 => ADD
+张三喜欢爵士乐 => 张三住在北京，喜欢爵士乐 => NONE 1
+~张三住在北京 => 张三住在北京，喜欢爵士乐 => UPDATE 1
+张三从腾讯辞职了 => 张三在腾讯工作 => UPDATE 1
+张三从腾讯辞职了 => 张三在百度工作 => ADD
+面试推迟到周五 => 面试在周三 => UPDATE 1
+面试推迟到周五 => 考试在周三 => ADD
+张三戒酒了 => 张三每天喝酒 => UPDATE 1
+张三戒酒了 => 张三每天喝茶 => ADD
+张三改名叫张海 => 张三的名字是张三 => UPDATE 1
+张三现在想帮助别人 => 张三想帮助动物 => ADD
 """
+
+# What UPDATE writes: only the clause in question changes.
+REWRITTEN = """
+User lives in Denver now. => User lives in Boston and loves jazz. => User lives in Denver now and loves jazz.
+User hates jazz. => User lives in Boston and User loves jazz. => User lives in Boston and User hates jazz.
+User works at Meta. => User lives in Oslo, User works at Fiat and User loves tea. => User lives in Oslo, User works at Meta and User loves tea.
+~User lives in Boston. => User lives in Boston and loves jazz. => User loves jazz.
+~User loves jazz. => User lives in Boston and loves jazz. => User lives in Boston.
+用户现在住在上海。 => 用户住在北京，喜欢爵士乐。 => 用户现在住在上海，喜欢爵士乐。
+用户讨厌爵士乐。 => 用户住在北京，用户喜欢爵士乐。 => 用户住在北京，用户讨厌爵士乐。
+"""  # noqa: E501
 
 # Written before the rules were tuned on the tables above. 40 of 50 were right at the first run. One
 # fault that it showed was mended since (taking back one of "cats and dogs" deleted both); the other
@@ -258,6 +310,14 @@ def test_the_tables(fact: str, items: list[str], op: str, number: str | None) ->
     assert decided(fact, items) == (op, number)
 
 
+@pytest.mark.parametrize("line", REWRITTEN.strip().splitlines())
+def test_only_the_clause_in_question_changes(line: str) -> None:
+    fact, item, wanted = (part.strip() for part in line.split("=>"))
+    retracts = fact.startswith("~")
+    told = Fact(fact.removeprefix("~"), (), retracts=retracts)
+    assert RuleManager().decide(told, remembered(item)).op.text == wanted
+
+
 def test_the_tables_are_large_enough() -> None:
     assert len(cases(ENGLISH)) >= 60
     assert len(cases(CHINESE)) >= 60
@@ -307,8 +367,12 @@ def test_every_decision_is_whole(text: str, items: list[str], retracts: bool) ->
     decision = RuleManager().decide(fact, remembered(*items))
     assert decision == RuleManager().decide(fact, remembered(*items))
     assert decision.op.item_id is None or int(decision.op.item_id) <= len(items)
-    assert decision.op.kind is not OpKind.UPDATE or decision.op.text == text
-    assert not retracts or decision.op.kind in (OpKind.DELETE, OpKind.NONE)
+    assert (
+        decision.op.kind is not OpKind.UPDATE
+        or retracts
+        or (text.strip(" .!。！") in (decision.op.text or ""))
+    )
+    assert not retracts or decision.op.kind is not OpKind.ADD
 
 
 def test_what_was_true_before_does_not_replace_what_is_true_now() -> None:

@@ -202,6 +202,60 @@ def test_an_agent_s_memories_are_found_across_users(memory: Memory) -> None:
     assert sorted(texts(found)) == ["Alice likes tea.", "Bob likes tea."]
 
 
+def test_labels_hold_for_updates_too(memory: Memory) -> None:
+    memory.add("I live in Boston.", user_id="alice")
+    memory.add("I live in Denver now.", user_id="alice", kind="core", categories=["home"])
+    [item] = memory.get_all(user_id="alice")["results"]
+    assert (item["kind"], item["categories"]) == ("core", ["home"])
+
+
+def test_other_metadata_leave_the_validity_alone(memory: Memory) -> None:
+    chosen = add(memory, "I live in Boston.", timestamp="2024-05-07")
+    memory.update(chosen, metadata={"mood": "calm"})
+    item, last = memory.get(chosen), memory.history(chosen)[-1]
+    assert item is not None and item["metadata"] == {"mood": "calm"}
+    assert item["valid_from"] == "2024-05-07T00:00:00+00:00"
+    assert last["valid_to"] is None
+
+
+def test_one_long_core_item_does_not_silence_the_others(memory: Memory) -> None:
+    add(memory, "Call me Al.", kind="core")
+    add(memory, "blah " * 2_000, kind="core")
+    context = memory.context("hello", user_id="alice", token_budget=2_000)
+    assert [item.text for item in context.core] == ["Call me Al."]
+    assert len(context.left_out_core) == 1
+
+
+def test_raw_turns_do_not_depend_on_how_the_owner_is_named(memory: Memory) -> None:
+    memory.add("Hello there! How are you?", user_id="alice")  # no item comes of it
+    forms: list[dict[str, Any]] = [
+        {"user_id": "alice"},
+        {"filters": {"user_id": "alice"}},
+        {"filters": {"AND": [{"user_id": "alice"}]}},
+        {"user_id": "alice", "as_of": datetime.now(UTC) + timedelta(days=1)},
+    ]
+    for form in forms:
+        assert len(memory.search("hello", turns=5, **form)["turns"]) == 1
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"user_id": None},
+        {"user_id": {"ne": "bob"}},
+        {"user_id": {"in": ["alice", None]}},
+        {"NOT": [{"user_id": "bob"}]},
+        {"OR": [{"user_id": "alice"}, {"kind": "semantic"}]},
+    ],
+)
+def test_a_filter_must_name_an_owner(memory: Memory, filters: dict[str, Any]) -> None:
+    add(memory, "mine")
+    for call in (memory.get_all, memory.delete_all):
+        with pytest.raises(BadInput, match="Say whose memory"):
+            call(filters=filters)
+    assert len(memory.get_all(filters={"user_id": "*"})["results"]) == 1
+
+
 # Bad input
 
 
@@ -217,6 +271,13 @@ def test_an_agent_s_memories_are_found_across_users(memory: Memory) -> None:
         (lambda m: m.add("x", user_id="a", metadata={"x": float("nan")}, infer=False), "JSON"),
         (lambda m: m.search(" ", user_id="a"), "query"),
         (lambda m: m.search("x", user_id="a", top_k=-1), "top_k"),
+        (lambda m: m.search("x", user_id="a", top_k=0), "at least 1"),
+        (lambda m: m.search("x", user_id="a", threshold="a"), "threshold"),
+        (lambda m: m.context("x", user_id="a", token_budget="a"), "token_budget"),
+        (lambda m: m.add("x", user_id="a", categories="work", infer=False), "categories"),
+        (lambda m: m.add("x", user_id="a", categories=[1], infer=False), "categories"),
+        (lambda m: m.update("none", 5), "The new text"),
+        (lambda m: m.update("none", metadata="abc"), "metadata"),
         (lambda m: m.search("x", user_id="a", as_of="soon"), "as_of"),
         (lambda m: m.search("x", user_id="a", filters={"a": {"near": 1}}), "near"),
         (lambda m: m.search("x", user_id="a", rerank=True), "reranker"),

@@ -1,4 +1,4 @@
-"""A memory whose journal is in PostgreSQL; needs MEMOGRAD_TEST_POSTGRES, the URL of a test database.
+"""A memory whose journal is in PostgreSQL; MEMOGRAD_TEST_POSTGRES is the URL of a test database.
 
 The tables of that database are dropped.
 """
@@ -29,9 +29,7 @@ def opened(tmp_path: Path, trigrams: Callable[[], Any]) -> Iterator[Callable[[],
     memories: list[Memory] = []
 
     def open_memory() -> Memory:
-        memories.append(
-            Memory.open(tmp_path, embedder=trigrams(), journal_url=URL, env_file=None)
-        )
+        memories.append(Memory.open(tmp_path, embedder=trigrams(), journal_url=URL, env_file=None))
         return memories[-1]
 
     yield open_memory

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.errors import MemogradError
 from memograd.memory.events import Event, EventKind
 from memograd.memory.items import MemoryItem
 from memograd.memory.scope import Scope
@@ -169,14 +168,29 @@ def test_a_lookup_that_fails_leaves_the_state_as_it_was() -> None:
         update(5, "nobody", "x"),
         event(5, EventKind.DELETE, "nobody"),
         event(5, EventKind.ADD, "z"),
+        event(5, EventKind.ADD, "z", {"id": "z", "text": "no times"}),
+        event(5, EventKind.ADD, "z", item("other", "x").to_json()),
+        event(5, EventKind.ADD, "z", item("z", "x").to_json() | {"text": 7}),
+        event(5, EventKind.UPDATE, "a", {"id": "a"}),
+        event(5, EventKind.TURN, "t3", {"turn": {"id": "t3"}}),
+        event(5, EventKind.TURN, "t3", {"turn": "t3"}),
+        event(5, EventKind.TURN, "t3", {"turn": turn("t3").to_json() | {"text": None}}),
     ],
 )
-def test_an_event_that_does_not_fit_is_an_error_and_changes_nothing(bad: Event) -> None:
-    state = fold([add(1, "a", "one"), heard(2, "t1"), heard(3, "t2", verbatim=True)])
-    before = everything(state)
-    with pytest.raises(MemogradError, match="Event 5 of the journal"):
-        state.apply(bad, lookup)
-    assert everything(state) == before
+def test_an_event_that_does_not_fit_is_passed_over_with_one_warning(
+    bad: Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = [add(1, "a", "one"), heard(2, "t1"), heard(3, "t2", verbatim=True)]
+    after = [add(6, "b", "two")]
+    state = fold([*before, bad, *after])
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"Event 5 of the journal ({bad.kind} of {bad.subject!r}" in record.getMessage()
+    assert everything(state) == everything(fold([*before, *after]))
+    single = fold(before)
+    single.apply(bad, lookup)
+    single.apply(after[0], lookup)
+    assert everything(single) == everything(state)
 
 
 def test_an_event_is_not_folded_twice() -> None:

@@ -42,6 +42,10 @@ Can you recommend a restaurant in Boston?
 Please write a poem about my dog.
 Tell me something about 1984.
 I can't wait to hear about it.
+I won't give up!
+I won't let you down.
+I'd better get back to it.
+There's something I want to tell you.
 Talk to you soon, I'm off to work.
 How sweet!
 No problem.
@@ -70,6 +74,13 @@ My dog is called Rex. | User's dog is called Rex.
 Hey, I've got two kids. | User has got two kids.
 Researching adoption agencies. | User is researching adoption agencies.
 Gonna visit my aunt tomorrow. | User is going to visit their aunt on 10 June 2023.
+I live in Boston because I love jazz. | User lives in Boston because User loves jazz.
+I bought a car and I love it. | User bought a car and User loves it.
+I have a dog and a cat. | User has a dog and a cat.
+You won't believe it, but I'm a nurse now. | User is a nurse now.
+I switched hobbies! I took up chess. | User switched hobbies! User took up chess.
+我有一只猫，叫咪咪。 | 用户有一只猫，叫咪咪。
+我住在北京，因为我喜欢这里。 | 用户住在北京，因为用户喜欢这里。
 Bob works at Google. | Bob works at Google.
 You won't believe it - I got promoted yesterday! | User got promoted on 8 June 2023!
 Please remember that my flight is at 9:40. | User's flight is at 9:40.
@@ -91,6 +102,42 @@ def test_what_is_no_news_is_dropped(said: str) -> None:
 def test_statements_are_kept_and_stand_alone(line: str) -> None:
     said, text = (part.strip() for part in line.split("|"))
     assert [fact.text for fact in read(said)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("said", "texts"),
+    [
+        ("I live in Boston and I love jazz.", ["User lives in Boston.", "User loves jazz."]),
+        ("I live in Boston and love jazz.", ["User lives in Boston.", "User loves jazz."]),
+        (
+            "My name is Anna, I'm allergic to peanuts and I love hiking.",
+            ["User's name is Anna.", "User is allergic to peanuts.", "User loves hiking."],
+        ),
+        (
+            "Please remember that I live in Rome and my wife is a teacher.",
+            ["User lives in Rome.", "User's wife is a teacher."],
+        ),
+        (
+            "我叫王芳，我对花生过敏，我喜欢爬山。",
+            ["用户叫王芳。", "用户对花生过敏。", "用户喜欢爬山。"],
+        ),
+        ("我住在北京,喜欢喝茶。", ["用户住在北京。", "用户喜欢喝茶。"]),
+        ("我住在北京，我的狗叫豆豆。", ["用户住在北京。", "用户的狗叫豆豆。"]),
+    ],
+)
+def test_independent_clauses_are_facts_of_their_own(said: str, texts: list[str]) -> None:
+    assert [fact.text for fact in read(said)] == texts
+
+
+def test_what_ended_takes_nothing_else_back() -> None:
+    [ended, loved] = read("I no longer live in Boston and I love jazz.")
+    assert (ended.text, ended.retracts) == ("User lives in Boston.", True)
+    assert (loved.text, loved.retracts) == ("User loves jazz.", False)
+
+
+def test_one_date_stays_with_the_whole_story() -> None:
+    [fact] = read("I went to Rome yesterday and I saw Bob.")
+    assert fact.text == "User went to Rome on 8 June 2023 and User saw Bob."
 
 
 def test_a_fact_tells_where_it_comes_from_and_since_when() -> None:

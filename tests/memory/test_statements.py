@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.statements import language_of, parse_statement, same_text, wording
+from memograd.memory.language import language_of
+from memograd.memory.statements import parse_statement, same_text, wording
 from memograd.memory.statements.statement import SINGLE_VALUED
 
 # text | subject | slot | value, with a minus before the slot of what is denied
@@ -43,6 +44,24 @@ Alice works as a midwife and the days fly by | Alice | job | midwife
 Alice did it, Alice moved to Geneva | Alice | residence | Geneva
 Alice lives in Boston, Massachusetts | Alice | residence | Boston, Massachusetts
 Alice comes from Sweden | Alice | hometown | Sweden
+Alice moved to Brisbane on 19 January 2024, and Alice can't sleep | Alice | residence | Brisbane
+Alice lives in Boston with her cat | Alice | residence | Boston
+Alice works as a nurse at St Mary | Alice | job | nurse
+Alice is dating Tom | Alice | partner | Tom
+Alice broke up with Tom | Alice | -partner | Tom
+Alice quit their job at Bosch | Alice | -employer | Bosch
+Alice gave up smoking | Alice | -habit | smoking
+Alice switched from tea to coffee | Alice | * | coffee
+Alice switched instruments! Alice had their first oboe lesson | Alice | plays | oboe
+Alice has a new favorite food! Alice tried tacos | Alice | favourite food | tacos
+Alice renamed their cat Momo | Alice's cat | name | Momo
+The meeting with Bob was moved to Friday | meeting with Bob | date | Friday
+Alice cancelled their trip to Rome | Alice | -plan | trip to Rome
+张三从腾讯辞职了 | 张三 | -employer | 腾讯
+张三和李四分手了 | 张三 | -partner | 李四
+张三戒烟了 | 张三 | -habit | 烟
+会议改到周五下午 | 会议 | date | 周五下午
+张三取消了旅行 | 张三 | -plan | 旅行
 Alice's boss is Carol | Alice | attribute:boss | Carol
 张三住在北京。 | 张三 | residence | 北京
 张三搬到了上海 | 张三 | residence | 上海
@@ -135,6 +154,7 @@ def test_single_valued_slots() -> None:
     [
         ("我用的手机是华为Mate60", "zh"),
         ("我喜欢iPhone 13 Pro Max", "zh"),
+        ("喜欢 Pro Max", "zh"),
         ("I learned the word 你好 today", "en"),
         ("hello", "en"),
         ("", "en"),

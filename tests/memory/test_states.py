@@ -28,6 +28,7 @@ class Place:
 
     def __init__(self, folder: Path, embedder: Any) -> None:
         self.seconds = 0
+        self.ids = 0
         self.journal = Journal.open(f"sqlite:///{folder / 'j.db'}", clock=self._tick)
         self.texts = DerivedTexts(self.journal, embedder)
         self.dimension = embedder.dimension
@@ -41,7 +42,7 @@ class Place:
         """What folding the journal from the beginning gives."""
         state = MemoryState(self.dimension)
         state.fold(
-            self.journal.tail(owner, until=until), lambda texts: self.texts.look_up(owner, texts)
+            self.journal.tail(owner, until=until), lambda texts: self.texts.derive(owner, texts)
         )
         return state
 
@@ -74,10 +75,12 @@ def test_states_are_what_folding_from_the_beginning_gives(
 ) -> None:
     for user, number, read in steps:
         owner = f"user:{user}"
-        held = place.folded(owner).items.get(f"{user}{number}")
+        state = place.folded(owner)
+        held = next((one for one in state.items if one.id.startswith(f"{number} ")), None)
         event: NewEvent
         if held is None:
-            event = added(item(user, f"{user}{number}", "as it was"), actor="user", reason="")
+            place.ids += 1
+            event = added(item(user, f"{number} {place.ids}", "as it was"), actor="user", reason="")
         elif number % 2:
             event = deleted(held, at=NOW, actor="user", reason="")
         else:

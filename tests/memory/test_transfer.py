@@ -101,7 +101,7 @@ def test_a_bad_line_at_the_end_imports_nothing(
     assert memory.store.journal.last_seq() == 0
     binary = tmp_path / "binary.jsonl"
     binary.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe")
-    with pytest.raises(BadInput, match="binary.jsonl"):
+    with pytest.raises(BadInput, match=r"binary\.jsonl"):
         memory.import_(binary)
 
 

@@ -63,7 +63,7 @@ def add(
 ) -> None:
     """Remember what matters in a text or in chat messages."""
     said = given.messages(text, file)
-    with _open(path) as memory:
+    with _open(path, make=True) as memory:
         result = memory.add(said, **given.ids(user, agent, run), infer=not verbatim, timestamp=at)
     if json:
         show.as_json(result)
@@ -259,7 +259,7 @@ def import_(
     json: given.AsJson = False,
 ) -> None:
     """Take over what export wrote; twice changes nothing."""
-    with _open(path) as memory:
+    with _open(path, make=True) as memory:
         count = memory.import_(file)
     if json:
         show.as_json(count)
@@ -290,10 +290,16 @@ def stats(path: given.Where = None, json: given.AsJson = False) -> None:
     (show.as_json if json else show.fields)(result)
 
 
-def _open(path: Path | None) -> Memory:
+def _open(path: Path | None, *, make: bool = False) -> Memory:
+    """The memory of the settings; only what writes into it may make a new one."""
     from memograd.memory import Memory
 
-    return Memory.open(settings=given.settings(path))
+    settings = given.settings(path)
+    if not make and not settings.journal_url and not (settings.path / "journal.db").is_file():
+        raise BadInput(
+            f"There is no memory in {settings.path}: add something to it first, or give --path."
+        )
+    return Memory.open(settings=settings)
 
 
 def _unknown(memory_id: str) -> BadInput:

@@ -21,8 +21,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def as_json(result: Any) -> None:
-    """Print `result` as JSON, readable in any script."""
-    typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    """Print `result` as JSON, readable in any script; what could move the cursor is escaped."""
+    text = json.dumps(result, ensure_ascii=False, indent=2)
+    typer.echo(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def plain(text: object) -> str:

@@ -157,9 +157,12 @@ def _history(value: Any) -> _Values:
             f"history_db_path in the mem0 configuration must be the path of a file, not {value!r}:"
             " the journal is what memories are kept in."
         )
+    from sqlalchemy.engine import URL  # quotes what would mean something in a URL
+
     file = Path(value).expanduser().absolute()
     where = "history_db_path"
-    return {"journal_url": (f"sqlite:///{file}", where), "path": (file.parent, where)}
+    url = URL.create("sqlite", database=str(file)).render_as_string()
+    return {"journal_url": (url, where), "path": (file.parent, where)}
 
 
 def _named(

@@ -90,7 +90,9 @@ ALIASES: Final[Mapping[str, str]] = {"topk": "top_k", "collection_name": "milvus
 
 DEFAULT_ENV_FILE: Final = Path(".env")
 
-_OTHERS_OF_OURS: Final = frozenset({"MEMOGRAD_CACHE"})  # read elsewhere, no setting of the memory
+_OTHERS_OF_OURS: Final = frozenset(  # read elsewhere, no settings of the memory
+    {"MEMOGRAD_CACHE", "MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"}
+)
 _NOT_SHOWN: Final = frozenset(
     {"journal_url", "milvus_token", "milvus_uri", "openai_api_key", "openai_base_url"}
 )  # a key or a password may be part of them

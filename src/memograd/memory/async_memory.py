@@ -41,9 +41,9 @@ class AsyncMemory:
         return cls(await asyncio.to_thread(Memory.open, path, **given))
 
     @classmethod
-    async def from_config(cls, config: Mapping[str, Any]) -> AsyncMemory:
-        """`Memory.from_config`."""
-        return cls(await asyncio.to_thread(Memory.from_config, config))
+    def from_config(cls, config: Mapping[str, Any]) -> AsyncMemory:
+        """`Memory.from_config`; not awaited, as in mem0."""
+        return cls(Memory.from_config(config))
 
     async def __aenter__(self) -> AsyncMemory:
         return self

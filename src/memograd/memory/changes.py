@@ -32,8 +32,10 @@ def added(item: MemoryItem, *, actor: str, reason: str) -> NewEvent:
 
 
 def updated(before: MemoryItem, after: MemoryItem, *, actor: str, reason: str) -> NewEvent:
-    """A new version of an item; the old one is true until the new one begins to be."""
-    closed = replace(before, valid_to=after.valid_from or after.updated_at)
+    """A new version of an item; if it says something else, the old one is true until then."""
+    closed = before
+    if after.text != before.text:
+        closed = replace(before, valid_to=after.valid_from or after.updated_at)
     return NewEvent(
         EventKind.UPDATE,
         before.scope,
@@ -45,9 +47,15 @@ def updated(before: MemoryItem, after: MemoryItem, *, actor: str, reason: str) -
     )
 
 
-def deleted(item: MemoryItem, *, at: datetime, actor: str, reason: str) -> NewEvent:
-    """An item that is true no longer; history and `as_of` still know it."""
-    closed = replace(item, valid_to=item.valid_to or at)
+def deleted(
+    item: MemoryItem, *, at: datetime, actor: str, reason: str, sources: Sequence[str] = ()
+) -> NewEvent:
+    """An item that is true no longer; history and `as_of` still know it.
+
+    sources: the raw turns that took it back; they belong to its history from now on.
+    """
+    known = tuple(dict.fromkeys((*item.sources, *sources)))
+    closed = replace(item, valid_to=item.valid_to or at, sources=known)
     return NewEvent(
         EventKind.DELETE, item.scope, item.id, before=closed.to_json(), actor=actor, reason=reason
     )

@@ -168,11 +168,11 @@ def _ranks(embedder: Embedder, trials: Sequence[tuple[str, str, str]]) -> bool:
 def _journal(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator[Finding]:
     from sqlalchemy.engine import make_url
 
-    from memograd.memory.journal import Journal
+    from memograd.memory.journal import Journal, sqlite_url
 
     file = settings.path.expanduser().absolute() / "journal.db"
-    url = settings.journal_url or f"sqlite:///{file}"
-    if url.startswith("sqlite"):
+    url = settings.journal_url or sqlite_url(file)
+    if str(url).startswith("sqlite"):
         file = Path(make_url(url).database or "").expanduser()
         if not file.exists():
             yield Finding("journal", True, f"There is no memory in {file} yet: it will be created.")

@@ -18,30 +18,31 @@ from memograd.memory.events import Event, EventKind
 from memograd.memory.scope import Scope
 from memograd.memory.store import MemoryStore
 
+REASON = "purged on request"
 ITEM_EVENTS = (EventKind.ADD, EventKind.UPDATE, EventKind.DELETE)
 
 
 def purge_item(store: MemoryStore, item_id: str) -> dict[str, Any]:
-    """Purge one item with its history, its raw turns, and what was declined because of them."""
-    events = [event for event in store.journal.history(item_id) if not event.erased]
+    """Purge one item: its history, the raw turns behind it, and what was declined for its sake.
+
+    Of an item that was purged before, what a reader may have kept in the files is erased.
+    """
+    events = store.journal.history(item_id)
     if not any(event.kind in ITEM_EVENTS for event in events):
         raise BadInput(f"There is no memory with the id {item_id!r} to purge.")
     owner = events[0].scope.owner
-    sources = {source for event in events for source in _sources(event)}
     with store.writing(owner):
         told = store.journal.tail(owner)
-        turns = {event.subject for event in told if _is(event, EventKind.TURN)} & sources
-        refused = {
-            event.subject
-            for event in told
-            if _is(event, EventKind.NONE) and not sources.isdisjoint(_sources(event))
-        }
-        _purge(store, owner, subjects=[item_id, *sorted(turns), *sorted(refused)])
+        turns, refused = _behind(told, {item_id})
+        _purge(store, owner, [item_id, *sorted(turns), *sorted(refused)])
     return {"items": 1, "turns": len(turns), "owners": [owner]}
 
 
 def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:
-    """Purge everything under these ids, and under whatever other ids it was filed as well."""
+    """Purge everything under these ids, and under whatever other ids it was filed as well.
+
+    The raw turns behind the items go with them, whatever ids they were heard under.
+    """
     ids = scope.ids()
     whole = scope.owner if len(ids) == 1 else None
     owners = store.journal.owners(**ids)
@@ -50,52 +51,75 @@ def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:
         if owner == whole:
             continue
         with store.writing(owner):
-            told = [
+            told = store.journal.tail(owner)
+            filed = [
                 event
-                for event in store.journal.tail(owner)
-                if ids.items() <= event.scope.ids().items() and not event.erased
+                for event in told
+                if ids.items() <= event.scope.ids().items() and _whole(event)
             ]
-            _purge(store, owner, subjects=sorted({event.subject for event in told}))
-        report["items"] += _count(told, ITEM_EVENTS)
-        report["turns"] += _count(told, (EventKind.TURN,))
+            items = {event.subject for event in filed if event.kind in ITEM_EVENTS}
+            turns, refused = _behind(told, items)
+            turns |= {event.subject for event in filed if event.kind is EventKind.TURN}
+            refused |= {event.subject for event in filed if event.kind is EventKind.NONE}
+            if not (items or turns or refused):
+                continue
+            _purge(store, owner, [*sorted(items), *sorted(turns), *sorted(refused)])
+        report["items"] += len(items)
+        report["turns"] += len(turns)
         report["owners"].append(owner)
-    if not report["items"] and not report["turns"]:
+    if not report["owners"]:
         raise BadInput(f"There is nothing to purge under {', '.join(ids.values())!r}.")
     return report
 
 
 def purge_owners(store: MemoryStore, owners: Sequence[str]) -> dict[str, Any]:
-    """Purge everything of these owners."""
-    told = [event for owner in owners for event in store.journal.tail(owner) if not event.erased]
+    """Purge everything of these owners, in one transaction."""
+    report: dict[str, Any] = {"items": 0, "turns": 0, "owners": []}
     for owner in owners:
-        with store.writing(owner):
-            _purge(store, owner, subjects=None)
-    return {
-        "items": _count(told, ITEM_EVENTS),
-        "turns": _count(told, (EventKind.TURN,)),
-        "owners": list(owners),
+        told = [event for event in store.journal.tail(owner) if _whole(event)]
+        if told:
+            report["owners"].append(owner)
+            report["items"] += len({e.subject for e in told if e.kind in ITEM_EVENTS})
+            report["turns"] += len({e.subject for e in told if e.kind is EventKind.TURN})
+    try:
+        store.journal.purge(owners=report["owners"], actor="user", reason=REASON)
+    finally:
+        for owner in owners:
+            store.forget(owner)
+    return report
+
+
+def _purge(store: MemoryStore, owner: str, subjects: Sequence[str]) -> None:
+    try:
+        store.journal.purge(subjects=subjects, owner=owner, actor="user", reason=REASON)
+    finally:
+        store.forget(owner)
+
+
+def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]:
+    """The raw turns that are part of the items' histories, and the events that declined facts.
+
+    A turn belongs to an item when the item came from it, was changed or taken back by it, or was
+    the reason to decline a fact of it; and whatever was declined of such a turn goes with it.
+    """
+    whole = [event for event in told if _whole(event)]
+    declined = [event for event in whole if event.kind is EventKind.NONE]
+    sources = {
+        source
+        for event in whole
+        if (event.kind in ITEM_EVENTS and event.subject in items)
+        or (event.kind is EventKind.NONE and (event.after or {}).get("item_id") in items)
+        for source in _sources(event)
     }
+    turns = {event.subject for event in whole if event.kind is EventKind.TURN} & sources
+    return turns, {event.subject for event in declined if not turns.isdisjoint(_sources(event))}
 
 
-def _purge(store: MemoryStore, owner: str, *, subjects: Sequence[str] | None) -> None:
-    """Erase some subjects of an owner, or the whole owner."""
-    reason = "purged on request"
-    if subjects is None:
-        store.journal.purge(owners=[owner], actor="user", reason=reason)
-    elif subjects:
-        store.journal.purge(subjects=subjects, actor="user", reason=reason)
-    store.states.forget(owner)
-    store.texts.forget(owner)
-
-
-def _is(event: Event, kind: EventKind) -> bool:
-    return event.kind is kind and not event.erased
+def _whole(event: Event) -> bool:
+    """Whether the event still has its contents."""
+    return not event.erased and event.kind is not EventKind.PURGE
 
 
 def _sources(event: Event) -> set[str]:
     contents: list[Mapping[str, Any] | None] = [event.before, event.after]
     return {source for content in contents if content for source in content.get("sources", ())}
-
-
-def _count(events: Sequence[Event], kinds: Sequence[EventKind]) -> int:
-    return len({event.subject for event in events if event.kind in kinds})

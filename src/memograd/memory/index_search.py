@@ -8,6 +8,7 @@ so an index that is behind or wrong can miss an item but never show one
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Final
@@ -72,12 +73,25 @@ class IndexSearch:
             )
             items = [item for hit in hits if (item := self._store.item(hit.id)) is not None]
             matching = [item for item in items if wanted.matches(item)]
-            if len(matching) >= depth or len(hits) < asked or asked >= MAX_HITS:
+            if len(matching) < depth and len(hits) >= asked >= MAX_HITS:
+                raise IndexUnavailable(
+                    f"Of the {MAX_HITS} rows that a search of the index can return, too few match"
+                    " the filter."
+                )
+            if len(matching) >= depth or len(hits) < asked:
                 return self._state(matching, [(hit.owner, hit.id) for hit in told])
-            asked *= 4
+            asked = min(4 * asked, MAX_HITS)
 
     def rebuild(self) -> None:
-        """Fill the index anew, if there is one or a server is configured for it."""
+        """Fill the index anew, if there is one or a server is configured for it.
+
+        Milvus Lite files at a place that the settings have left are removed.
+        """
+        left = self._place_left()
+        if left is not None and not left.startswith(("http://", "https://")):
+            shutil.rmtree(left, ignore_errors=True)
+            if Path(left).exists():
+                raise MemogradError(f"The old index {left} cannot be removed: delete it by hand.")
         if self._store.settings.milvus_uri or self._store.journal.get_meta(META_KEY):
             with self._lock:
                 self._close()
@@ -87,13 +101,30 @@ class IndexSearch:
         """Erase from the index what was purged from the journal."""
         if self._store.journal.get_meta(META_KEY) is None:
             return
+        left = self._place_left()
+        if left is not None:
+            raise MemogradError(
+                f"The journal is purged, but an index was once made at {left}, where the settings"
+                " no longer look: run memograd memory reindex, and drop the collection if that is"
+                " a server."
+            )
         try:
             self._caught_up()
-        except IndexUnavailable as error:
+        except MemogradError as error:
             raise MemogradError(
                 f"The journal is purged, but the index still has to be: {error} Then run memograd"
                 " memory reindex."
             ) from error
+
+    def _place_left(self) -> str | None:
+        """Where an index was made under other settings, if anywhere."""
+        made = self._store.journal.get_meta(META_KEY)
+        return made if made is not None and made != self._uri() else None
+
+    def _uri(self) -> str:
+        settings = self._store.settings
+        folder = Path(settings.path).expanduser().resolve()
+        return settings.milvus_uri or str(folder / "index.db")
 
     def close(self) -> None:
         """Release the index for other processes."""
@@ -107,15 +138,14 @@ class IndexSearch:
             return index
 
     def _open(self, *, replace: bool) -> MilvusIndex:
-        store, settings = self._store, self._store.settings
-        uri = settings.milvus_uri or str(Path(settings.path).expanduser().resolve() / "index.db")
+        store, settings, uri = self._store, self._store.settings, self._uri()
         token = settings.milvus_token
         self._index = MilvusIndex.open(
             uri,
             token=token.get_secret_value() if token else None,
             collection=settings.milvus_collection_name,
             journal=store.journal,
-            embed=store.texts.look_up,
+            embed=store.texts.derive,
             embedder_name=store.embedder.name,
             dimension=store.embedder.dimension,
             replace=replace,
@@ -132,13 +162,13 @@ class IndexSearch:
         """A state of these items, with the turns they came from and some (owner, id) more."""
         state, texts = MemoryState(self._store.embedder.dimension), self._store.texts
         for item in sorted(items, key=lambda item: item.created_at):
-            [(vector, terms)] = texts.look_up(item.scope.owner, [item.text])
+            [(vector, terms)] = texts.derive(item.scope.owner, [item.text])
             state.add_item(item, vector, terms)
         sources = [(item.scope.owner, source) for item in items for source in item.sources]
         for owner, turn_id in dict.fromkeys((*turns, *sources)):
             turn = self._store.turn(owner, turn_id)
             if turn is not None and turn.id not in state.turns:
-                [(vector, terms)] = texts.look_up(owner, [turn.index_text()])
+                [(vector, terms)] = texts.derive(owner, [turn.index_text()])
                 state.add_turn(turn, vector, terms)
         return state
 

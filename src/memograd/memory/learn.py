@@ -13,12 +13,13 @@ import the other files of this room except `memory` and `async_memory`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from memograd.errors import MemogradError
+from memograd.memory.analysis import analyse
 from memograd.memory.changes import added, declined, deleted, heard, updated
 from memograd.memory.events import Event, NewEvent
 from memograd.memory.items import Kind, MemoryItem
@@ -26,14 +27,17 @@ from memograd.memory.journal import Conflict
 from memograd.memory.manager import MemoryManager, RelatedItem
 from memograd.memory.operations import MemoryOp, OpKind
 from memograd.memory.reader import Fact, MemReader
-from memograd.memory.retrieval import Query, retrieve
+from memograd.memory.retrieval import Hit, Query, retrieve
 from memograd.memory.scope import Scope
 from memograd.memory.state import MemoryState
+from memograd.memory.statements import property_words
 from memograd.memory.store import MemoryStore
 from memograd.memory.turns import RawTurn
 
 RELATED_ITEMS: Final = 8
+SAME_PROPERTY_ITEMS: Final = 4
 ATTEMPTS: Final = 10
+STRICT_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,12 @@ class Labels:
 
 
 def learn_verbatim(
-    store: MemoryStore, turns: Sequence[RawTurn], scope: Scope, labels: Labels
+    store: MemoryStore,
+    turns: Sequence[RawTurn],
+    scope: Scope,
+    labels: Labels,
+    *,
+    categorise: Callable[[str], tuple[str, ...]],
 ) -> list[Event]:
     """Remember every turn word for word, without reading or deciding; returns the operations."""
     now = store.now()
@@ -60,7 +69,7 @@ def learn_verbatim(
             created_at=now,
             updated_at=now,
             kind=labels.kind or Kind.SEMANTIC,
-            categories=labels.categories,
+            categories=labels.categories or categorise(turn.text),
             metadata=labels.metadata,
             sources=(turn.id,),
             valid_from=turn.time,
@@ -82,20 +91,29 @@ def learn(
     """Let the reader find facts and the manager decide on each; returns the operations."""
     facts = reader.read(turns)
     heard_events = [heard(turn, scope, verbatim=False) for turn in turns]
-    derivations = store.texts.look_up(scope.owner, [fact.text for fact in facts])
+    derivations = store.texts.derive(scope.owner, [fact.text for fact in facts])
     with store.writing(scope.owner):
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             work = store.states.current(scope.owner)
-            events, expect = list(heard_events), {}
+            new: set[str] = set()  # items of this very call have no version to expect
+            events: list[NewEvent] = list(heard_events)
+            expect: dict[str, int] = {}
             for fact, (vector, terms) in zip(facts, derivations, strict=True):
                 query = Query(fact.text, vector, terms)
                 made = _decide(work, manager, fact, query, scope, labels, store.now(), categorise)
-                if made.before is not None:
-                    expect[made.before.id] = _version(store, made.before.id, work.seq)
+                if made.leans_on is not None and made.leans_on not in new:
+                    expect[made.leans_on] = _version(store, made.leans_on, work.seq)
                 made.apply(work, store)
+                if made.before is None and made.after is not None:
+                    new.add(made.after.id)
                 events.append(made.event)
             try:
-                return _operations(store.write(scope.owner, events, expect=expect))
+                # At first nothing at all may have been written meanwhile, or two processes that
+                # are told the same would both remember it; later it is enough that the items
+                # that were decided on are as they were.
+                last = work.seq if attempt < STRICT_ATTEMPTS else None
+                written = store.write(scope.owner, events, expect=expect, expect_last=last)
+                return _operations(written)
             except Conflict:
                 continue  # another process changed one of these items: decide again
     raise MemogradError(
@@ -106,16 +124,20 @@ def learn(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A decision carried out: its event and the versions of the item around it."""
+    """A decision carried out: its event and the versions of the item around it.
+
+    leans_on: the item whose present version the decision depends on.
+    """
 
     event: NewEvent
     before: MemoryItem | None = None
     after: MemoryItem | None = None
+    leans_on: str | None = None
 
     def apply(self, state: MemoryState, store: MemoryStore) -> None:
         """Do to the fork what the event will do to the owner's state."""
         if self.after is not None:
-            [(vector, terms)] = store.texts.look_up(self.after.scope.owner, [self.after.text])
+            [(vector, terms)] = store.texts.derive(self.after.scope.owner, [self.after.text])
             change = state.add_item if self.before is None else state.replace_item
             change(self.after, vector, terms)
         elif self.before is not None:
@@ -139,11 +161,14 @@ def _decide(
         top_k=RELATED_ITEMS,
         eligible=lambda item: wanted <= item.scope.ids().items(),
     )
+    hits += _of_same_property(state, fact, query, hits, wanted)
     related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
     decision = manager.decide(fact, related)
     op, why = decision.op, {"actor": manager.actor, "reason": decision.reason}
     if op.kind is OpKind.NONE:
-        return _Made(declined(fact.text, scope, sources=fact.sources, item_id=op.item_id, **why))
+        known = op.item_id if any(hit.record.id == op.item_id for hit in hits) else None
+        event = declined(fact.text, scope, sources=fact.sources, item_id=known, **why)
+        return _Made(event, leans_on=known)
     if op.kind is OpKind.ADD:
         item = MemoryItem(
             id=str(uuid.uuid4()),
@@ -166,17 +191,45 @@ def _decide(
         )
     if op.kind is OpKind.DELETE:
         at = fact.valid_from or now
-        return _Made(deleted(before, at=at, **why), before=before)
+        event = deleted(before, at=at, sources=fact.sources, **why)
+        return _Made(event, before=before, leans_on=before.id)
+    now = max(now, before.updated_at)  # the clock may have gone back
     after = replace(
         before,
         text=_text(op),
         updated_at=now,
+        kind=labels.kind or before.kind,
+        categories=labels.categories or before.categories,
         metadata={**before.metadata, **labels.metadata},
         sources=tuple(dict.fromkeys((*before.sources, *fact.sources))),
         valid_from=fact.valid_from or now,
         valid_to=None,
     )
-    return _Made(updated(before, after, **why), before=before, after=after)
+    return _Made(updated(before, after, **why), before=before, after=after, leans_on=before.id)
+
+
+def _of_same_property(
+    state: MemoryState,
+    fact: Fact,
+    query: Query,
+    found: Sequence[Hit[MemoryItem]],
+    wanted: ItemsView[str, str],
+) -> list[Hit[MemoryItem]]:
+    """Items that the words of the fact's property find: "moved to Oslo" is about where Ann lives.
+
+    A new value looks like the old one neither in its words nor, among many items, in its meaning.
+    """
+    words = property_words(fact.text)
+    if not words:
+        return []
+    known = {hit.record.id for hit in found}
+    return retrieve(
+        state.items,
+        Query(words, query.vector, analyse(words)),
+        top_k=SAME_PROPERTY_ITEMS,
+        mode="lexical",
+        eligible=lambda item: item.id not in known and wanted <= item.scope.ids().items(),
+    )
 
 
 def _text(op: MemoryOp) -> str:

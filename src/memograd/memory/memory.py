@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memograd.config import MemorySettings, from_mem0_config, load_memory_settings
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
 from memograd.memory.changes import deleted, updated
 from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.items import Kind, MemoryItem
@@ -169,7 +169,9 @@ class Memory:
         turns = to_turns(messages, heard_at=heard_at)
         labels = labels or Labels()
         if not infer:
-            return learn_verbatim(self.store, turns, scope, labels)
+            return learn_verbatim(
+                self.store, turns, scope, labels, categorise=self.recall.categorise
+            )
         return learn(
             self.store,
             self.reader,
@@ -184,8 +186,8 @@ class Memory:
         self,
         memory_id: str,
         text: str | None = None,
-        *,
         metadata: Mapping[str, Any] | None = None,
+        *,
         data: str | None = None,
     ) -> dict[str, str]:
         """Let an item say `text` from now on, or give it other metadata (merged, None removes).
@@ -196,20 +198,20 @@ class Memory:
         if text is None and metadata is None:
             raise BadInput("update needs a new text or new metadata.")
         if text is not None:
-            check_unicode(text, "the new text")
+            _check_text(text, "The new text")
             if not text.strip():
                 raise BadInput("update needs a text with something in it; use delete to forget.")
+        changed = _labels(metadata, None, ()).metadata
 
         def change(item: MemoryItem) -> NewEvent:
-            now = self.store.now()
-            merged = {**item.metadata, **(metadata or {})}
+            now = max(self.store.now(), item.updated_at)  # the clock may have gone back
+            merged = {**item.metadata, **changed}
             after = replace(
                 item,
                 text=item.text if text is None else text,
                 metadata={key: value for key, value in merged.items() if value is not None},
                 updated_at=now,
-                valid_from=item.valid_from if text is None else now,
-                valid_to=None,
+                valid_from=item.valid_from if text in (None, item.text) else now,
             )
             return updated(item, after, actor="user", reason="updated by the application")
 
@@ -277,9 +279,11 @@ class Memory:
         found = self.recall.search(
             query,
             self._wanted(user_id, agent_id, run_id, filters),
-            top_k=_count(limit if top_k is None else top_k, self.store.settings.top_k, "top_k"),
+            top_k=_count(
+                limit if top_k is None else top_k, self.store.settings.top_k, "top_k", least=1
+            ),
             turns=_count(turns, 0, "turns"),
-            threshold=threshold,
+            threshold=_number(threshold, "threshold"),
             as_of=None if as_of is None else to_moment(as_of, "as_of"),
             mode=mode,
             recency_half_life=recency_half_life,
@@ -309,9 +313,9 @@ class Memory:
         return self.recall.context(
             query,
             self._wanted(user_id, agent_id, run_id, filters),
-            top_k=_count(top_k, self.store.settings.top_k, "top_k"),
+            top_k=_count(top_k, self.store.settings.top_k, "top_k", least=1),
             turns=_count(turns, 0, "turns"),
-            token_budget=token_budget,
+            token_budget=_count(token_budget, 0, "token_budget"),
         )
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
@@ -370,12 +374,18 @@ class Memory:
         """
         from memograd.memory.erase import purge_item, purge_scope
 
-        if memory_id is not None:
-            if user_id or agent_id or run_id:
-                raise BadInput("purge takes either the id of an item or user, agent and run ids.")
-            report = purge_item(self.store, _known_text(memory_id))
-        else:
-            report = purge_scope(self.store, Scope(user_id, agent_id, run_id))
+        if memory_id is not None and (user_id or agent_id or run_id):
+            raise BadInput("purge takes either the id of an item or user, agent and run ids.")
+        try:
+            if memory_id is not None:
+                report = purge_item(self.store, _known_text(memory_id))
+            else:
+                report = purge_scope(self.store, Scope(user_id, agent_id, run_id))
+        except BadInput:
+            raise  # nothing was purged
+        except MemogradError:
+            self.recall.after_purge()
+            raise
         self.recall.after_purge()
         return report
 
@@ -383,9 +393,10 @@ class Memory:
         """Purge everything of everybody."""
         from memograd.memory.erase import purge_owners
 
-        report = purge_owners(self.store, self.store.journal.owners())
-        self.recall.after_purge()
-        return report
+        try:
+            return purge_owners(self.store, self.store.journal.owners())
+        finally:
+            self.recall.after_purge()
 
     def export(self, path: Path | str, *, user_id: str | None = None) -> int:
         """Write the journal, or one user's part, to a JSON Lines file; returns how many events.
@@ -422,12 +433,15 @@ class Memory:
 
     def _delete_in(self, owner: str, wanted: Filter) -> int:
         """Delete what matches among one owner's items, all at once, even in a race."""
+        reason = "deleted by the application with others"
         for _ in range(ATTEMPTS):
-            items = [
-                item for item in self.store.states.current(owner).items if wanted.matches(item)
-            ]
-            versions = {event.subject: event.seq for event in self.store.journal.tail(owner)}
-            now, reason = self.store.now(), "deleted by the application with others"
+            state = self.store.states.current(owner)
+            items = [item for item in state.items if wanted.matches(item)]
+            if not items:
+                return 0
+            told = self.store.journal.tail(owner)
+            versions = {event.subject: event.seq for event in told if event.seq <= state.seq}
+            now = self.store.now()
             events = [deleted(item, at=now, actor="user", reason=reason) for item in items]
             try:
                 self.store.write(
@@ -460,20 +474,37 @@ def _labels(
 ) -> Labels:
     if metadata is not None and not isinstance(metadata, Mapping):
         raise BadInput(f"metadata must be a dictionary, not {type(metadata).__name__}.")
+    names = None if isinstance(categories, str) else tuple(categories)
+    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
+        raise BadInput(f"categories must be a list of names, not {categories!r}.")
+    for name in names:
+        check_unicode(name, "a category")
     try:
         known = None if kind is None else Kind(kind)
     except ValueError:
         choices = ", ".join(Kind)
         raise BadInput(f"There is no kind {kind!r}: choose one of {choices}.") from None
-    return Labels(metadata=dict(metadata or {}), kind=known, categories=tuple(categories))
+    return Labels(metadata=dict(metadata or {}), kind=known, categories=names)
 
 
-def _count(given: int | None, default: int, name: str) -> int:
+def _count(given: int | None, default: int, name: str, *, least: int = 0) -> int:
     if given is None:
         return default
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise BadInput(f"{name} must be a whole number of at least 0, not {given!r}.")
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise BadInput(f"{name} must be a whole number of at least {least}, not {given!r}.")
     return given
+
+
+def _number(given: float | None, name: str) -> float | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+        raise BadInput(f"{name} must be a number, not {given!r}.")
+    return given
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise BadInput(f"{what} must be a text, not {text!r}.")
+    check_unicode(text, what)
 
 
 def _known_text(memory_id: str) -> str:

@@ -5,8 +5,9 @@ exactly, in the states of these owners; beyond that the Milvus index proposes ca
 answer from the journal as it is at that moment. Without a server the states go on much further,
 since Milvus Lite needs 0.6 s for 100,000 items where a state needs 0.01 s (`docs/log.md`).
 
-Invariant: what is found matches the filter, always (`tests/memory/test_recall.py`). May import the
-other files of this room except `learn`, `memory` and `async_memory`.
+Invariant: what is found matches the filter, always (`tests/memory/test_memory_model.py`,
+`test_index_search.py`). May import the other files of this room except `learn`, `memory` and
+`async_memory`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
 from memograd.memory.analysis import analyse
 from memograd.memory.filters import Filter
-from memograd.memory.index import IndexUnavailable
 from memograd.memory.index_search import IndexSearch
 from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.language import estimate_tokens
@@ -36,7 +36,7 @@ from memograd.memory.retrieval import (
     turns_behind,
 )
 from memograd.memory.scope import check_unicode
-from memograd.memory.state import Corpus, MemoryState
+from memograd.memory.state import MemoryState
 from memograd.memory.store import MemoryStore
 from memograd.memory.turns import RawTurn
 
@@ -110,7 +110,7 @@ class Recall:
         asked = self.query(query)
         state, eligible = self.reach(wanted)
         seen = [item for item in state.items if eligible is None or eligible(item)]
-        core = self._bounded([item for item in seen if item.kind is Kind.CORE])
+        core = [item for item in reversed(seen) if item.kind is Kind.CORE]
         hits = retrieve(state.items, asked, top_k=top_k, eligible=eligible)
         behind = self._behind(state, asked, hits, eligible, turns)
         return build_context(
@@ -119,6 +119,7 @@ class Recall:
             behind,
             token_budget=token_budget,
             count_tokens=estimate_tokens,
+            core_budget=self._store.settings.core_token_budget,
             query=query,
         )
 
@@ -156,7 +157,8 @@ class Recall:
         """
         states, owners = self._store.states, self._store.owners(wanted)
         if as_of is not None:
-            return self._union([states.at(owner, as_of) for owner in owners]), wanted.matches
+            past = self._union([states.at(owner, as_of) for owner in owners])
+            return past, self._left_to_check(wanted, owners)
         if query is not None and not states.holds(owners) and self._is_large(owners):
             try:
                 everywhere = wanted.pinned("user_id") is None
@@ -169,7 +171,7 @@ class Recall:
                     mode=mode,
                 )
                 return candidates, self._left_to_check(wanted, owners)
-            except IndexUnavailable as error:
+            except MemogradError as error:
                 logger.warning("Answering without the index, which takes longer: %s", error)
         found = [states.current(owner) for owner in owners]
         state = found[0] if len(found) == 1 else self._union(found)
@@ -205,17 +207,6 @@ class Recall:
         return turns_behind(
             state, asked, hits, top_k=top_k, eligible=lambda turn: turn.id in sources
         )
-
-    def _bounded(self, core: list[MemoryItem]) -> list[MemoryItem]:
-        """The latest core items that fit into their budget, in the order they were learnt."""
-        left = self._store.settings.core_token_budget
-        kept = []
-        for item in reversed(core):
-            left -= estimate_tokens(item.text)
-            if left < 0:
-                break
-            kept.append(item)
-        return kept[::-1]
 
     def categorise(self, text: str) -> tuple[str, ...]:
         """The category whose description is nearest to the text, if categories are defined."""

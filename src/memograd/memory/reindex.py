@@ -2,8 +2,8 @@
 
 For another embedder, after a repair, or when the analysis of texts has changed. The journal is only
 read. Stopped at any moment, the memory opens with the old embedder or with the new one, never with
-a mixture: what is missing is computed when it is needed. No other process should have the memory
-open meanwhile, since it would go on embedding as before.
+a mixture: what is missing is computed when it is needed, and a process that has the memory open
+with the old embedder is refused when it writes.
 
 Invariant: afterwards every search answers as a memory that was filled with this embedder would
 (`tests/memory/test_reindex.py`). May import `embedders`, `journal`, `recall` and `store`.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memograd.config import MemorySettings
 from memograd.memory.journal import Journal
 from memograd.memory.recall import Recall
-from memograd.memory.store import MemoryStore, journal_url
+from memograd.memory.store import MemoryStore, embedder_meta, journal_url
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
@@ -30,10 +30,9 @@ def reindex(settings: MemorySettings, embedder: Embedder | None = None) -> dict[
     from memograd.memory.embedders import embedder_from_settings
 
     embedder = embedder or embedder_from_settings(settings)
+    embedder.embed(["a first text, to see that it works before anything is changed"])
     with Journal.open(journal_url(settings)) as journal:
-        journal.drop_derived()  # first: vectors of the old embedder must not meet the new name
-        journal.set_meta("embedder", embedder.name)
-        journal.set_meta("dimension", str(embedder.dimension))
+        journal.reset_derived(embedder_meta(embedder))
     store = MemoryStore(settings, embedder)
     recall = Recall(store, reranker=None)
     try:

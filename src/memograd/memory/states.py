@@ -29,11 +29,12 @@ HELD_MOMENTS: Final = 8
 
 
 class _Slot:
-    """One owner's place: its lock, and its state once it was folded."""
+    """One owner's place: its lock, its state once it was folded, and how much that holds."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.state: MemoryState | None = None
+        self.records = 0
 
 
 class States:
@@ -42,33 +43,36 @@ class States:
     def __init__(self, journal: Journal, texts: DerivedTexts, dimension: int) -> None:
         self._journal, self._texts, self._dimension = journal, texts, dimension
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
-        self._moments: OrderedDict[tuple[str, int], MemoryState] = OrderedDict()
+        self._held = 0  # records in all slots
+        self._moments: OrderedDict[tuple[str, int, int], MemoryState] = OrderedDict()
         self._lock = threading.Lock()
 
     def current(self, owner: str) -> MemoryState:
         """The owner's state, up to date; a fork of the caller's own."""
         with self._lock:
-            slot = self._slots.setdefault(owner, _Slot())
-            self._slots.move_to_end(owner)
+            slot = self._slots.get(owner) or _Slot()
+            if owner in self._slots:
+                self._slots.move_to_end(owner)
         with slot.lock:
-            first = slot.state is None
             state = slot.state or MemoryState(self._dimension)
-            self._fold(owner, state, self._journal.tail(owner, after=state.seq))
-            slot.state = state
-        if first:
-            self._let_go()
-        return state.fork()
+            events = self._journal.tail(owner, after=state.seq)
+            if events:
+                self._fold(owner, state, events)
+                slot.state = state
+                self._keep(owner, slot)
+            return state.fork()
 
     def at(self, owner: str, moment: datetime) -> MemoryState:
         """A state of its own: what the memory had learnt by `moment`."""
-        events = self._journal.tail(owner, until=moment)
-        key = (owner, events[-1].seq if events else 0)
+        # A purge erases the past too, so a state from before it must not be used again.
+        key = (owner, self._journal.seq_at(owner, moment), self._journal.last_purge(owner))
         with self._lock:
             held = self._moments.get(key)
-        # A purge erases the past too, so a state from before it must not be used again.
-        if held is None or any(event.erased for event in events):
+        if held is None:
             held = MemoryState(self._dimension)
-            self._fold(owner, held, events)
+            events = self._journal.tail(owner, until=moment)
+            if events:
+                self._fold(owner, held, events)
             with self._lock:
                 self._moments[key] = held
                 while len(self._moments) > HELD_MOMENTS:
@@ -86,30 +90,24 @@ class States:
         with self._lock:
             for key in [key for key in self._moments if owner in (None, key[0])]:
                 del self._moments[key]
-            slots = [slot for name, slot in self._slots.items() if owner in (None, name)]
-        for slot in slots:
-            with slot.lock:
-                slot.state = None
+            for name in [name for name in self._slots if owner in (None, name)]:
+                self._drop(name)
 
     def _fold(self, owner: str, state: MemoryState, events: Sequence[Event]) -> None:
-        if events:
-            state.fold(events, lambda texts: self._texts.look_up(owner, texts))
+        seen = events[-1].seq
+        state.fold(events, lambda texts: self._texts.look_up(owner, texts, seen=seen))
 
-    def _let_go(self) -> None:
-        """Drop the least recently used states that nobody is reading, while too much is held."""
+    def _keep(self, owner: str, slot: _Slot) -> None:
+        """Hold a slot as the most recently used, and let go of others while too much is held."""
+        assert slot.state is not None
         with self._lock:
-            slots = list(self._slots.items())
-            held = sum(_records(slot) for _, slot in slots)
-            for owner, slot in slots[:-1]:
-                if held <= HELD_RECORDS:
-                    break
-                if slot.lock.acquire(blocking=False):
-                    held -= _records(slot)
-                    slot.state = None
-                    self._slots.pop(owner, None)
-                    slot.lock.release()
+            if owner in self._slots:
+                self._drop(owner)
+            slot.records = len(slot.state.items) + len(slot.state.turns)
+            self._held += slot.records
+            self._slots[owner] = slot
+            while self._held > HELD_RECORDS and len(self._slots) > 1:
+                self._drop(next(iter(self._slots)))
 
-
-def _records(slot: _Slot) -> int:
-    state = slot.state
-    return 0 if state is None else len(state.items) + len(state.turns)
+    def _drop(self, owner: str) -> None:
+        self._held -= self._slots.pop(owner).records

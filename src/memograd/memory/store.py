@@ -26,11 +26,13 @@ from memograd.memory.derived_texts import DerivedTexts
 from memograd.memory.embedders import CachedEmbedder
 from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.items import MemoryItem
-from memograd.memory.journal import Journal
+from memograd.memory.journal import Journal, sqlite_url
 from memograd.memory.states import States
 from memograd.memory.turns import RawTurn
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
     from memograd.memory.embedders import Embedder
     from memograd.memory.filters import Filter
 
@@ -71,22 +73,39 @@ class MemoryStore:
     # Writing
 
     def write(
-        self, owner: str, events: Sequence[NewEvent], *, expect: Mapping[str, int] | None = None
+        self,
+        owner: str,
+        events: Sequence[NewEvent],
+        *,
+        expect: Mapping[str, int] | None = None,
+        expect_last: int | None = None,
     ) -> list[Event]:
         """Append events of one owner in one transaction, with what their texts need for search.
 
-        Raises `Conflict`, having written nothing, if an item in `expect` has a later event.
+        Raises `Conflict`, having written nothing, if an item in `expect` has a later event, or if
+        the owner's newest event is not `expect_last`.
         """
         if not events:
             return []
         derived = self.texts.prepare(owner, _searchable_texts(events))
-        return self.journal.append(events, expect=expect, derived=derived)
+        return self.journal.append(
+            events,
+            expect=expect,
+            expect_last=None if expect_last is None else {owner: expect_last},
+            derived=derived,
+            embedder=self.embedder.name,
+        )
 
     @contextmanager
     def writing(self, owner: str) -> Iterator[None]:
         """One decision at a time for an owner within this process."""
         with self._writers[zlib.crc32(owner.encode()) % WRITER_LOCKS]:
             yield
+
+    def forget(self, owner: str) -> None:
+        """Let go of what the process holds of an owner, as after a purge."""
+        self.states.forget(owner)
+        self.texts.forget(owner)
 
     # Reading
 
@@ -120,12 +139,11 @@ class MemoryStore:
 
     def _check_embedder(self) -> None:
         """Remember who made the vectors, or refuse to mix them with others'."""
-        journal, embedder = self.journal, self.embedder
-        made_by, dimension = journal.get_meta("embedder"), journal.get_meta("dimension")
-        if made_by is None:
-            journal.set_meta("embedder", embedder.name)
-            journal.set_meta("dimension", str(embedder.dimension))
-        elif (made_by, dimension) != (embedder.name, str(embedder.dimension)):
+        embedder = self.embedder
+        wanted = embedder_meta(embedder)
+        found = self.journal.set_meta_all(wanted, if_absent=True)
+        made_by, dimension = found["embedder"], found["dimension"]
+        if found != wanted:
             raise BadInput(
                 f"The memory in {self.settings.path} was made with the embedder {made_by!r}"
                 f" ({dimension} dimensions), not {embedder.name!r} ({embedder.dimension}): open it"
@@ -133,7 +151,12 @@ class MemoryStore:
             )
 
 
-def journal_url(settings: MemorySettings) -> str:
+def embedder_meta(embedder: Embedder) -> dict[str, str]:
+    """What the journal notes about the embedder that made its vectors."""
+    return {"embedder": embedder.name, "dimension": str(embedder.dimension)}
+
+
+def journal_url(settings: MemorySettings) -> str | URL:
     """Where the journal is: the URL of the settings, else a SQLite file in their folder."""
     if settings.journal_url:
         return settings.journal_url
@@ -148,7 +171,7 @@ def journal_url(settings: MemorySettings) -> str:
         raise BadInput(
             f"The memory {folder} cannot be created ({error.strerror}): choose another path."
         ) from None
-    return f"sqlite:///{folder / 'journal.db'}"
+    return sqlite_url(folder / "journal.db")
 
 
 def _searchable_texts(events: Sequence[NewEvent]) -> list[str]:

@@ -2,20 +2,23 @@
 
 Invariants: importing into an empty memory what was exported gives the same answers, past ones too;
 importing twice changes nothing; a file with a bad line imports nothing
-(`tests/memory/test_transfer.py`). May import `events` and `store`.
+(`tests/memory/test_transfer.py`). May import `events`, `items`,
+`store` and `turns`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import Event
+from memograd.memory.events import Event, EventKind
+from memograd.memory.items import MemoryItem
 from memograd.memory.store import MemoryStore
+from memograd.memory.turns import RawTurn
 
 FORMAT: Final = "memograd-journal"
 VERSION: Final = 1
@@ -71,9 +74,74 @@ def read_events(path: Path) -> Iterator[Event]:
             )
         for number, line in enumerate(file, start=2):
             try:
-                yield Event.from_json(json.loads(line), seq=0)
-            except (ValueError, KeyError, TypeError, BadInput) as error:
+                event = Event.from_json(json.loads(line), seq=0)
+                check_contents(event)
+            except (ValueError, KeyError, TypeError, AttributeError, BadInput) as error:
                 raise BadInput(
                     f"Line {number} of {path} is not an event ({error}): the file was changed or"
                     " cut; export it again."
                 ) from error
+            yield event
+
+
+def check_contents(event: Event) -> None:
+    """Raise unless the event holds what an event of its kind holds, about its own subject.
+
+    What is raised says what is wrong: ValueError, or what reading a broken item or turn raises.
+    """
+    _require(event.recorded_at.tzinfo is not None, "recorded_at has no time zone")
+    for name in ("uid", "subject", "actor", "reason"):
+        _require(isinstance(getattr(event, name), str), f"{name} is not a text")
+    _require(isinstance(event.erased, bool), "erased is neither true nor false")
+    if event.erased or event.kind is EventKind.PURGE:
+        _require(event.before is None and event.after is None, "erased, and yet it says something")
+        return
+    for name in HOLDS[event.kind]:
+        _require(getattr(event, name) is not None, f"{name} is missing")
+    for name in ("before", "after"):
+        contents = getattr(event, name)
+        if contents is not None:
+            _require(name in HOLDS[event.kind], f"{name} has no place in {event.kind}")
+            _require(isinstance(contents, dict), f"{name} is not an object")
+            CHECKS.get(event.kind, _check_item)(event, contents)
+
+
+def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
+    item = MemoryItem.from_json(contents)
+    texts = (item.text, *item.categories, *item.sources)
+    _require(all(isinstance(text, str) for text in texts), "the item's texts are not all texts")
+    _require(isinstance(item.metadata, dict), "the item's metadata is not an object")
+    _require(item.id == event.subject, f"the item has the id {item.id!r}, not {event.subject!r}")
+    _require(item.scope == event.scope, "the item is of another scope than the event")
+    clocks = (item.created_at, item.updated_at)
+    _require(all(clock.tzinfo is not None for clock in clocks), "the item's times have no zone")
+
+
+def _check_turn(event: Event, contents: Mapping[str, Any]) -> None:
+    turn = RawTurn.from_json(contents["turn"])
+    texts = (turn.speaker, turn.text, turn.caption or "")
+    _require(all(isinstance(text, str) for text in texts), "the turn's texts are not all texts")
+    _require(isinstance(turn.session, int), "the turn's session is not a number")
+    _require(turn.id == event.subject, f"the turn has the id {turn.id!r}, not {event.subject!r}")
+    _require(isinstance(contents["verbatim"], bool), "verbatim is neither true nor false")
+
+
+def _check_declined(event: Event, contents: Mapping[str, Any]) -> None:
+    _require(isinstance(contents["text"], str), "the declined fact is not a text")
+    sources = contents.get("sources", [])
+    _require(isinstance(sources, list), "the declined fact's sources are not a list")
+
+
+def _require(fits: bool, otherwise: str) -> None:
+    if not fits:
+        raise ValueError(otherwise)
+
+
+HOLDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
+    EventKind.TURN: ("after",),
+    EventKind.ADD: ("after",),
+    EventKind.UPDATE: ("before", "after"),
+    EventKind.DELETE: ("before",),
+    EventKind.NONE: ("after",),
+}
+CHECKS: Final = {EventKind.TURN: _check_turn, EventKind.NONE: _check_declined}

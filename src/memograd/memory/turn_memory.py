@@ -1,19 +1,20 @@
 """Raw turns alone, for tasks that read whole conversations: write under a scope, search within it.
 
 Invariants: nothing written under one scope is ever returned under another; adding a turn twice
-stores it once; searches keep to `top_k` and to the token budget
+stores it once, also when two do so at once; searches keep to `top_k` and to the token budget
 (`tests/memory/test_turn_memory.py`). May import the files below `recall` in this room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from memograd.config import MemorySettings
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
 from memograd.memory.changes import heard
+from memograd.memory.journal import Conflict
 from memograd.memory.retrieved import RetrievedTurn, fill_budget
 from memograd.memory.scope import Scope, check_unicode
 from memograd.memory.state import MemoryState
@@ -22,6 +23,8 @@ from memograd.memory.turns import RawTurn
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
+
+ATTEMPTS: Final = 10
 
 
 class TurnMemory:
@@ -57,21 +60,22 @@ class TurnMemory:
         cannot be stored.
         """
         owner = _scope(scope)
-        known = dict(self._state(scope).turns_by_id)
-        new = []
         for turn in turns:
             for text in (turn.id, turn.speaker, turn.text, turn.caption or ""):
                 check_unicode(text, f"turn {turn.id!r}")
-            if turn.id not in known:
-                known[turn.id] = turn
-                new.append(turn)
-            elif known[turn.id] != turn:
-                raise BadInput(
-                    f"Turn {turn.id!r} is stored already with other content: give a turn that says"
-                    " something else an id of its own."
-                )
-        self._store.write(owner.owner, [heard(turn, owner, verbatim=False) for turn in new])
-        return len(new)
+        with self._store.writing(owner.owner):
+            for _ in range(ATTEMPTS):
+                new = _unknown(turns, self._state(scope).turns_by_id)
+                events = [heard(turn, owner, verbatim=False) for turn in new]
+                try:
+                    self._store.write(owner.owner, events)
+                    return len(new)
+                except Conflict:
+                    continue  # another process stored some of them: look again
+        raise MemogradError(
+            f"The turns of {scope!r} were changed by others {ATTEMPTS} times while this call stored"
+            " some: nothing was written, try again."
+        )
 
     def search(
         self,
@@ -139,6 +143,22 @@ def _scope(name: str) -> Scope:
     if not name:
         raise BadInput("A memory scope must not be empty: name the conversation it belongs to.")
     return Scope(run_id=name)
+
+
+def _unknown(turns: Sequence[RawTurn], stored: Mapping[str, RawTurn]) -> list[RawTurn]:
+    """Those that are not stored, each once; BadInput for a stored id with other content."""
+    known = dict(stored)
+    new = []
+    for turn in turns:
+        if turn.id not in known:
+            known[turn.id] = turn
+            new.append(turn)
+        elif known[turn.id] != turn:
+            raise BadInput(
+                f"Turn {turn.id!r} is stored already with other content: give a turn that says"
+                " something else an id of its own."
+            )
+    return new
 
 
 def _fitting(

@@ -51,6 +51,8 @@ class Filter:
         If so, every item of the owner matches and need not be asked one by one.
         """
         root = self.root
+        while isinstance(root, Group) and root.joint == "AND" and len(root.members) == 1:
+            root = root.members[0]
         if not isinstance(root, Condition) or root.operator != "in" or len(root.operands) != 1:
             return False
         name, id = root.field, root.operands[0].value
@@ -81,8 +83,9 @@ def scope_filter(
 ) -> Filter:
     """The filter of a query: the ids as arguments, a filter, or both (all must hold).
 
-    Raises BadInput when neither names a user, an agent or a run, since a query over everybody's
-    memory is never meant by accident; and for what `parse_filter` refuses.
+    Every match must have a user, an agent or a run that is named, or `"*"` must say that any will
+    do. Raises BadInput otherwise, since a query over everybody's memory is never meant by accident
+    (`{"user_id": None}` is a forgotten login); and for what `parse_filter` refuses.
     """
     asked = parse_filter(filters)
     ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
@@ -92,10 +95,10 @@ def scope_filter(
             check_id(name, value)
             members.append(Condition(name, "in", (Value(ValueSort.TEXT, value),)))
     if not members:
-        if not any(asked.mentions(name) for name in SCOPE_FIELDS):
+        if not any(conditions.names_owner(asked.root, name) for name in SCOPE_FIELDS):
             raise BadInput(
                 "Say whose memory is meant: give user_id, agent_id or run_id, as an argument or in"
-                " filters."
+                ' filters; {"user_id": "*"} asks for everybody\'s.'
             )
         return asked
     if filters:

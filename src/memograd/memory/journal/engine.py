@@ -35,6 +35,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
 
 WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
+LOCK_TIMEOUT: Final = int(WAIT_SECONDS * 1000)
 ADVISORY_LOCK: Final = int.from_bytes(b"memograd", "big")  # any constant will do
 
 # What SQLite says, and what to do about it.
@@ -52,14 +53,14 @@ REMEDIES: Final = (
 class Database:
     """An open database with the journal's tables, shared by all threads of the process."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | URL) -> None:
         """Open it, creating the tables; raises BadInput when the place named cannot be used."""
         self._url = _checked(url)
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
         self.place = (
             str(self._url.database) if self.is_sqlite else self._url.render_as_string()
         )  # a password is not shown
-        self._closed = False
+        self.closed = False
         self._writer = threading.Lock()
         self._wait = WAIT_SECONDS
         self._engine = self._create_engine()
@@ -81,7 +82,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections. Closing twice is harmless."""
-        self._closed = True
+        self.closed = True
         _OPEN.discard(self)
         self._engine.dispose()
 
@@ -119,31 +120,45 @@ class Database:
         }
         connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), rows)
 
-    def scrub(self) -> None:
+    def scrub(self, *, wait: bool) -> None:
         """Leave no deleted byte in the database's files.
 
         SQLite overwrites what we delete (`secure_delete`), but not what other tools deleted in the
         file, and the write-ahead log keeps old pages: so the file is written anew and the log is
-        cut to nothing. Raises MemogradError when somebody who still reads the old pages stands in
-        the way. PostgreSQL: the tables' files are written anew; the server's own log and its
-        backups forget at their own pace.
+        cut to nothing. Raises MemogradError when somebody who still reads the old pages, or writes,
+        stands in the way, for longer than one waits for a writer; at once unless `wait`.
+        PostgreSQL: the tables' files are written anew; the server's own log and its backups forget
+        at their own pace.
         """
         with self._explained("scrubbed"), self._writer:
-            with self._engine.connect() as connection:
-                if self.is_sqlite:
-                    connection.exec_driver_sql("VACUUM")
-                    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
-                    if busy:
-                        raise MemogradError(
-                            f"What was purged is out of the journal {self.place}, but somebody is"
-                            " still reading and keeps old bytes in its write-ahead log: purge again"
-                            " when they have finished."
-                        )
-                    return
+            if self.is_sqlite:
+                with self._engine.connect() as connection:
+                    self._scrub_sqlite(connection, wait)
+                return
             autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
             with autocommit.connect() as connection:
-                for table in METADATA.sorted_tables:
-                    connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+                if not wait:
+                    connection.exec_driver_sql("SET lock_timeout = 100")
+                try:
+                    for table in METADATA.sorted_tables:
+                        connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+                finally:
+                    connection.exec_driver_sql(f"SET lock_timeout = {LOCK_TIMEOUT}")
+
+    def _scrub_sqlite(self, connection: Connection, wait: bool) -> None:
+        patience = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+        if not wait:
+            connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        try:
+            connection.exec_driver_sql("VACUUM")
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {patience}")
+        if busy:
+            raise MemogradError(
+                f"The write-ahead log of the journal {self.place} could not be cut: somebody is"
+                " still reading."
+            )
 
     def size(self) -> int:
         """Bytes on disk: all files of an SQLite journal, all tables of a PostgreSQL one."""
@@ -173,10 +188,10 @@ class Database:
         return engine
 
     def _create_tables(self) -> None:
+        with self.reading() as connection:
+            version = self._version(connection)  # before anything in a file not ours is changed
         if self.is_sqlite:
             self._use_write_ahead_log()
-        with self.reading() as connection:
-            version = self._version(connection)
         if version is None:
             with self.writing() as connection:
                 version = self._version(connection)  # another process may have been faster
@@ -230,7 +245,7 @@ class Database:
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
-        if self._closed:
+        if self.closed:
             raise MemogradError(f"The journal {self.place} is closed: open it again.")
         try:
             yield
@@ -260,7 +275,12 @@ class Database:
         self._engine.dispose(close=False)
 
 
-def _checked(text: str) -> URL:
+def sqlite_url(file: Path) -> URL:
+    """The URL of an SQLite journal in a file, whatever characters its path has."""
+    return URL.create("sqlite", database=str(file))
+
+
+def _checked(text: str | URL) -> URL:
     """The URL of a database that can hold a journal; raises BadInput for any other."""
     forms = "sqlite:///folder/journal.db or postgresql+psycopg://user@host/database"
     try:
@@ -278,7 +298,7 @@ def _checked(text: str) -> URL:
         raise BadInput(f"A journal cannot be kept in {backend}: write {forms}.")
     if backend == "sqlite":
         if url.database in (None, "", ":memory:") or "mode" in url.query or "uri" in url.query:
-            raise BadInput(f"A journal in SQLite needs a file, not {text!r}: write {forms}.")
+            raise BadInput(f"A journal in SQLite needs a file, not {str(text)!r}: write {forms}.")
         file = Path(str(url.database))
         if file.is_dir():
             raise BadInput(f"The journal's path {file} is a folder: name a file in it.")
@@ -295,7 +315,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _prepare_postgresql(connection: Any, _record: object) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = {int(WAIT_SECONDS * 1000)}")
+        cursor.execute(f"SET lock_timeout = {LOCK_TIMEOUT}")
         cursor.execute("SET client_encoding = 'UTF8'")
     connection.commit()
 

@@ -3,27 +3,40 @@
 Invariants, for SQLite and PostgreSQL alike (`tests/memory/test_journal.py`): `append` writes all or
 nothing and what it returned is on disk; `seq` rises by one in the order of commits, so whoever
 tails by it misses nothing; `recorded_at` never goes backwards; an `expect` that another writer
-overtook is a Conflict. Faults are in `test_journal_faults.py`. May import sqlalchemy, `events` and
+overtook is a Conflict, and so is an event that does not fit (`fit.py`). Faults are in
+`test_journal_faults.py`. May import sqlalchemy, `events` and
 errors, and the files of this folder.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 from sqlalchemy import bindparam, delete, func, select
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import URL, Connection
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import Event, EventKind, NewEvent
+from memograd.memory.events import Event, NewEvent
 from memograd.memory.journal import purge, transfer
+from memograd.memory.journal.counts import AddedCounts
 from memograd.memory.journal.engine import Database
+from memograd.memory.journal.fit import (
+    BATCH,
+    Conflict,
+    check_embedder,
+    check_expected,
+    check_fit,
+)
 from memograd.memory.journal.rows import (
     DERIVED_COLUMNS,
     EVENT_COLUMNS,
+    LAST_PURGE,
     DerivedText,
+    batches,
     derived_row,
     insert_rows,
     to_derived,
@@ -33,7 +46,10 @@ from memograd.memory.journal.rows import (
 )
 from memograd.memory.journal.schema import DERIVED, EVENTS, META, VERSION_KEY
 
-BATCH: Final = 500  # values in one IN (...), well below every database's limit
+logger = logging.getLogger(__name__)
+
+SCRUB_PENDING: Final = "scrub_pending"  # the key that is there while old bytes are to be removed
+OWN_KEYS: Final = frozenset({VERSION_KEY, SCRUB_PENDING})
 
 # Statements that run at every search, built once.
 _TAIL = (
@@ -59,17 +75,16 @@ _LATEST = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
-_COUNT_ADDED = (
-    select(func.count())
-    .where(EVENTS.c.owner.in_(bindparam("owners", expanding=True)))
-    .where(EVENTS.c.kind == EventKind.ADD.value)
+_HISTORY_OF_OWNER = _HISTORY.where(EVENTS.c.owner == bindparam("owner"))
+_LATEST_OF_OWNER = _LATEST.where(EVENTS.c.owner == bindparam("owner"))
+_SEQ_AT = (
+    select(EVENTS.c.seq)
+    .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.recorded_at <= bindparam("until"))
+    .order_by(EVENTS.c.recorded_at.desc(), EVENTS.c.seq.desc())
+    .limit(1)
 )
 _DERIVED = select(*DERIVED_COLUMNS).where(DERIVED.c.owner == bindparam("owner"))
 _DERIVED_OF = _DERIVED.where(DERIVED.c.content_hash.in_(bindparam("hashes", expanding=True)))
-
-
-class Conflict(MemogradError):
-    """Another writer was faster: read the memory again and decide anew."""
 
 
 def _utc_now() -> datetime:
@@ -82,19 +97,25 @@ class Journal:
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         """For `Journal.open`."""
         self._database, self._clock = database, clock
+        self._counts = AddedCounts()
+        self._scrub_pending = False
+        self._finish_scrubbing()
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], datetime] = _utc_now) -> Journal:
+    def open(cls, url: str | URL, *, clock: Callable[[], datetime] = _utc_now) -> Journal:
         """Open the journal at a URL of SQLAlchemy's, or create it.
 
-        url: `sqlite:///folder/journal.db` or `postgresql+psycopg://user@host/database`. clock: the
-        time now, with a time zone. Raises BadInput when the place cannot be used, holds something
-        else, or was written by another format.
+        url: `sqlite:///folder/journal.db` (`sqlite_url` makes one of any path) or
+        `postgresql+psycopg://user@host/database`. clock: the time now, with a time zone. Raises
+        BadInput when the place cannot be used, holds something else, or was written by another
+        format.
         """
         return cls(Database(url), clock)
 
     def close(self) -> None:
         """Close all connections. Closing twice is harmless."""
+        if self._scrub_pending and not self._database.closed:
+            self._finish_scrubbing()
         self._database.close()
 
     def __enter__(self) -> Journal:
@@ -106,39 +127,61 @@ class Journal:
     def get_meta(self, key: str) -> str | None:
         """What `set_meta` noted under a key, None if nothing."""
         with self._database.reading() as connection:
-            value: str | None = connection.execute(
-                select(META.c.value).where(META.c.key == key)
-            ).scalar()
-            return value
+            return _meta(connection, [key]).get(key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Note something about the journal as a whole, such as its embedder."""
-        if key == VERSION_KEY:
-            raise BadInput(f"The key {VERSION_KEY!r} belongs to the journal: choose another.")
+        self.set_meta_all({key: value})
+
+    def set_meta_all(self, pairs: Mapping[str, str], *, if_absent: bool = False) -> dict[str, str]:
+        """Note several things at once, all or none; returns what holds for these keys afterwards.
+
+        if_absent: what is noted already stays.
+        """
+        _check_keys(pairs)
+        if if_absent:
+            with self._database.reading() as connection:
+                noted = _meta(connection, list(pairs))
+            if noted.keys() == pairs.keys():
+                return noted
         with self._database.writing() as connection:
-            self._database.upsert(connection, META, [{"key": key, "value": value}])
+            noted = _meta(connection, list(pairs)) if if_absent else {}
+            self._note(connection, {key: pairs[key] for key in pairs.keys() - noted.keys()})
+        return {**pairs, **noted}
 
     def append(
         self,
         events: Sequence[NewEvent],
         *,
         expect: Mapping[str, int] | None = None,
+        expect_last: Mapping[str, int] | None = None,
         derived: Sequence[DerivedText] = (),
+        embedder: str | None = None,
     ) -> list[Event]:
         """Write events, and what was derived from their texts, all or nothing.
 
-        expect: for each subject the `seq` of its latest event as the caller knows it, 0 for none.
-        Everything is on disk on return. Raises Conflict when an expectation no longer holds,
-        BadInput when a value cannot be kept, MemogradError when the disk is full, say; nothing of
-        it is written then.
+        expect: for each subject of the events' owners the `seq` of its latest event as the caller
+        knows it, 0 for none. expect_last: the same for owners and their newest events. embedder:
+        who made the vectors of `derived`. Everything is on disk on return.
+
+        Raises Conflict when an expectation no longer holds or an event does not fit: an ADD or TURN
+        of a subject that its owner has already, an UPDATE or DELETE of an item that does not live.
+        Raises BadInput when a value cannot be kept or the memory has another embedder by now,
+        MemogradError when the disk is full, say. Nothing of it is written then.
         """
         rows = [to_row(event) for event in events]
         derived_rows = [derived_row(text) for text in derived]
         if not rows and not derived_rows:
             return []
         with self._database.writing() as connection:
+            check_embedder(connection, embedder)
             if expect:
-                _check_expected(connection, expect)
+                check_expected(connection, expect, {row["owner"] for row in rows})
+            for owner, seq in (expect_last or {}).items():
+                last = connection.execute(_LAST_SEQ_OF_OWNER, {"owner": owner}).scalar() or 0
+                if last != seq:
+                    raise Conflict(f"Somebody else wrote to the memory of {owner}: decide anew.")
+            check_fit(connection, rows)
             written = insert_rows(connection, rows, self._clock())
             self._database.upsert(connection, DERIVED, derived_rows)
         return written
@@ -168,16 +211,37 @@ class Journal:
                 return connection.execute(_LAST_SEQ).scalar() or 0
             return connection.execute(_LAST_SEQ_OF_OWNER, {"owner": owner}).scalar() or 0
 
-    def latest(self, subject: str) -> Event | None:
-        """The newest event of an item or a turn, None if there is none."""
+    def seq_at(self, owner: str, moment: datetime) -> int:
+        """The place of the owner's last event recorded at `moment` or before, 0 if there is none.
+
+        Raises BadInput when `moment` has no time zone.
+        """
         with self._database.reading() as connection:
-            events = to_events(connection.execute(_LATEST, {"subject": subject}).all())
+            values = {"owner": owner, "until": to_micros(moment)}
+            return connection.execute(_SEQ_AT, values).scalar() or 0
+
+    def last_purge(self, owner: str) -> int:
+        """The place of the last PURGE of something of the owner, 0 if there is none."""
+        with self._database.reading() as connection:
+            return connection.execute(LAST_PURGE, {"owner": owner}).scalar() or 0
+
+    def latest(self, subject: str, *, owner: str | None = None) -> Event | None:
+        """The newest event of an item or a turn, None if there is none.
+
+        owner: whose; raw turns of different owners may have one id. None: anybody's.
+        """
+        with self._database.reading() as connection:
+            query, whose = (_LATEST, {}) if owner is None else (_LATEST_OF_OWNER, {"owner": owner})
+            events = to_events(connection.execute(query, {"subject": subject} | whose).all())
             return events[0] if events else None
 
-    def history(self, subject: str) -> list[Event]:
-        """All events of an item or a turn, in order."""
+    def history(self, subject: str, *, owner: str | None = None) -> list[Event]:
+        """All events of an item or a turn, in order. owner: whose; None: anybody's."""
         with self._database.reading() as connection:
-            return to_events(connection.execute(_HISTORY, {"subject": subject}).all())
+            query, whose = (
+                (_HISTORY, {}) if owner is None else (_HISTORY_OF_OWNER, {"owner": owner})
+            )
+            return to_events(connection.execute(query, {"subject": subject} | whose).all())
 
     def owners(
         self,
@@ -197,38 +261,54 @@ class Journal:
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
 
-    def count_added(self, owners: Sequence[str]) -> int:
-        """How many items these owners were ever given: no fewer than they have now."""
+    def count_added(self, owners: Sequence[str] | None) -> int:
+        """How many items these owners (None: all) were ever given: no fewer than they have now.
+
+        Of all, or of one, only what is new since this journal last counted is looked at.
+        """
         with self._database.reading() as connection:
-            return sum(
-                connection.execute(_COUNT_ADDED, {"owners": batch}).scalar() or 0
-                for batch in transfer.batches(list(owners), BATCH)
-            )
+            if owners is None:
+                return self._counts.of_all(connection)
+            return self._counts.of(connection, owners)
 
     def purge(
         self,
         *,
-        subjects: Sequence[str] = (),
+        subjects: Sequence[str] | Mapping[str, Sequence[str]] = (),
+        owner: str | None = None,
         owners: Sequence[str] = (),
         actor: str,
         reason: str,
     ) -> list[Event]:
         """Erase for good: every event of these subjects, and all of these owners.
 
+        subjects: those of `owner`, or a mapping from each owner to its own; without either, each
+        subject must be one owner's alone. owners: erased as a whole.
+
         `before`, `after` and `reason` of the events go, those of NONE events that declined a fact
         for the sake of a subject or drew it from one too, and the derived texts that no other event
-        needs. One PURGE event per subject and owner remains, without content; an owner without
-        events gets none. On return no file of an SQLite journal holds an erased byte; with
+        needs. One PURGE event remains, without content, per subject and owner of which there was
+        something left to erase. On return no file of an SQLite journal holds an erased byte; with
         PostgreSQL the tables hold none, but its own log and backups are the server's to rotate.
 
-        Raises BadInput for a subject without events, and MemogradError, after the erasing is
-        committed, when somebody who still reads keeps old bytes in the log: purge again then.
+        Raises BadInput, before anything is erased, for a subject without events, and MemogradError,
+        after the erasing is committed, when somebody who still reads keeps old bytes in the log:
+        the next purge, opening or closing of the journal tries again to remove those.
         """
         with self._database.writing() as connection:
-            tombstones = purge.erase(connection, subjects, owners, actor=actor, reason=reason)
-            rows = [to_row(event) for event in tombstones]
+            erased = purge.Erased()
+            if not isinstance(subjects, Mapping):
+                wanted = list(dict.fromkeys(subjects))
+                subjects = {owner: wanted} if owner else purge.owners_of(connection, wanted)
+            purge.erase_subjects(connection, subjects, erased, actor=actor, reason=reason)
+            purge.erase_owners(connection, owners, erased, actor=actor, reason=reason)
+            rows = [to_row(event) for event in erased.tombstones]
             written = insert_rows(connection, rows, self._clock())
-        self._database.scrub()
+            pending = erased.touched or bool(_meta(connection, [SCRUB_PENDING]))
+            if pending:  # noted with what is erased, so that no crash can come between
+                self._note(connection, {SCRUB_PENDING: uuid4().hex})
+        if pending:
+            self._scrub(wait=True)
         return written
 
     def derived(self, owner: str, hashes: Collection[str] | None = None) -> dict[str, DerivedText]:
@@ -237,18 +317,49 @@ class Journal:
             if hashes is None:
                 return to_derived(connection.execute(_DERIVED, {"owner": owner}).all())
             rows: list[Any] = []
-            for batch in transfer.batches(list(hashes), BATCH):
+            for batch in batches(list(hashes), BATCH):
                 rows += connection.execute(_DERIVED_OF, {"owner": owner, "hashes": batch}).all()
             return to_derived(rows)
 
-    def store_derived(self, texts: Sequence[DerivedText]) -> None:
-        """Keep derived texts; newer ones take the place of older ones."""
-        self.append((), derived=texts)
+    def store_derived(
+        self,
+        texts: Sequence[DerivedText],
+        *,
+        purged_until: int | None = None,
+        embedder: str | None = None,
+    ) -> None:
+        """Keep derived texts; newer ones take the place of older ones.
 
-    def drop_derived(self) -> None:
-        """Forget all derived texts, such as when another embedder takes over."""
+        purged_until: `last_purge` of their owner, from before the events that the texts come from
+        were read; nothing is kept of an owner of whom something was purged since then, because it
+        may be what was purged. embedder: who made the vectors; raises BadInput if the memory has
+        another one by now.
+        """
+        rows = [derived_row(text) for text in texts]
+        if not rows:
+            return
+        with self._database.writing() as connection:
+            check_embedder(connection, embedder)
+            if purged_until is not None:
+                purged = {
+                    owner
+                    for owner in {row["owner"] for row in rows}
+                    if (connection.execute(LAST_PURGE, {"owner": owner}).scalar() or 0)
+                    > purged_until
+                }
+                rows = [row for row in rows if row["owner"] not in purged]
+            self._database.upsert(connection, DERIVED, rows)
+
+    def reset_derived(self, meta: Mapping[str, str]) -> None:
+        """Forget all derived texts and note who makes the new ones, both or neither."""
+        _check_keys(meta)
         with self._database.writing() as connection:
             connection.execute(delete(DERIVED))
+            self._note(connection, meta)
+
+    def drop_derived(self) -> None:
+        """Forget all derived texts; they are computed anew when they are needed."""
+        self.reset_derived({})
 
     def export_events(self, owners: Sequence[str] | None = None) -> Iterator[Event]:
         """All events (of these owners) that are there now, in order, read bit by bit."""
@@ -261,9 +372,41 @@ class Journal:
         get new places behind all others, in the order given. `recorded_at` stays, unless it lies in
         the future or before the owner's newest event; it is moved just that far then. A PURGE
         among them is a record of what was erased there; it erases nothing here. Raises BadInput
-        when a subject belongs to another owner here.
+        for the first event that does not fit what is here and the events before it (as in
+        `append`), or gives an item of another owner to somebody.
         """
         return transfer.import_events(self._database, list(events), self._clock())
+
+    def _note(self, connection: Connection, pairs: Mapping[str, str]) -> None:
+        rows = [{"key": key, "value": value} for key, value in pairs.items()]
+        self._database.upsert(connection, META, rows)
+
+    def _scrub(self, *, wait: bool) -> None:
+        """Remove the old bytes of what was erased; MemogradError if that has to be done later."""
+        self._scrub_pending = True
+        purge_id = self.get_meta(SCRUB_PENDING)
+        try:
+            self._database.scrub(wait=wait)
+        except MemogradError as error:
+            raise MemogradError(
+                "What was purged is erased from the journal, but old bytes of it stay in its files"
+                " until nobody else reads or writes there; memograd tries again at the next purge,"
+                f" closing or opening. {error}"
+            ) from error
+        with self._database.writing() as connection:
+            # Another process may have purged more since: that is left to be scrubbed.
+            mine = (META.c.key == SCRUB_PENDING) & (META.c.value == purge_id)
+            connection.execute(delete(META).where(mine))
+        self._scrub_pending = False
+
+    def _finish_scrubbing(self) -> None:
+        """Do what an earlier purge had to leave, if that is possible without waiting."""
+        try:
+            self._scrub_pending = self.get_meta(SCRUB_PENDING) is not None
+            if self._scrub_pending:
+                self._scrub(wait=False)
+        except MemogradError as error:
+            logger.warning("%s", error)
 
     def stats(self) -> dict[str, Any]:
         """events, erased, owners, derived, last_seq: counts. bytes: on disk. place: where it is."""
@@ -285,18 +428,11 @@ class Journal:
         }
 
 
-def _check_expected(connection: Connection, expect: Mapping[str, int]) -> None:
-    """Raise Conflict unless each subject's newest event is at the place expected."""
-    found: dict[str, int] = {}
-    for batch in transfer.batches(list(expect), BATCH):
-        query = (
-            select(EVENTS.c.subject, func.max(EVENTS.c.seq))
-            .where(EVENTS.c.subject.in_(batch))
-            .group_by(EVENTS.c.subject)
-        )
-        found |= {subject: seq for subject, seq in connection.execute(query)}
-    for subject, seq in expect.items():
-        if found.get(subject, 0) != seq:
-            raise Conflict(
-                f"The memory {subject!r} has been changed by somebody else meanwhile: try again."
-            )
+def _meta(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+    noted = connection.execute(select(META.c.key, META.c.value).where(META.c.key.in_(keys)))
+    return {key: value for key, value in noted}
+
+
+def _check_keys(pairs: Mapping[str, str]) -> None:
+    for key in sorted(OWN_KEYS & pairs.keys()):
+        raise BadInput(f"The key {key!r} belongs to the journal: choose another.")

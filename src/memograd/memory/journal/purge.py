@@ -1,14 +1,16 @@
 """Erasing what must be forgotten from the rows of a journal.
 
-Invariants: no column of an erased event, nor any derived text that only it needed, still holds what
-it said (`tests/memory/test_journal.py`), and once `Database.scrub` has run, no file does either
-(`tests/memory/test_journal_purge_files.py`). May import sqlalchemy, the room's `scope`, `items`,
-`events` and `turns`, errors, and the files of this folder.
+Invariants: no column of an erased event, nor any derived text that no other event needs, still
+holds what it said (`tests/memory/test_journal_purge.py`), and once `Database.scrub` has run, no
+file does either (`tests/memory/test_journal_purge_files.py`). May import sqlalchemy, the room's
+`scope`, `items`, `events` and `turns`, errors, and the files of this folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.engine import Connection
@@ -16,7 +18,7 @@ from sqlalchemy.engine import Connection
 from memograd.errors import BadInput
 from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.items import content_hash
-from memograd.memory.journal.rows import EVENT_COLUMNS, to_events
+from memograd.memory.journal.rows import EVENT_COLUMNS, batches, to_events
 from memograd.memory.journal.schema import DERIVED, EVENTS
 from memograd.memory.scope import SCOPE_FIELDS, Scope
 from memograd.memory.turns import RawTurn
@@ -24,7 +26,7 @@ from memograd.memory.turns import RawTurn
 # A PURGE event has no content, and its reason is why there is none.
 _ERASE = (
     update(EVENTS)
-    .where(EVENTS.c.kind != EventKind.PURGE.value)
+    .where(EVENTS.c.kind != EventKind.PURGE.value, EVENTS.c.erased.is_(False))
     .values(before=None, after=None, reason="", erased=True)
 )
 _ERASE_ONE = _ERASE.where(EVENTS.c.seq == bindparam("place"))
@@ -32,42 +34,85 @@ _ERASE_OWNER = _ERASE.where(EVENTS.c.owner == bindparam("whose"))
 _OF_OWNER = (
     select(*EVENT_COLUMNS).where(EVENTS.c.owner == bindparam("owner")).order_by(EVENTS.c.seq)
 )
-_FORGET_DERIVED = delete(DERIVED).where(
-    DERIVED.c.owner == bindparam("whose"), DERIVED.c.content_hash == bindparam("hash")
-)
+_DERIVED_OF_OWNER = select(DERIVED.c.content_hash).where(DERIVED.c.owner == bindparam("owner"))
+_FORGET_OWNER = delete(DERIVED).where(DERIVED.c.owner == bindparam("whose"))
+_FORGET_ONE = _FORGET_OWNER.where(DERIVED.c.content_hash == bindparam("hash"))
+_OWNERS_OF = select(EVENTS.c.owner).where(EVENTS.c.subject == bindparam("subject")).distinct()
 
 
-def erase(
+@dataclass(slots=True)
+class Erased:
+    """What a purge did to the rows.
+
+    tombstones: the PURGE events to append. touched: something of what was named is, or once was, in
+    the journal, so that old bytes of it may be in the files.
+    """
+
+    tombstones: list[NewEvent] = field(default_factory=list)
+    touched: bool = False
+
+
+def owners_of(connection: Connection, subjects: Sequence[str]) -> dict[str, list[str]]:
+    """The subjects by their owner; raises BadInput for one without events or with two owners."""
+    found: dict[str, list[str]] = {}
+    for subject in subjects:
+        owners = connection.execute(_OWNERS_OF.limit(2), {"subject": subject}).scalars().all()
+        if len(owners) > 1:
+            raise BadInput(f"Several owners have a memory {subject!r}: say whose is to be purged.")
+        found.setdefault(owners[0] if owners else "", []).append(subject)
+    for subject in found.get("", ()):
+        raise BadInput(f"There is no memory {subject!r} to purge: look up its id.")
+    return found
+
+
+def erase_subjects(
     connection: Connection,
-    subjects: Sequence[str],
-    owners: Sequence[str],
+    subjects: Mapping[str, Sequence[str]],
+    erased: Erased,
     *,
     actor: str,
     reason: str,
-) -> list[NewEvent]:
-    """Erase within the caller's write transaction; returns the PURGE events to append.
+) -> None:
+    """Erase subjects, given by their owner, within the caller's write transaction.
 
     Raises BadInput for a subject without events.
     """
-    wanted = dict.fromkeys(subjects)
-    scopes: dict[str, Scope] = {}
-    for owner in _owners_of(connection, list(wanted)):
+    for owner, wanted in subjects.items():
+        if not wanted:
+            continue
         events = to_events(connection.execute(_OF_OWNER, {"owner": owner}).all())
-        scopes |= {event.subject: event.scope for event in events if event.subject in wanted}
-        _erase_events(connection, owner, events, frozenset(wanted))
-    for subject in wanted:
-        if subject not in scopes:
-            raise BadInput(f"There is no memory {subject!r} to purge: look up its id.")
+        scopes = {event.subject: event.scope for event in events}
+        for subject in wanted:
+            if subject not in scopes:
+                raise BadInput(
+                    f"There is no memory {subject!r} of {owner} to purge: look up its id."
+                )
+        erased.touched = True
+        gone = _erase_events(connection, owner, events, frozenset(wanted))
+        erased.tombstones += [
+            NewEvent(EventKind.PURGE, scopes[subject], subject, actor=actor, reason=reason)
+            for subject in dict.fromkeys(wanted)
+            if subject in gone
+        ]
+
+
+def erase_owners(
+    connection: Connection, owners: Sequence[str], erased: Erased, *, actor: str, reason: str
+) -> None:
+    """Erase whole owners within the caller's write transaction; unknown ones cost next to nothing.
+
+    Raises BadInput for a text that cannot be an owner.
+    """
     for owner in dict.fromkeys(owners):
-        if connection.execute(_OF_OWNER.limit(1), {"owner": owner}).first() is not None:
-            scopes[owner] = _scope_of(owner)
-            connection.execute(_ERASE_OWNER, {"whose": owner})
-            connection.execute(delete(DERIVED).where(DERIVED.c.owner == owner))
-    purged = [*wanted, *(owner for owner in dict.fromkeys(owners) if owner in scopes)]
-    return [
-        NewEvent(EventKind.PURGE, scopes[subject], subject, actor=actor, reason=reason)
-        for subject in purged
-    ]
+        scope = _scope_of(owner)
+        changed = connection.execute(_ERASE_OWNER, {"whose": owner}).rowcount
+        changed += connection.execute(_FORGET_OWNER, {"whose": owner}).rowcount
+        if changed:
+            erased.tombstones.append(
+                NewEvent(EventKind.PURGE, scope, owner, actor=actor, reason=reason)
+            )
+        if changed or connection.execute(_OF_OWNER.limit(1), {"owner": owner}).first() is not None:
+            erased.touched = True
 
 
 def texts_of(event: Event) -> Iterator[str]:
@@ -83,34 +128,36 @@ def texts_of(event: Event) -> Iterator[str]:
 
 def _erase_events(
     connection: Connection, owner: str, events: Sequence[Event], subjects: frozenset[str]
-) -> None:
-    """Erase those of one owner's events that speak of the subjects, and what was derived."""
-    erased = [event for event in events if _speaks_of(event, subjects)]
-    if erased:
-        connection.execute(_ERASE_ONE, [{"place": event.seq} for event in erased])
-    gone = {text for event in erased for text in texts_of(event)}
-    places = {event.seq for event in erased}
-    for event in events:
-        if event.seq not in places and gone:
-            gone.difference_update(texts_of(event))
-    if gone:
-        hashes = [{"whose": owner, "hash": content_hash(text)} for text in sorted(gone)]
-        connection.execute(_FORGET_DERIVED, hashes)
+) -> set[str]:
+    """Erase those of one owner's events that speak of the subjects, and what was derived.
+
+    Derived texts that no event says may come from a fact that a manager put into other words, so
+    they go too. Returns the subjects that there was something to erase for.
+    """
+    spoken = {event.seq: _spoken_of(event, subjects) for event in events if not event.erased}
+    places = [place for place, about in spoken.items() if about]
+    if places:
+        connection.execute(_ERASE_ONE, [{"place": place} for place in places])
+    kept = {
+        content_hash(text)
+        for event in events
+        if not spoken.get(event.seq)
+        for text in texts_of(event)
+    }
+    hashes = set(connection.execute(_DERIVED_OF_OWNER, {"owner": owner}).scalars()) - kept
+    for batch in batches(sorted(hashes), 500):
+        connection.execute(_FORGET_ONE, [{"whose": owner, "hash": hash} for hash in batch])
+    return {subject for about in spoken.values() for subject in about}
 
 
-def _speaks_of(event: Event, subjects: frozenset[str]) -> bool:
-    if event.subject in subjects:
-        return True
-    if event.kind is not EventKind.NONE or event.after is None:
-        return False
-    sources = event.after.get("sources") or ()
-    return event.after.get("item_id") in subjects or not subjects.isdisjoint(sources)
-
-
-def _owners_of(connection: Connection, subjects: Sequence[str]) -> list[str]:
-    query = select(EVENTS.c.owner).where(EVENTS.c.subject == bindparam("subject")).limit(1)
-    found = (connection.execute(query, {"subject": subject}).scalar() for subject in subjects)
-    return sorted({owner for owner in found if owner is not None})
+def _spoken_of(event: Event, subjects: frozenset[str]) -> frozenset[str]:
+    """Those of the subjects that an event speaks of: its own, or why a fact was declined."""
+    if event.kind is EventKind.PURGE:
+        return frozenset()
+    about: set[Any] = {event.subject}
+    if event.kind is EventKind.NONE and event.after is not None:
+        about |= {event.after.get("item_id"), *(event.after.get("sources") or ())}
+    return subjects & about
 
 
 def _scope_of(owner: str) -> Scope:

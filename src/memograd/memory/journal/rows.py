@@ -11,23 +11,24 @@ the vectors of all rows become one matrix.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import numpy as np
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
 from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.journal.schema import DERIVED, EVENTS
+from memograd.memory.journal.schema import DERIVED, EVENTS, IS_PURGE
 from memograd.memory.scope import Scope, check_unicode
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
+REPLACEMENT: Final = "\ufffd"  # what Unicode puts in the place of a character that cannot be
 KINDS: Final = {kind.value: kind for kind in EventKind}
 
 EVENT_COLUMNS: Final = (
@@ -52,6 +53,12 @@ DERIVED_COLUMNS: Final = (
     DERIVED.c.terms,
 )
 
+# The place of the newest PURGE of an owner, and of the newest that erased all of it.
+LAST_PURGE: Final = (
+    select(func.max(EVENTS.c.seq)).where(EVENTS.c.owner == bindparam("owner")).where(IS_PURGE)
+)
+LAST_PURGE_OF_OWNER: Final = LAST_PURGE.where(EVENTS.c.subject == bindparam("subject"))
+
 _NEWEST = select(EVENTS.c.seq, EVENTS.c.recorded_at).order_by(EVENTS.c.seq.desc()).limit(1)
 _NEWEST_OF_OWNER = (
     select(EVENTS.c.recorded_at)
@@ -60,6 +67,8 @@ _NEWEST_OF_OWNER = (
     .limit(1)
 )
 _INSERT = insert(EVENTS)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ def to_json(value: Any, where: str) -> tuple[str, Any]:
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"{where} cannot be written as JSON ({error}): use JSON values.") from None
+        raise BadInput(f"{where} cannot be written as JSON: {error}. Use JSON values.") from None
     check_unicode(text, where)
     back = json.loads(text)
     if back != value:
@@ -108,8 +117,10 @@ def to_row(event: NewEvent) -> dict[str, Any]:
 
     `before` and `after` are in it as JSON text; the values are put back by `to_events`.
     """
-    for name in ("subject", "actor", "reason"):
-        _check_text(getattr(event, name), f"{name} of the {event.kind} event")
+    # Reasons quote what others said, and nobody looks for a memory by its reason.
+    reason = event.reason.replace("\0", REPLACEMENT)
+    for name, value in (("subject", event.subject), ("actor", event.actor), ("reason", reason)):
+        _check_text(value, name)
     row: dict[str, Any] = dict.fromkeys(("user_id", "agent_id", "run_id"))
     for name, value in event.scope.ids().items():
         _check_text(value, name)
@@ -120,12 +131,11 @@ def to_row(event: NewEvent) -> dict[str, Any]:
         "owner": event.scope.owner,
         "subject": event.subject,
         "actor": event.actor,
-        "reason": event.reason,
+        "reason": reason,
         "erased": False,
     }
     for name, contents in (("before", event.before), ("after", event.after)):
-        where = f"{name} of the {event.kind} event of {event.subject!r}"
-        row[name] = None if contents is None else to_json(dict(contents), where)[0]
+        row[name] = None if contents is None else _contents_json(contents, name)
     return row
 
 
@@ -180,6 +190,12 @@ def to_events(rows: Sequence[Sequence[Any]]) -> list[Event]:
     return events
 
 
+def batches(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Consecutive parts of at most `size` values."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
 def derived_row(text: DerivedText) -> dict[str, Any]:
     """The row of a derived text; raises BadInput unless its vector is float32 `[d]` and finite."""
     vector = text.vector
@@ -216,6 +232,18 @@ def to_derived(rows: Sequence[Sequence[Any]]) -> dict[str, DerivedText]:
         row[1]: DerivedText(row[0], row[1], vector, tuple(words))
         for row, vector, words in zip(rows, vectors, terms, strict=True)
     }
+
+
+def _contents_json(contents: Mapping[str, Any], name: str) -> str:
+    """The JSON text of `before` or `after`; an error names the field that the caller gave."""
+    try:
+        return to_json(dict(contents), name)[0]
+    except BadInput:
+        for field, value in contents.items():
+            if isinstance(field, str):
+                check_unicode(field, "the name of a field")
+                to_json(value, field)
+        raise
 
 
 def _parse_all(texts: Sequence[str | None]) -> list[Any]:

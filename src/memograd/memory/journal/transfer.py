@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, NewEvent
+from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.journal.engine import Database
-from memograd.memory.journal.rows import EVENT_COLUMNS, to_events, to_micros, to_row
+from memograd.memory.journal.fit import BATCH, misfit
+from memograd.memory.journal.rows import (
+    EVENT_COLUMNS,
+    batches,
+    to_events,
+    to_micros,
+    to_row,
+)
 from memograd.memory.journal.schema import EVENTS
 
 PAGE: Final = 1000  # events held in memory at a time by an export
-BATCH: Final = 500  # values in one IN (...)
-
-T = TypeVar("T")
 
 
 def export_events(database: Database, owners: Sequence[str] | None) -> Iterator[Event]:
@@ -51,17 +55,16 @@ def import_events(database: Database, events: Sequence[Event], now: datetime) ->
         for known in _known_uids(connection, list(rows)):
             del rows[known]
         new = list(rows.values())
-        _check_owners(connection, new)
+        _check_items(connection, new)
+        if (why := misfit(connection, new)) is not None:
+            raise BadInput(
+                f"The memory {why} what is here: both have changed since they were copied, import"
+                " it into a journal of its own."
+            )
         _place(connection, new, to_micros(now))
         if new:
             connection.execute(insert(EVENTS), new)
     return len(new)
-
-
-def batches(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Consecutive parts of at most `size` values."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
 
 
 def _row(event: Event) -> dict[str, Any]:
@@ -83,13 +86,16 @@ def _known_uids(connection: Connection, uids: Sequence[str]) -> Iterator[str]:
         yield from connection.execute(select(EVENTS.c.uid).where(EVENTS.c.uid.in_(batch))).scalars()
 
 
-def _check_owners(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Raise BadInput if a subject would have two owners."""
+def _check_items(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Raise BadInput if an item would have two owners: items are found by their id alone."""
+    added = [row for row in rows if row["kind"] == EventKind.ADD.value]
     owners: dict[str, str] = {}
-    for batch in batches(sorted({row["subject"] for row in rows}), BATCH):
-        query = select(EVENTS.c.subject, EVENTS.c.owner).where(EVENTS.c.subject.in_(batch))
+    for batch in batches(sorted({row["subject"] for row in added}), BATCH):
+        query = select(EVENTS.c.subject, EVENTS.c.owner).where(
+            EVENTS.c.subject.in_(batch), EVENTS.c.kind == EventKind.ADD.value
+        )
         owners |= {subject: owner for subject, owner in connection.execute(query.distinct())}
-    for row in rows:
+    for row in added:
         owner = owners.setdefault(row["subject"], row["owner"])
         if owner != row["owner"]:
             raise BadInput(

@@ -5,26 +5,31 @@ Words decide. Embeddings only choose and order the items to compare with: they p
 deleted; what is known already changes nothing; a new value of a single-valued property, a change
 that says so ("now", "instead", 改成) or a contradiction rewrites the item; all else is added.
 
-Invariant: texts that differ in a number, a name or a negation are never called duplicates
-(`tests/memory/test_manager_rules.py`, with tables of cases in both languages).
+What an item says besides is never lost: where it has several clauses, only the one in question is
+rewritten or taken out, and where they cannot be told apart the fact is added beside it.
+
+Invariants: no clause of an item that the fact does not speak of disappears; texts that differ in a
+number, a name or a negation are never called duplicates (`tests/memory/test_manager_rules.py`, with
+tables of cases in both languages).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import RelatedItem
-from memograd.memory.operations import Decision, MemoryOp
+from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
 from memograd.memory.statements import (
+    Clause,
     Statement,
     Wording,
     agreement,
-    language_of,
+    clauses,
     parse_statement,
     same_text,
     wording,
@@ -32,8 +37,25 @@ from memograd.memory.statements import (
 from memograd.memory.statements.statement import plain
 
 _LIST = re.compile(r",|\band\b|、|，|和|与|以及")
-STRONG_OVERLAP = 0.5  # share of common content words from which a change can mean an item
+STRONG_OVERLAP = 0.6  # share of common content words from which a change can mean an item
 RETRACTION_OVERLAP = 0.6  # share of the retracted words that an item must have
+
+# Many-valued properties of which a "now" or "instead" still replaces the one remembered value.
+_CHANGEABLE = frozenset({"prefers", "drives", "uses", "studies", "drinks", "plays"})
+# What somebody does who may quit it: "quit smoking", 戒酒.
+_HABITS = frozenset({"habit", "drinks", "eats", "plays", "hobby", "uses"})
+# "Ann lives in Rome. It's lovely" is true of the old value only, "The dog is called Rex. It is 3"
+# of the subject, whatever its name.
+_COMMENT = re.compile(
+    r"(?:(?:and|but|so) )?(?:it|that|this|there|the days|time|life)\b|[它这那]", re.IGNORECASE
+)
+_NAMING = frozenset({"name", "called", "age", "birthday", "gender", "height", "weight", "has"})
+# Sharing a day does not make two events one.
+_CALENDAR = wording(
+    "January February March April May June July August September October November December Monday"
+    " Tuesday Wednesday Thursday Friday Saturday Sunday week weekend"
+).terms
+_ENDING_WORDS = frozenset({"longer", "any", "mor", "anymor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +69,16 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """An item, or one clause of it; `clauses` has all clauses of the item, `number` is this one."""
+
     item: MemoryItem
     said: _Said
+    clauses: tuple[Clause, ...]
+    number: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return len(self.clauses) == 1
 
 
 class RuleManager:
@@ -59,7 +89,7 @@ class RuleManager:
     def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
         """One operation with its reason; see `MemoryManager.decide`."""
         said = _understand(fact.text)
-        known = [_Known(each.item, _understand(each.item.text)) for each in related]
+        known = [part for each in related for part in _parts(each.item)]
         if fact.retracts:
             return _retract(said, known) or Decision(
                 MemoryOp.none(), "Nothing remembered says what is to be forgotten."
@@ -67,19 +97,33 @@ class RuleManager:
         ended = said.statement is not None and said.statement.ended
         if ended and not said.wording.changed_to and (deleted := _retract(said, known)):
             return deleted
-        for rule in (_duplicate, _same_slot, _contradiction, _announced_change):
+        if replaced := _replacement(fact, said, known):
+            return replaced
+        beside: Decision | None = None
+        for rule in (_duplicate, _more_detail, _same_slot, _contradiction, _announced_change):
             for one in known:
-                if decision := rule(fact, said, one):
+                decision = rule(fact, said, one)
+                if decision is not None and decision.op.kind is not OpKind.ADD:
                     return decision
-        return Decision(MemoryOp.add(fact.text), "Nothing remembered says this yet.")
+                beside = beside or decision  # this item must stay, another may still give way
+        return beside or Decision(MemoryOp.add(fact.text), "Nothing remembered says this yet.")
 
 
 def _understand(text: str) -> _Said:
     return _Said(text, parse_statement(text), wording(text))
 
 
+def _parts(item: MemoryItem) -> list[_Known]:
+    """The item as a whole, or clause by clause."""
+    divided = clauses(item.text)
+    return [
+        _Known(item, _understand(clause.said), divided, number)
+        for number, clause in enumerate(divided)
+    ]
+
+
 def _retract(said: _Said, known: Sequence[_Known]) -> Decision | None:
-    """DELETE of the item that says what is taken back, None where none does."""
+    """DELETE of what is taken back, None where nothing says it."""
     best: tuple[float, _Known] | None = None
     for one in known:
         score = _takes_back(said, one.said)
@@ -87,9 +131,21 @@ def _retract(said: _Said, known: Sequence[_Known]) -> Decision | None:
             best = (score, one)
     if best is None:
         return None
-    return Decision(
-        MemoryOp.delete(best[1].item.id), f"Taken back: {best[1].item.text}", min(1.0, best[0])
-    )
+    score, one = best
+    op = MemoryOp.delete(one.item.id)
+    if not one.whole:
+        op = MemoryOp.update(one.item.id, _taken_out(one))
+    elif one.said.statement and not _says_only(one.said):
+        return None
+    return Decision(op, f"Taken back: {one.said.text}", min(1.0, score))
+
+
+def _taken_out(known: _Known) -> str:
+    """The item's text without the clause."""
+    text, parts, number = known.item.text, known.clauses, known.number
+    if number == 0:
+        return parts[1].said + text[parts[1].end :]
+    return text[: parts[number - 1].end] + text[parts[number].end :]
 
 
 def _takes_back(said: _Said, known: _Said) -> float:
@@ -116,25 +172,75 @@ def _takes_back(said: _Said, known: _Said) -> float:
     return covered * 0.9 if covered >= RETRACTION_OVERLAP else 0.0
 
 
-_ENDING_WORDS = frozenset({"longer", "any", "mor", "anymor"})
+def _replacement(fact: Fact, said: _Said, known: Sequence[_Known]) -> Decision | None:
+    """UPDATE of what the fact itself says it replaces: "switched from tea to coffee"."""
+    ours = said.statement
+    if ours is None or not ours.instead_of:
+        return None
+    mine = [
+        one
+        for one in known
+        if (theirs := one.said.statement)
+        and theirs.positive
+        and theirs.same_subject(ours)
+        and (
+            (ours.slot in ("*", theirs.slot) and plain(theirs.value) == plain(ours.instead_of))
+            if ours.instead_of != "*"
+            else theirs.slot == ours.slot
+        )
+    ]
+    # Of several hobbies the words do not tell which was given up.
+    return (
+        _rewrite(fact, said, mine[0], "A change of what was remembered") if len(mine) == 1 else None
+    )
 
 
 def _duplicate(fact: Fact, said: _Said, known: _Known) -> Decision | None:
-    """NONE for what an item says already."""
-    if same_text(said.text, known.said.text):
-        return Decision(MemoryOp.none(known.item.id), f"Already remembered: {known.item.text}")
-    ours, theirs = said.statement, known.said.statement
+    """NONE for what an item says already, word for word or in its sense."""
+    if same_text(said.text, known.said.text) or same_text(said.text, known.item.text):
+        return _already(known)
     if (
+        _same_sense(said, known.said)
+        and _content(said) <= _content(known.said) | known.said.wording.terms
+        and said.wording.numbers <= known.said.wording.numbers
+    ):
+        return _already(known)
+    return None
+
+
+def _already(known: _Known) -> Decision:
+    return Decision(MemoryOp.none(known.item.id), f"Already remembered: {known.item.text}")
+
+
+def _more_detail(fact: Fact, said: _Said, known: _Known) -> Decision | None:
+    """UPDATE of an item that says the same with less."""
+    if (
+        _same_sense(said, known.said)
+        and _content(known.said) < _content(said)
+        and known.said.wording.numbers <= said.wording.numbers
+    ):
+        return _rewrite(fact, said, known, "The same in more detail")
+    return None
+
+
+def _same_sense(first: _Said, second: _Said) -> bool:
+    """Whether both state the same value of the same property, or both deny it."""
+    ours, theirs = first.statement, second.statement
+    return bool(
         ours
         and theirs
         and ours.same_slot(theirs)
         and ours.same_value(theirs)
         and ours.positive == theirs.positive
-        and said.wording.numbers <= known.said.wording.numbers
-        and _says_only(said)
-    ):
-        return Decision(MemoryOp.none(known.item.id), f"Already remembered: {known.item.text}")
-    return None
+    )
+
+
+def _content(said: _Said) -> frozenset[str]:
+    """The words of the subject, the value and the rest, without the verb that joins them."""
+    if said.statement is None:
+        return said.wording.terms
+    of = said.statement
+    return wording(of.subject).terms | wording(of.value).terms | wording(of.rest).terms
 
 
 def _same_slot(fact: Fact, said: _Said, known: _Known) -> Decision | None:
@@ -157,28 +263,33 @@ def _same_slot(fact: Fact, said: _Said, known: _Known) -> Decision | None:
             )
     elif not ours.same_value(theirs):
         return None
-    if not _says_only(known.said):
-        return Decision(
-            MemoryOp.add(fact.text), f"New, but this says other things too: {known.item.text}", 0.6
-        )
-    return Decision(
-        MemoryOp.update(known.item.id, fact.text),
-        f"{ours.subject} has a new {ours.slot.removeprefix('attribute:')}: {ours.value} instead of"
-        f" {theirs.value}.",
+    slot = ours.slot.removeprefix("attribute:")
+    return _rewrite(
+        fact,
+        said,
+        known,
+        f"{ours.subject} has a new {slot}, {ours.value} instead of {theirs.value}",
     )
 
 
 def _contradiction(fact: Fact, said: _Said, known: _Known) -> Decision | None:
     """UPDATE of an item that says the contrary."""
     ours, theirs = said.statement, known.said.statement
+    contrary = "The contrary was remembered"
     if ours and theirs:
-        if ours.same_slot(theirs) and ours.same_value(theirs) and ours.positive != theirs.positive:
-            return _rewrite(fact, known, "The contrary was remembered")
-        if ours.slot != theirs.slot or not ours.same_subject(theirs):
+        if not ours.same_subject(theirs):
+            return None
+        opposed = ours.positive != theirs.positive
+        if opposed and ours.slot == theirs.slot and ours.same_value(theirs):
+            return _rewrite(fact, said, known, contrary)
+        quit_ = ours.slot == "habit" and not ours.positive and theirs.slot in _HABITS
+        if opposed and quit_ and wording(ours.value).terms == wording(theirs.value).terms:
+            return _rewrite(fact, said, known, contrary)
+        if ours.slot != theirs.slot:
             return None
     mine, its = said.wording, known.said.wording
     if mine.negated != its.negated and mine.terms == its.terms and mine.numbers == its.numbers:
-        return _rewrite(fact, known, "The contrary was remembered")
+        return _rewrite(fact, said, known, contrary)
     return None
 
 
@@ -192,38 +303,51 @@ def _announced_change(fact: Fact, said: _Said, known: _Known) -> Decision | None
     subject = fact.subject or (ours.subject if ours else "")
     if subject and plain(subject) not in plain(known.item.text):
         return None
-    mine, its = _without(said.wording, subject), _without(known.said.wording, subject)
     same_property = bool(ours and theirs and ours.same_slot(theirs) and ours.slot in _CHANGEABLE)
-    if not same_property and agreement(mine, its) < STRONG_OVERLAP:
-        return None
-    return _rewrite(fact, known, "A change of what was remembered")
+    if not same_property:
+        # "Now" alone says little: "Now Ann wants to help" changes nothing that Ann wanted.
+        mine, its = _without(said.wording, subject), _without(known.said.wording, subject)
+        shared = (mine.terms & its.terms) - _CALENDAR
+        same_day = _CALENDAR | mine.numbers & its.numbers
+        mine, its = _less(mine, same_day), _less(its, same_day)
+        overlap = agreement(mine, its)
+        if not said.wording.changed_to or len(shared) < 2 or overlap < STRONG_OVERLAP:
+            return None
+    return _rewrite(fact, said, known, "A change of what was remembered")
 
 
-# Many-valued properties of which a "now" or "instead" still replaces the one remembered value.
-_CHANGEABLE = frozenset({"prefers", "drives", "uses", "studies", "drinks", "plays"})
+def _less(wording_: Wording, words: frozenset[str]) -> Wording:
+    return replace(wording_, terms=wording_.terms - words, numbers=wording_.numbers - words)
 
 
 def _without(wording_: Wording, subject: str) -> Wording:
     """The wording without the subject's own words, which say nothing about the property."""
     own = wording(subject).terms
-    return Wording(
-        wording_.terms - own, wording_.numbers, wording_.negated, wording_.changed,
-        wording_.changed_to,
-    )  # fmt: skip
+    return replace(wording_, terms=wording_.terms - own)
 
 
-def _rewrite(fact: Fact, known: _Known, reason: str) -> Decision:
-    return Decision(MemoryOp.update(known.item.id, fact.text), f"{reason}: {known.item.text}", 0.8)
+def _rewrite(fact: Fact, said: _Said, known: _Known, reason: str) -> Decision:
+    """UPDATE of the item, or of the clause in it; ADD where that would lose what else it says."""
+    if not _says_only(known.said) and not _content(known.said) <= _content(said):
+        return Decision(
+            MemoryOp.add(fact.text), f"New, but this says other things too: {known.item.text}", 0.6
+        )
+    text = fact.text
+    if not known.whole:
+        clause, whole = known.clauses[known.number], known.item.text
+        ending = whole[clause.end :]
+        text = whole[: clause.start] + fact.text.rstrip(" .!。！" if ending else "") + ending
+    return Decision(MemoryOp.update(known.item.id, text), f"{reason}: {known.said.text}", 0.8)
 
 
 def _says_only(said: _Said) -> bool:
-    """Whether the text says its statement and hardly anything else that could be lost."""
+    """Whether the text says its statement and nothing else that could be lost."""
     if said.statement is None:
-        return False
-    accounted = wording(said.statement.subject).terms | wording(said.statement.value).terms
-    rest = said.wording.terms - accounted
-    # Chinese words come as overlapping pairs of characters, some across the seams.
-    return len(rest) <= (10 if language_of(said.text) == "zh" else 4)
+        return True
+    rest = said.statement.rest
+    if said.statement.slot not in _NAMING and _COMMENT.match(rest):
+        return True
+    return wording(rest).terms <= wording(said.statement.subject).terms
 
 
 def _tells_more(more: Statement, less: Statement) -> bool:

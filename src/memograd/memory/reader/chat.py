@@ -17,8 +17,8 @@ from typing import Any
 from memograd.memory.chat_answers import UnusableAnswer, ask_checked
 from memograd.memory.chat_model import ChatMessage, ChatModel
 from memograd.memory.items import Kind
+from memograd.memory.language import language_of
 from memograd.memory.reader.fact import Fact
-from memograd.memory.statements import language_of
 from memograd.memory.turns import RawTurn
 
 logger = logging.getLogger(__name__)

@@ -157,7 +157,7 @@ def _no_longer(text: str) -> str | None:
 
 
 _FINITE = re.compile(
-    r"\b(?:is|are|was|were|isn't|aren't|has|have|had|do|does|did|can|could|will|would"
+    r"\b(?:is|are|was|were|isn't|aren't|wasn't|weren't|don't|doesn't|let|has|have|had|do|does|did|can|could|will|would"
     r"|makes?|brings?"
     r"|helps?|takes|reminds?|gives?|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
     re.IGNORECASE,
@@ -167,7 +167,9 @@ _FINITE = re.compile(
 # Words in -ing that begin a sentence without saying what somebody does.
 _NOT_DOING = """
     according anything being during evening everything having morning nothing seeing
-    something speaking taking talking
+    something speaking taking talking exciting amazing interesting inspiring boring tiring
+    exhausting relaxing rewarding fulfilling challenging confusing surprising touching thrilling
+    refreshing stunning
 """
 _NO_ACTIVITY = frozenset(_NOT_DOING.split())
 
@@ -185,7 +187,7 @@ def _completed(text: str) -> str | None:
     verb, adverb = found["verb"].casefold(), (found["adverb"] or "").casefold()
     rest = text[found.end() :]
     clause = re.split(r"[,;—–]| - ", rest)[0]
-    if verb == "gonna":
+    if verb == "gonna" and not clause.startswith(" be "):  # "Gonna be a great night": not I
         return f"I'm {adverb}going to{rest}"
     if verb == "been":
         return f"I've {adverb}been{rest}"

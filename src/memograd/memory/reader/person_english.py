@@ -18,7 +18,18 @@ _WOULD_BE_HAD: Final = re.compile(
     r"^(?:\w+ly |never |always |already |just )?(?:been|gone|done|seen|had|better|\w{2,}ed|taken"
     r"|given|known|written|met|made|heard|forgotten|become)\b"
 )
-_JOINED: Final = re.compile(r"^((?:[\w']+ ){0,3}(?:[A-Z]\w+|\w+)) and I\b(?!')")
+_JOINED: Final = re.compile(
+    r"^((?:(?:[Mm]y|[Oo]ur|[Tt]he) (?:\w+ )?(?:wife|husband|partner|mom|mum|mother|dad|father"
+    r"|parents|sisters?|brothers?|sons?|daughters?|kids|children|family|friends?|girlfriend"
+    r"|boyfriend|fianc\w+"
+    r"|cousins?|aunt|uncle|grand\w+|boss|team|coworkers?|colleagues?|roommates?|neighbou?rs?|dogs?"
+    r"|cats?)(?: [A-Z]\w+)?|(?!I\b)[A-Z]\w+(?: [A-Z]\w+)?)) and I\b(?!')"
+)
+# "We" is whoever speaks and whoever listens where it is the two who talk.
+_BOTH_OF_US: Final = re.compile(
+    r"\bwe(?= (?:both|(?:have )?(?:last |just )?(?:talked|talk|chatted|chat|spoke|caught up))\b)",
+    re.IGNORECASE,
+)
 # A second verb of the same subject: "I live in Boston and work at Google".
 _SECOND_VERB: Final = re.compile(
     r"(\b(?:and|but|or) (?:\w+ly |also |really |still |just )?)"
@@ -55,6 +66,8 @@ def _resolve(text: str, addressed: bool) -> str:
     # "My wife and I live": a plural subject, whose verb stays as it is.
     text = _JOINED.sub(rf"\g<1> and {SPEAKER}", text)
     text = _subject(text, "I", SPEAKER, singular=True)
+    if addressed:
+        text = _BOTH_OF_US.sub(f"{SPEAKER} and {OTHER}", text)
     text = _subject(text, "we", f"{SPEAKER} and others", singular=False)
     for word, replacement in (
         ("my", f"{SPEAKER}'s"),

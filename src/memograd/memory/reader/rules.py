@@ -19,6 +19,7 @@ from datetime import date, datetime, time
 from itertools import pairwise
 
 from memograd.memory.items import Kind
+from memograd.memory.language import language_of
 from memograd.memory.reader import person_english, screen_chinese, screen_english
 from memograd.memory.reader.chinese import read_chinese
 from memograd.memory.reader.english import read_english
@@ -26,7 +27,7 @@ from memograd.memory.reader.fact import Fact
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.reader.setting import Draft, Setting
 from memograd.memory.reader.verbs import ADVERBS, is_past
-from memograd.memory.statements import language_of, parse_statement
+from memograd.memory.statements import Statement, clauses, parse_statement
 from memograd.memory.turns import RawTurn
 
 LONGEST_SENTENCE = 600  # characters; what goes on longer is pasted text, not a statement
@@ -67,7 +68,7 @@ class RuleReader:
 def _facts(setting: Setting) -> list[Fact]:
     drafts: list[Draft] = []
     joins = False  # whether the sentence before became part of the last draft
-    for sentence in split_sentences(setting.turn.text):
+    for sentence in _parts(setting.turn.text):
         if len(sentence) > LONGEST_SENTENCE:
             joins = False
             continue
@@ -76,6 +77,10 @@ def _facts(setting: Setting) -> list[Fact]:
         if draft is None:
             continue
         last = drafts[-1] if drafts else None
+        if last and joins and _ANNOUNCES.search(last.text):
+            # "I switched hobbies! I started stargazing": the first makes the second a change.
+            drafts[-1] = replace(draft, text=f"{last.text} {draft.text}")
+            continue
         if leaning and last and joins and last.language == draft.language and not last.retracts:
             if len(last.text) + len(draft.text) < LONGEST_FACT:
                 space = "" if last.language == "zh" else " "
@@ -88,6 +93,43 @@ def _facts(setting: Setting) -> list[Fact]:
         drafts.append(draft)
         joins = True
     return [_fact(draft, setting) for draft in drafts]
+
+
+_ANNOUNCES = re.compile(
+    r"(?:(?:switched|changed) (?:hobbies|instruments)|(?:has|got|found) a new favou?rite \w+)[.!]+$"
+)
+
+
+def _parts(text: str) -> list[str]:
+    """The sentences, those of several independent clauses taken apart."""
+    parts: list[str] = []
+    for sentence in split_sentences(text):
+        if screen_english.is_question(sentence):
+            parts.append(sentence)  # "I live in Rome and you live where?" asks as a whole
+            continue
+        chinese = language_of(sentence) == "zh"
+        bare = (screen_chinese if chinese else screen_english).strip_note(sentence)
+        note = sentence[: len(sentence) - len(bare)]
+        divided = clauses(bare, parse_statement if chinese else _understand_english)
+        several = len(divided) > 1 and not _one_story([clause.said for clause in divided])
+        parts += [note + clause.said for clause in divided] if several else [sentence]
+    return parts
+
+
+def _understand_english(clause: str) -> Statement | None:
+    return parse_statement(person_english.resolve_person(clause, "Somebody", None))
+
+
+def _one_story(said: Sequence[str]) -> bool:
+    """Whether several clauses tell what happened at one time, which only one of them names."""
+    past = [clause for clause in said if any(map(is_past, re.findall(r"[\w']+", clause)))]
+    return len(past) > 1 and any(map(_DATED.search, said))
+
+
+_DATED = re.compile(
+    r"\b(?:yesterday|today|tonight|last|ago|this (?:morning|week|month|year)|\d{4}|on \w+day)\b",
+    re.I,
+)
 
 
 def _stands(sentence: str, draft: Draft, setting: Setting) -> bool:

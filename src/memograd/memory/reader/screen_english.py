@@ -22,7 +22,9 @@ _OPENER: Final = (
     r"|welcome back|of course|no worries|no problem|oh my|congrats|congratulations|amazing|lol|man"
     r"|honestly|to be honest|you know|i mean|i know|i agree|agreed|that's (?:great"
     r"|awesome|cool)|true"
-    r"|indeed|really|for sure|busy as ever|same here|me too|fyi|guess what|well said|gosh|omg|fun"
+    r"|indeed|forget what i said(?: before| earlier)?|big news"
+    r"|good news|really"
+    r"|for sure|busy as ever|same here|me too|fyi|guess what|well said|gosh|omg|fun"
 )
 _QUESTION: Final = re.compile(r"[?？]\W*$")
 _EMOTION: Final = (
@@ -72,6 +74,17 @@ _REACTION: Final = tuple(
             r"|have to)\b",
         r"^we(?:'ve| have) (?:come|got this|got each)|^(?:i|we) (?:could|can"
             r"|would) (?:never|not) (?:do|have done)",
+        r"^(?:i|we)(?:'ll| will)? (?:won't|will not|never|am not going to|'m not gonna) (?:ever )?"
+            r"(?:give up|quit|stop|back down|let (?:you|anyone|anything|it|this|them)\b.*)$",
+        r"^(?:i|we)(?:'ll| will)? (?:keep|kept|just keep) (?:going|pushing|trying|fighting|at it)$",
+        r"^(?:my|your) turn\b|^finally,? we (?:get|got) to\b|^(?:i|we) missed (?:our|this|talking)"
+            r"|^(?:i|we)(?:'d| would) never have (?:guessed|thought|known)"
+            r"|^(?:i|we)(?:'d| had) better\b|^(?:now|then),? (?:tell|show)\b|^(?:oops|whoops)\b"
+            r"|^life(?:'s| is) (?:tough|hard|short|good|great|full)\b|^for letting\b"
+            r"|^there's something i (?:want|wanted|need)\b|^i(?:'m| am) (?:so |really )?(?:jealous"
+            r"|envious)\b|^now i(?:'m| am) craving\b|^i(?:'ll| will) (?:do that|start thinking"
+            r"|look into it|look for)\b|^i(?:'d| would) love to see (?:another|more|some)\b"
+            r"|^(?:i|we) (?:so |totally )?needed (?:that|this|a chat)\b",
         r"^i can'?t even\b|^(?:let|lemme)\b",
         r"\b(?:means?|meant) (?:a lot|so much|the world)(?: to me| to us)?$",
         r"^(?:thanks|thank|thx|cheers|congrats|good luck|take care|bye|goodbye"
@@ -199,7 +212,8 @@ def strip_openers(text: str, names: tuple[str, ...]) -> str:
         re.IGNORECASE,
     )
     bare_opener = re.compile(
-        rf"^(?:wow|yeah|yep|yes|oh|ah|haha|hey|hi|thanks|well|and|but"
+        rf"^(?:you (?:won't|wouldn't|will not) believe (?:it|this)[, ]+but"
+        rf"|wow|yeah|yep|yes|oh|ah|haha|hey|hi|thanks|well|and|but"
         rf"|so)(?: {vocative})?[ ,]+(?=(?:i|i'm|i've|my|we|we're|we've|our)\b)",
         re.IGNORECASE,
     )

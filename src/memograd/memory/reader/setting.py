@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from memograd.memory.items import Kind
-from memograd.memory.statements import Language
+from memograd.memory.language import Language
 from memograd.memory.turns import RawTurn
 
 

@@ -2,8 +2,9 @@
 
 Up to four rankings are fused: the turns by meaning and by words, and the turns that the items found
 came from, at their item's rank by meaning and by words. On LoCoMo that finds more evidence than the
-turns alone or the items alone (`docs/log.md`). Invariant: only turns that the memory still holds for search are returned, each once
-(`tests/memory/test_retriever.py`). May import errors and this package.
+turns alone or the items alone (`docs/log.md`). Invariant: only turns that the memory still holds
+for search are returned, each once (`tests/memory/test_retriever.py`). May import errors and this
+package.
 """
 
 from __future__ import annotations

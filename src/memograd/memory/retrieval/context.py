@@ -1,6 +1,7 @@
 """What a prompt shows of a memory, within a token budget.
 
-Three parts, each under its heading: the core items, which may take a quarter of the budget; the
+Three parts, each under its heading: the core items, which may take a quarter of the budget (or
+less, if the caller says so); the
 items found, dated; the raw turns behind them, in the order they were said. What a part does not use
 is left to the parts behind it.
 
@@ -67,16 +68,19 @@ def build_context(
     *,
     token_budget: int,
     count_tokens: Callable[[str], int],
+    core_budget: int | None = None,
     query: str = "",
 ) -> Context:
     """The text that shows a prompt what is remembered, with what it shows and what it leaves out.
 
     core: in the order of importance. items, turns: best first; so each part is filled, and what is
-    too long for what is left is skipped. query: headings are Chinese when it is.
+    too long for what is left is skipped. core_budget: what core items may take at most, if that is
+    less than a quarter. query: headings are Chinese when it is.
     """
     words = _CHINESE if is_chinese(query) else _ENGLISH
     core_part = _Part(words.core, core, _core_line)
-    core_part.fill(token_budget // CORE_SHARE, count_tokens)
+    share = token_budget // CORE_SHARE
+    core_part.fill(share if core_budget is None else min(share, core_budget), count_tokens)
     shown = {item.id for item in core_part.kept}
     others = [hit for hit in items if hit.record.id not in shown]
     item_part = _Part(words.items, others, lambda hit: _dated_line(hit.record, words))

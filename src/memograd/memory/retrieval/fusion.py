@@ -3,9 +3,10 @@
 Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion outperforms Condorcet and individual Rank
 Learning Methods*, SIGIR 2009: a record scores the sum of 1 / (k + rank) over the rankings that hold
 it. The paper has k = 60; with the few hundred records of a person's memory the first ranks deserve
-more, and k = 20 finds more evidence (chosen on LoCoMo's conversation 26, `docs/log.md`). The sum is divided by the most that can be had, so that first in every ranking is
-1.0. Invariant: agrees with that formula, and the order of the rankings changes no score
-(`tests/memory/test_fusion.py`). Pure; standard library only.
+more, and k = 20 finds more evidence (chosen on LoCoMo's conversation 26, `docs/log.md`). The sum is
+divided by the most that can be had, so that first in every ranking is 1.0. Invariant: agrees with
+that formula, and the order of the rankings changes no score (`tests/memory/test_fusion.py`). Pure;
+standard library only.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@
     PURGE   the subject is removed; everything is, when the subject is the owner
     erased  an event whose contents a purge took away: nothing
 
+An event that does not fit, such as a second DELETE, changes nothing either. The journal refuses
+such events (`journal/fit.py`), but may have got one otherwise, and stays readable then.
+
 Folding computes first what is left at the end and asks for vectors and terms of that alone, all
 at once, before it changes anything: opening a long journal costs no more than its living records,
 and an embedder that fails leaves the state as it was.
@@ -18,12 +21,13 @@ never sees what happens to its parent (`tests/memory/test_memory_state.py`). Imp
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
 
-from memograd.errors import MemogradError
+from memograd.errors import BadInput
 from memograd.memory.events import Event, EventKind
 from memograd.memory.items import MemoryItem
 from memograd.memory.state.corpus import Corpus
@@ -34,6 +38,10 @@ Analysed = tuple[np.ndarray, Sequence[str]]  # of one text: unit vector float32 
 Lookup = Callable[[str], Analysed]
 LookupMany = Callable[[Sequence[str]], Sequence[Analysed]]  # one answer a text, in order
 
+logger = logging.getLogger(__name__)
+
+# What reading an item or a turn raises when its JSON is not one.
+NOT_READABLE = (BadInput, KeyError, TypeError, ValueError, AttributeError)
 _NO_VECTOR = np.zeros(0, np.float32)
 
 
@@ -117,9 +125,9 @@ class MemoryState:
         """Fold events of one owner in, in the order of the journal, all or none.
 
         `lookup_many` is asked once for the texts of the items and once for those of the turns that
-        are left at the end. Raises ValueError when an event is not later than the ones folded
-        before, MemogradError when an event does not fit what came before it: the journal or its
-        copy is damaged.
+        are left at the end. An event that does not fit what came before it, or whose contents are
+        none, is passed over with a warning: one such event must not keep an owner from all that is
+        remembered. Raises ValueError when an event is not later than the ones folded before.
         """
         items = _Changes(self.items)
         turns = _Changes(self.turns)
@@ -141,22 +149,23 @@ class MemoryState:
                 case _ if event.erased:
                     pass
                 case EventKind.TURN:
-                    after = _after(event)
-                    turn = RawTurn.from_json(after["turn"])
-                    _expect(turn.id not in turns and turn.id not in verbatim, event)
-                    (verbatim if after.get("verbatim") is True else turns).add(turn)
-                case EventKind.ADD:
-                    item = MemoryItem.from_json(_after(event))
-                    _expect(item.id not in items, event)
-                    items.add(item)
-                case EventKind.UPDATE:
-                    item = MemoryItem.from_json(_after(event))
-                    _expect(item.id in items, event)
-                    items.discard(item.id)
-                    items.add(item)
+                    turn = _turn(event)
+                    if turn is None or turn.id in turns or turn.id in verbatim:
+                        _pass_over(event)
+                    else:
+                        (verbatim if _is_verbatim(event) else turns).add(turn)
+                case EventKind.ADD | EventKind.UPDATE:
+                    item = _item(event)
+                    if item is None or (item.id in items) != (event.kind is EventKind.UPDATE):
+                        _pass_over(event)
+                    else:
+                        items.discard(item.id)
+                        items.add(item)
                 case EventKind.DELETE:
-                    _expect(event.subject in items, event)
-                    items.discard(event.subject)
+                    if event.subject in items:
+                        items.discard(event.subject)
+                    else:
+                        _pass_over(event)
         new_items = items.applied(lookup_many, lambda item: item.text)
         new_turns = turns.applied(lookup_many, RawTurn.index_text)
         new_verbatim = verbatim.applied(
@@ -227,15 +236,35 @@ class _TurnsById(Mapping[str, RawTurn]):
         return sum(map(len, self._corpora))
 
 
-def _after(event: Event) -> Mapping[str, Any]:
-    _expect(event.after is not None, event)
-    assert event.after is not None
-    return event.after
+def _item(event: Event) -> MemoryItem | None:
+    """The item in an ADD or UPDATE, None when there is none that belongs to the event."""
+    try:
+        item = MemoryItem.from_json(event.after or {})
+    except NOT_READABLE:
+        return None
+    return item if item.id == event.subject and isinstance(item.text, str) else None
 
 
-def _expect(fits: bool, event: Event) -> None:
-    if not fits:
-        raise MemogradError(
-            f"Event {event.seq} of the journal ({event.kind} of {event.subject!r}) does not fit"
-            " the events before it: the journal or the copy it was imported from is damaged."
-        )
+def _turn(event: Event) -> RawTurn | None:
+    """The turn in a TURN, None when there is none that belongs to the event."""
+    try:
+        turn = RawTurn.from_json((event.after or {})["turn"])
+        turn.index_text()
+    except NOT_READABLE:
+        return None
+    return turn if turn.id == event.subject else None
+
+
+def _is_verbatim(event: Event) -> bool:
+    return (event.after or {}).get("verbatim") is True
+
+
+def _pass_over(event: Event) -> None:
+    logger.warning(
+        "Event %d of the journal (%s of %r of %s) does not fit the events before it and is passed"
+        " over: two copies of the journal were mixed, or it was changed by hand.",
+        event.seq,
+        event.kind,
+        event.subject,
+        event.scope.owner,
+    )

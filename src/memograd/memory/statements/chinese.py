@@ -48,6 +48,10 @@ _PLACE: Final = re.compile(
 )
 _S = r"(?P<s>[^,，。:：;；]{1,25}?)(?<![改变换])"
 _COUNT = r"(?:[一两二三四五六七八九十几]|\d+)[只个条辆台位部套本把张件双头匹间栋对]"
+_DAY: Final = (
+    r"(?:下周|本周|这周|下个?月|周[一二三四五六日天末]|星期[一二三四五六日天]|\d{1,4}[年月日号点]|明天|后天"
+    r"|[上下]午|晚上|早上|[一二三四五六七八九十]+[月号日点])"
+)
 _FORMS: Final[tuple[tuple[str, str, bool], ...]] = (
     ("allergy", rf"^{_S}不对(?P<v>.+?)过敏$", False),
     ("allergy", rf"^{_S}对(?P<v>.+?)(?:严重|有点|会)?过敏$", True),
@@ -71,6 +75,15 @@ _FORMS: Final[tuple[tuple[str, str, bool], ...]] = (
     ("hometown", rf"^{_S}是(?P<v>[^是\d一二三四五六七八九十百千万个好坏的女男]{{2,6}})人$", True),
     ("hometown", rf"^{_S}的(?:家乡|老家|籍贯)(?:在|是)(?P<v>.+)$", True),
     ("workplace", rf"^{_S}的?(?:工作地点?|上班地点)(?:在|是)(?P<v>.+)$", True),
+    ("employer", rf"^{_S}从(?P<v>.+?)(?:辞职|离职|跳槽)(?:了)?$", False),
+    ("partner", rf"^{_S}(?:和|跟|与)(?P<v>.+?)分手(?:了)?$", False),
+    ("partner", rf"^{_S}(?:有|交)(?:了)?(?:个|一个)?(?P<v>女朋友|男朋友|对象)(?:了)?$", True),
+    ("habit", rf"^{_S}(?:戒掉|戒)(?:了)?(?P<v>[^指指]+?)(?:了)?$", False),
+    ("habit", rf"^{_S}(?:每天|常常|经常|总是|爱)?(?:抽|吸)(?P<v>烟)$", True),
+    ("plan", rf"^{_S}取消(?:了)?(?P<v>.+)$", False),
+    ("date", rf"^{_S}(?:的?时间|日期)?(?:改到|推迟到|延期到|延后到|提前到|挪到|改期到|改在|定在"
+             rf"|推到)(?:了)?(?P<v>{_DAY}.*)$", True),
+    ("date", rf"^{_S}(?:的?时间|日期)?(?:在|是在)(?P<v>{_DAY}.{{0,12}})$", True),
     ("job", rf"^{_S}(?:当上了?|当了?|担任了?|成为了?|成了|升任为?|晋升为|升职为|被提拔为|转行做"
         rf"|转行当|改行做|改行当)(?:个|一个|一名|一位)?(?P<v>.+?)(?:的)?$", True),
     ("job", rf"^{_S}(?:是|是做|做)(?:个|一个|一名|一位)?(?P<v>{PROFESSIONS})(?:的|工作)?$", True),
@@ -124,17 +137,22 @@ def parse_chinese(text: str) -> Statement | None:
     bare = bare.replace("〻", "").replace(" ", "").strip("，, ")
     if negated:
         bare = bare.removesuffix("了")
-    found = _match(bare) or _match(re.split("[,，。;；]", bare, maxsplit=1)[0])
+    found = _match(bare)
+    after: list[str] = []
+    if found is None:
+        first, *after = re.split("[,，。;；]", bare, maxsplit=1)
+        found = _match(first)
     if found is None:
         return None
     subject, slot, value, positive = found
-    value = re.split(r"[,，。;；!！]", value.lstrip("，,。 "), maxsplit=1)[0]
+    value, *more = re.split(r"[,，。;；!！]", value.lstrip("，,。 "), maxsplit=1)
+    rest = "，".join([*more, *after])
     subject, value = subject.strip('，, “”"'), value.strip(' “”"')
     if slot == "employer" and _PLACE.search(value):
         slot = "workplace"  # 在北京上班 says where, 在腾讯上班 says for whom
     if not subject or not value or subject.startswith(_NOT_SUBJECTS):
         return None
-    return Statement(subject, slot, value, positive != (negated and positive), ended)
+    return Statement(subject, slot, value, positive != (negated and positive), ended, rest)
 
 
 def _match(bare: str) -> tuple[str, str, str, bool] | None:

@@ -43,18 +43,24 @@ _ATTRIBUTES: Final = {
     "home": "residence", "city": "residence", "marital status": "marital status",
     "relationship status": "marital status", "diet": "diet", "education": "education",
 }  # fmt: skip
-PROFESSIONS: Final = (
-    r"(?:engineer|developer|programmer|teacher|nurse|doctor|lawyer|writer|author|designer|artist"
-    r"|chef|cook|student|manager|director|scientist|analyst|accountant|architect|dentist|pilot"
-    r"|driver|farmer|firefighter|police officer|journalist|librarian|musician|painter|pharmacist"
-    r"|photographer|physicist|plumber|professor|psychologist|counselor|therapist|researcher"
-    r"|salesperson|secretary|singer|soldier|surgeon|translator|veterinarian|vet|waiter|waitress"
-    r"|actor|actress|baker|barista|barber|carpenter|cashier|consultant|dancer|editor|electrician"
-    r"|freelancer|gardener|hairdresser|judge|mechanic|model|officer|optician|paramedic|producer"
-    r"|realtor|reporter|tailor|trainer|tutor|zookeeper|florist|founder|ceo|cto|intern|clerk"
-    r"|coach|guide|banker|broker|assistant|technician|specialist|administrator|biologist|chemist"
-    r"|economist|geologist|historian|beekeeper|bookseller|curator|jeweler|glassblower|potter)"
-)
+_PROFESSIONS = """
+    engineer, developer, programmer, teacher, nurse, doctor, lawyer, writer, author, designer,
+    artist, chef, cook, student, manager, director, scientist, analyst, accountant, architect,
+    dentist, pilot, driver, farmer, firefighter, police officer, journalist, librarian,
+    musician, painter, pharmacist, photographer, physicist, plumber, professor, psychologist,
+    counselor, therapist, researcher, salesperson, secretary, singer, soldier, surgeon,
+    translator, veterinarian, vet, waiter, waitress, actor, actress, baker, barista, barber,
+    carpenter, cashier, consultant, dancer, editor, electrician, freelancer, gardener,
+    hairdresser, judge, mechanic, model, officer, optician, paramedic, producer, realtor,
+    reporter, tailor, trainer, tutor, zookeeper, florist, founder, ceo, cto, intern, clerk,
+    coach, guide, banker, broker, assistant, technician, specialist, administrator, biologist,
+    chemist, midwife, welder, butcher, locksmith, bookbinder, paralegal, surveyor, conductor,
+    ranger, host, carer, nanny, maid, attendant, hygienist, advisor, adviser, worker,
+    receptionist, bartender, economist, geologist, historian, beekeeper, bookseller, curator,
+    jeweler, glassblower, potter
+"""
+PROFESSION_WORDS: Final = tuple(" ".join(name.split()) for name in _PROFESSIONS.split(","))
+PROFESSIONS: Final = rf"(?:{'|'.join(PROFESSION_WORDS)})"
 _SUBJECT = r"(?P<s>[\w'’ .-]{1,60}?)"
 _VALUE = r"(?P<v>.+)"
 _FORMS: Final[tuple[tuple[str, str, bool], ...]] = tuple(
@@ -85,10 +91,9 @@ _FORMS: Final[tuple[tuple[str, str, bool], ...]] = tuple(
             rf"(?P<v>(?:[\w-]+ ){{0,3}}{PROFESSIONS}(?: (?:at|in|for) .+)?)",
             True,
         ),
-        ("employer", r"(?:works|work|is working|started working|began working) (?:at|for) "
-                     r"(?P<v>.+?)(?: as an? .+)?", True),
-        ("employer", r"(?:got|has|started|took) a(?: new)? job (?:at|with) (?P<v>.+?)"
-                     r"(?: as an? .+)?", True),
+        ("employer", r"(?:works|work|is working|has worked|started working|began working"
+                     rf"|started|began) (?:at|for) {_VALUE}", True),
+        ("employer", rf"(?:got|has|started|took|found) a(?: new)? job (?:at|with) {_VALUE}", True),
         ("residence", r"(?:lives|live|lived|resides|is living|has lived|is based|are based"
                       r"|has been living|stays|settled|is settled|settled down) (?:in|at|on) "
                       r"(?P<v>.+)", True),
@@ -102,6 +107,22 @@ _FORMS: Final[tuple[tuple[str, str, bool], ...]] = tuple(
          True),
         ("likes", r"(?:hates|hate|hated|dislikes|dislike|disliked|can't stand|cannot stand"
                   r"|detests|loathes) (?P<v>.+)", False),
+        ("plays", r"(?:is learning to play|is learning|started playing|began playing"
+                  r"|started learning|learns) the (?P<v>.+)", True),
+        ("hobby", r"(?:has been|is|spends) (?:spending )?their (?:evenings|weekends|free time)"
+                  r" (?:on|with) (?P<v>.+)", True),
+        ("hobby", rf"(?:took up|has taken up) {_VALUE}", True),
+        ("employer", r"(?:quit|left|lost|resigned from|gave up) (?:their|his|her) (?:old )?job"
+                     r" (?:at|with) (?P<v>.+)", False),
+        ("partner", r"(?:broke up with|split up with|separated from|split from) (?P<v>.+)", False),
+        ("habit", r"(?:has )?(?:quit|given up|gave up|stopped) "
+                  r"(?P<v>(?!on\b|their\b)\w+(?:ing\b.*)?)", False),
+        ("habit", r"(?:started|took up|picked up|resumed) (?P<v>\w+ing)", True),
+        ("habit", r"(?P<v>smokes|vapes|gambles)", True),
+        ("plan", r"(?:has )?cancell?ed (?:their |the |his |her |a )?(?P<v>.+)", False),
+        ("plan", r"(?:is planning|plans|booked|has booked) (?:their |the |his |her |an? )"
+                 r"(?P<v>.+)", True),
+        ("partner", rf"(?:is|started|began|has been) dating {_VALUE}", True),
         ("prefers", rf"(?:prefers|prefer|preferred) {_VALUE}", True),
         ("visited", r"(?:has |have )?(?:visited|been to|went to|travell?ed to|flew to"
                     r"|took a trip to) (?P<v>.+)", True),
@@ -140,6 +161,39 @@ _NOT_SUBJECTS_WORDS = """
 _NOT_SUBJECTS = frozenset(_NOT_SUBJECTS_WORDS.split())
 
 
+# A change told as one: what is given up and what takes its place.
+_SWITCHED: Final = tuple(
+    (slot, re.compile(rf"^{_SUBJECT} {form}$", re.IGNORECASE))
+    for slot, form in (
+        ("hobby", r"(?:switched|changed) hobbies[.!:;,] .+? (?:started|took up|began) (?P<v>.+)"),
+        ("hobby", r"(?:got|grew) tired of their old hobby and (?:took up|started|began) (?P<v>.+)"),
+        ("plays", r"(?:switched|changed) instruments[.!:;,] .+? (?:had their first|started playing"
+                  r"|took up|plays) (?:the )?(?P<v>.+?)(?: lessons?\b.*)?"),
+        ("plays", r"(?:gave|sold|put) their old instrument(?: away)? and (?:started|began|took up)"
+                  r"(?: playing)? (?:the )?(?P<v>.+)"),
+        ("drives", r"(?:traded in|sold|swapped) their (?P<o>.+?) (?:for|and bought) (?P<v>.+)"),
+        ("*", r"(?:switched|changed) from (?P<o>.+?) to (?P<v>.+)"),
+        ("*", r"replaced (?:their )?(?P<o>.+?) (?:with|by) (?P<v>.+)"),
+    )
+)  # fmt: skip
+_RENAMED: Final = re.compile(
+    rf"^{_SUBJECT} renamed (?:their|his|her) (?P<n>\w+) (?:to )?(?P<v>.+)$", re.IGNORECASE
+)
+_NEW_FAVOURITE: Final = re.compile(
+    rf"^{_SUBJECT} (?:has|found|got|have) a new (?:favou?rite|fave) (?P<n>[\w -]+)[.!:;,] "
+    r".+? (?:tried|had|discovered|is) (?P<v>.+)$",
+    re.IGNORECASE,
+)
+_MOVED_DATE: Final = re.compile(
+    r"^(?:the )?(?P<s>(?:[\w']+ ){0,4}?(?:meeting|appointment|deadline|party|flight|trip|wedding"
+    r"|interview|exam|call|lesson|class|dinner|lunch|concert|conference|event|game|match|visit"
+    r"|reservation|booking|delivery|release|launch)(?: (?:with|of|for) [\w' ]+?)?)"
+    r"(?:'s date)? (?:has been |was |is |got |has |had )?(?:been )?"
+    r"(?P<verb>moved|postponed|rescheduled|shifted|pushed back|pushed|brought forward|delayed"
+    r"|changed|on|at) (?P<to>(?:to|until|till) )?(?P<v>.+)$",
+    re.IGNORECASE,
+)
+
 # Where the value ends and the sentence goes on: "a midwife and the days fly by". A comma before one
 # capitalised word at the end belongs to the value: "Boston, Massachusetts".
 _GOES_ON: Final = re.compile(
@@ -147,6 +201,21 @@ _GOES_ON: Final = re.compile(
     r"| (?:but|so|because|since|while|'cause|where) "
     r"| and (?=(?:the|it|they|he|she|can|can't|is|are|has|loves|likes|enjoys|works|lives|\w+"
     r" (?:is|are|can|can't|has|loves|likes))\b)"
+)
+# What may follow the value in the same clause and says something of its own.
+_ADJUNCTS: Final = {
+    slot: re.compile(rf" (?:{words}) ")
+    for slot, words in {
+        "residence": "with|near|next to|for|after|as|and|at",
+        "employer": "as|with|in|on|and",
+        "job": "at|in|for|with|and",
+        "hobby": "with|and|at",
+        "plays": "with|and|at|in",
+    }.items()
+}
+_WHEN: Final = (
+    rf"\d|{_MONTH}|(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|tonight|noon"
+    r"|(?:next|this) (?:week|month|weekend|year)|the \d"
 )
 _CLAUSE: Final = re.compile(r"(?:[,;] | [-–—] |[.!] )(?:and |but |so )?(?=[A-Z])")
 
@@ -169,15 +238,24 @@ def _parse(text: str) -> Statement | None:
     found = _match(bare)
     if found is None:
         return None
-    subject, slot, value, positive = found
-    subject, value = subject.strip(" ,"), _GOES_ON.split(value, maxsplit=1)[0].strip(" ,.!;")
+    subject, slot, value, positive, instead_of = found
+    subject, (value, rest) = subject.strip(" ,"), _cut(slot, value)
     if not subject or not value or subject.split()[0].casefold() in _NOT_SUBJECTS:
         return None
     if re.match(r"[A-Za-z]{3,}ing ", subject) and f"{subject}'s" in bare:
         return None  # "Losing Ann's job was hard" says nothing of a job
     if value.casefold().startswith("no ") and slot == "has":
         negated, value = True, value[3:]
-    return Statement(subject, slot, value, positive != (negated or ended), ended)
+    return Statement(subject, slot, value, positive != (negated or ended), ended, rest, instead_of)
+
+
+def _cut(slot: str, value: str) -> tuple[str, str]:
+    """The value itself, and what the sentence goes on to say."""
+    ends = [end.start() for end in _GOES_ON.finditer(value)]
+    if adjunct := _ADJUNCTS.get(slot):
+        ends += [end.start() for end in adjunct.finditer(value)]
+    end = min(ends, default=len(value))
+    return _DATE.sub("", value[:end].strip(" ,.!;")).strip(" ,.!;"), value[end:].strip(" ,.!;")
 
 
 def _lay_bare(text: str) -> tuple[str, bool]:
@@ -193,25 +271,40 @@ def _lay_bare(text: str) -> tuple[str, bool]:
     return re.sub(r"\s+([,.;])", r"\1", bare).strip(" ,"), negation is not None
 
 
-def _match(bare: str) -> tuple[str, str, str, bool] | None:
+def _match(bare: str) -> tuple[str, str, str, bool, str] | None:
+    """Subject, slot, value, whether positive, and what the value replaces."""
+    for slot, pattern in _SWITCHED:
+        if found := pattern.match(bare):
+            return found["s"], slot, found["v"], True, found.groupdict().get("o") or "*"
+    if found := _NEW_FAVOURITE.match(bare):
+        return found["s"], f"favourite {found['n'].casefold()}", found["v"], True, ""
+    if (found := _MOVED_DATE.match(bare)) and _is_day(found):
+        return found["s"], "date", found["v"], True, ""
     for pattern in (_FAVOURITE, _FAVOURITE_TURNED):
         if found := pattern.match(bare):
             noun = found["n"].strip().casefold()
-            return found["s"], f"favourite {noun}", found["v"], True
+            return found["s"], f"favourite {noun}", found["v"], True, ""
+    if found := _RENAMED.match(bare):
+        return f"{found['s']}'s {found['n']}", "name", found["v"], True, ""
     if found := _CALLED.match(bare):
         owner, _, noun = found["s"].rpartition("'s ")
-        return f"{owner}'s {noun}", "name", found["v"], True
+        return f"{owner}'s {noun}", "name", found["v"], True, ""
     if found := _ATTRIBUTE.match(bare):
         noun = found["n"].casefold()
-        slot = _ATTRIBUTES.get(noun)
-        if slot:
-            return found["s"], slot, found["v"], True
+        if noun in _ATTRIBUTES:
+            return found["s"], _ATTRIBUTES[noun], found["v"], True, ""
     for slot, form, positive in _COMPILED:
         if hit := form.match(bare):
-            return hit["s"], slot, hit["v"], positive
+            return hit["s"], slot, hit["v"], positive, ""
     if found and not _is_description(found["v"]):
-        return found["s"], f"attribute:{found['n'].casefold()}", found["v"], True
+        return found["s"], f"attribute:{found['n'].casefold()}", found["v"], True, ""
     return None
+
+
+def _is_day(found: re.Match[str]) -> bool:
+    """Whether it names a day or an hour: `on Friday`, `to 12 June`; `on my mind` does not."""
+    said = found["verb"].casefold() in {"on", "at"} or found["to"] is not None
+    return said and re.match(rf"(?:on |at )?(?:{_WHEN})\b", found["v"], re.IGNORECASE) is not None
 
 
 def _is_description(value: str) -> bool:

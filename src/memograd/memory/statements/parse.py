@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 
+from memograd.memory.language import language_of
 from memograd.memory.statements.chinese import parse_chinese
 from memograd.memory.statements.english import parse_english
-from memograd.memory.statements.language import language_of
 from memograd.memory.statements.statement import Statement
 
 LONGEST = 300  # characters; a longer text is a story, not a statement

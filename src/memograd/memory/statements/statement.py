@@ -14,8 +14,9 @@ from typing import Final
 
 SINGLE_VALUED: Final = frozenset(
     {
-        "address", "age", "birthday", "diet", "education", "email", "employer", "gender", "height",
-        "hometown", "job", "marital status", "name", "phone", "residence", "weight", "workplace",
+        "address", "age", "birthday", "date", "diet", "education", "email", "employer", "gender",
+        "height", "hometown", "job", "marital status", "name", "phone", "residence",
+        "weight", "workplace",
     }
 )  # fmt: skip
 
@@ -23,7 +24,8 @@ SINGLE_VALUED: Final = frozenset(
 _MANY_VALUED_NOUNS_WORDS = """
     friend colleague coworker classmate neighbor neighbour brother sister sibling cousin uncle
     aunt child kid son daughter pet dog cat hobby interest goal dream plan skill language idea
-    problem passion strength weakness part reason fear 朋友 同事 同学 邻居 哥哥 弟弟 姐姐 妹妹
+    favorite favourite problem passion strength weakness part reason fear 朋友 同事 同学 邻居 哥哥
+    弟弟 姐姐 妹妹
     兄弟 姐妹 叔叔 阿姨 孩子 儿子 女儿 宠物 爱好 兴趣 兴趣爱好 目标 梦想 计划 技能 特长 优点
     缺点 原因 朋友们 同事们
 """
@@ -34,7 +36,10 @@ MANY_VALUED_NOUNS: Final = frozenset(_MANY_VALUED_NOUNS_WORDS.split())
 class Statement:
     """`Alice lives in Boston` is `("Alice", "residence", "Boston")`.
 
-    positive: False for `Alice does not like tea`. ended: it was so and is no longer.
+    positive: False for `Alice does not like tea`. ended: it was so and is no longer. rest: what the
+    sentence says besides (`with her cat`), which replacing the value must not lose. instead_of:
+    what the sentence itself says the value replaces: a value (`switched from tea to coffee`), or
+    `*` for whatever was so before (`switched hobbies`).
     """
 
     subject: str
@@ -42,6 +47,8 @@ class Statement:
     value: str
     positive: bool = True
     ended: bool = False
+    rest: str = ""
+    instead_of: str = ""
 
     @property
     def single_valued(self) -> bool:

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from memograd.memory.statements.language import language_of
+from memograd.memory.language import language_of
 
 _NUMBER: Final = re.compile(r"\d+(?:[.:/-]\d+)*")
 _LATIN: Final = re.compile(r"[a-zà-ɏ][a-zà-ɏ'-]*[+#]*")

@@ -1,0 +1,143 @@
+"""Two writers, one of them a little faster: every interleaving is forced, none left to chance."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memograd.errors import MemogradError
+from memograd.memory import Decision, Memory, MemoryOp
+from memograd.memory.manager import RelatedItem
+from memograd.memory.reader import Fact
+
+
+@pytest.fixture
+def memory(tmp_path: Path, trigrams: Callable[[], Any]) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as opened:
+        yield opened
+
+
+def add(memory: Memory, text: str, **given: Any) -> str:
+    [result] = memory.add(text, user_id="alice", infer=False, **given)["results"]
+    return str(result["id"])
+
+
+def between_reading_and_writing(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, interfere: Callable[[], object]
+) -> None:
+    """Let `interfere` run once, after the next state was read."""
+    read, done = memory.store.states.current, []
+
+    def reading(owner: str) -> Any:
+        state = read(owner)
+        if not done:
+            done.append(1)
+            interfere()
+        return state
+
+    monkeypatch.setattr(memory.store.states, "current", reading)
+
+
+def test_delete_all_looks_again_at_what_changed(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = add(memory, "ticket one", metadata={"state": "closed"})
+    gone = add(memory, "ticket two", metadata={"state": "closed"})
+    between_reading_and_writing(
+        memory, monkeypatch, lambda: memory.update(kept, metadata={"state": "open"})
+    )
+    assert memory.delete_all(user_id="alice", filters={"state": "closed"})["deleted"] == 1
+    assert memory.get(kept) is not None and memory.get(gone) is None
+
+
+def test_deleting_twice_at_once_deletes_once(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = add(memory, "ticket one")
+    between_reading_and_writing(memory, monkeypatch, lambda: memory.delete(chosen))
+    assert memory.delete_all(user_id="alice")["deleted"] == 0
+    assert [line["event"] for line in memory.history(chosen)] == ["ADD", "DELETE"]
+    assert memory.get_all(user_id="alice")["results"] == []  # still readable
+
+
+def test_a_fact_is_not_declined_for_an_item_that_is_gone(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [first] = memory.add("I like tea.", user_id="alice")["results"]
+    between_reading_and_writing(memory, monkeypatch, lambda: memory.delete(first["id"]))
+    memory.add("I like tea.", user_id="alice")
+    assert len(memory.get_all(user_id="alice")["results"]) == 1
+
+
+def test_two_memories_told_the_same_at_once_remember_it_once(
+    memory: Memory,
+    tmp_path: Path,
+    trigrams: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as other:
+        between_reading_and_writing(
+            memory, monkeypatch, lambda: other.add("I live in Boston.", user_id="alice")
+        )
+        memory.add("I live in Boston.", user_id="alice")
+        assert len(other.get_all(user_id="alice")["results"]) == 1
+
+
+def test_a_storm_of_calls_leaves_a_readable_memory(
+    memory: Memory, tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        for turn in range(12):
+            try:
+                chosen = add(memory, f"thread {number} fact {turn}")
+                memory.search("fact", user_id="alice", turns=2)
+                if turn % 3 == 0:
+                    memory.delete_all(user_id="alice")
+                elif turn % 3 == 1:
+                    memory.delete(chosen)
+                else:
+                    memory.purge(chosen)
+            except MemogradError as error:
+                if "There is no memory" not in str(error):  # somebody else was faster
+                    errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not [error for error in errors if "still reading" not in str(error)]
+    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as fresh:
+        assert fresh.get_all(user_id="alice") == memory.get_all(user_id="alice")
+
+
+def test_nothing_is_stored_of_a_call_that_failed(memory: Memory) -> None:
+    class Failing:
+        actor = "failing"
+
+        def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+            raise MemogradError("no")
+
+    memory.manager = Failing()
+    with pytest.raises(MemogradError):
+        memory.add("I suffer from quuxitis.", user_id="alice")
+    assert memory.stats()["derived"] == 0
+
+
+def test_what_a_manager_reworded_is_not_stored_beside(memory: Memory) -> None:
+    class Rewording:
+        actor = "rewording"
+
+        def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+            return Decision(MemoryOp.add("User has an illness."), "shorter")
+
+    memory.manager = Rewording()
+    [result] = memory.add("I suffer from quuxitis.", user_id="alice")["results"]
+    memory.purge(result["id"])
+    assert memory.stats()["derived"] == 0
