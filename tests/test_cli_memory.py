@@ -240,15 +240,24 @@ def test_a_file_of_something_else(
         (["purge", "--user", "nobody", "--yes"], "nothing to purge"),
         (["import", "nowhere"], "nowhere cannot be read"),
         (["reindex", "--embedder", "best"], "best"),
-        (["list", "--user", "a", "--path", "a_file"], "is a file"),
+        (["add", "text", "--user", "a", "--path", "a_file"], "is a file"),
+        (["list", "--user", "a", "--path", "a_file"], "There is no memory in a_file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_input_is_one_sentence(
     command: Command, bare_environment: Path, arguments: list[str], said: str
 ) -> None:
+    Memory.open("memories", env_file=None).close()
     (bare_environment / "a_file").write_text("")
     assert said in command(*arguments, code=2)
+
+
+@pytest.mark.parametrize("name", ["search x", "list", "stats", "export x", "purge --user a --yes"])
+def test_reading_makes_no_memory(command: Command, bare_environment: Path, name: str) -> None:
+    said = command(*name.split(), code=2)
+    assert "There is no memory in memories" in said
+    assert list(bare_environment.iterdir()) == []
 
 
 def test_the_environment_names_the_folder(
