@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from memograd.config import MemorySettings, from_mem0_config
 from memograd.config.mem0_config import WITHOUT_EFFECT
@@ -74,6 +75,13 @@ def test_a_configuration_with_everything() -> None:
         "journal_url": "sqlite:////data/store/history.db",
         "path": Path("/data/store"),
     }
+
+
+def test_a_history_in_any_folder_stays_that_file() -> None:
+    file = "/data/what?x/a#b 100%25/history.db"
+    settings = settings_of({"history_db_path": file})
+    assert make_url(settings["journal_url"]).database == file
+    assert settings["path"] == Path(file).parent
 
 
 @pytest.mark.parametrize(

@@ -380,5 +380,5 @@ def test_is_owner_only_where_every_item_of_the_owner_matches() -> None:
     assert not scope_filter("alice", agent_id="a").is_owner("user:alice")
     assert not scope_filter("alice", filters={"city": "x"}).is_owner("user:alice")
     assert not scope_filter(filters={"user_id": ["alice", "bob"]}).is_owner("user:alice")
-    assert not scope_filter(filters={"agent_id": None}).is_owner("user:alice")
-    assert not scope_filter(filters={"NOT": [{"user_id": "alice"}]}).is_owner("user:alice")
+    assert not parse_filter({"agent_id": None}).is_owner("user:alice")
+    assert not parse_filter({"NOT": [{"user_id": "alice"}]}).is_owner("user:alice")

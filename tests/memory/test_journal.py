@@ -130,17 +130,17 @@ def test_what_json_cannot_hold_is_refused_before_anything_is_written(
     journal: Journal, contents: dict[Any, Any]
 ) -> None:
     bad = NewEvent(EventKind.ADD, ALICE, "i2", after=contents)
-    with pytest.raises(BadInput, match=r"x|field|after"):
+    with pytest.raises(BadInput, match=r"\bx\b|the name of a field|^after has the key 1"):
         journal.append([add("i1"), bad])
     assert journal.last_seq() == 0
 
 
 def test_what_is_refused_is_named_as_the_caller_named_it(journal: Journal) -> None:
     bad = NewEvent(EventKind.ADD, ALICE, "i1", after={"text": "x", "metadata": {"x": {1}}})
-    with pytest.raises(BadInput, match="^metadata cannot be written as JSON: .*set"):
+    with pytest.raises(BadInput, match=r"^metadata cannot be written as JSON: .*set"):
         journal.append([bad])
     bad = NewEvent(EventKind.ADD, ALICE, "i1", after={"text": "x", "metadata": {"x": {1: 2}}})
-    with pytest.raises(BadInput, match="^metadata has the key 1: keys must be texts"):
+    with pytest.raises(BadInput, match=r"^metadata has the key 1: keys must be texts"):
         journal.append([bad])
 
 
@@ -325,7 +325,7 @@ def test_derived_texts_come_back_exactly_and_newer_ones_replace(journal: Journal
     many = [derive(f"text {number}") for number in range(1200)]
     journal.store_derived(many)
     assert len(journal.derived("user:alice", [text.content_hash for text in many])) == 1200
-    journal.drop_derived()
+    journal.reset_derived({})
     assert journal.derived("user:alice") == {}
 
 

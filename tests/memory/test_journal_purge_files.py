@@ -84,7 +84,7 @@ def test_a_reader_in_the_way_is_reported_and_old_bytes_go_when_it_has_left(
     reader = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
-    with pytest.raises(MemogradError, match="is erased from the journal.*tries again"):
+    with pytest.raises(MemogradError, match=r"is erased from the journal.*tries again"):
         journal.purge(owners=["user:alice"], actor="user", reason="asked")
     # Erased for everybody who reads the journal; only old bytes are still in its files.
     assert all(e.erased for e in journal.tail("user:alice") if e.kind is not EventKind.PURGE)

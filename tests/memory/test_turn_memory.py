@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -118,6 +120,27 @@ def test_adding_twice_stores_once(memory: TurnMemory) -> None:
     found = _search(memory, "text", scope)
     assert [one.turn for one in found] == turns
     assert [one.position for one in found] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("memories", [1, 2])
+def test_two_who_add_the_same_turns_at_once_store_them_once(
+    tmp_path: Path, trigrams: Any, memories: int
+) -> None:
+    turns = [_turn(number, f"text {number}") for number in range(50)]
+    for attempt in range(3):
+        opened = [TurnMemory.open(tmp_path / str(attempt), trigrams()) for _ in range(memories)]
+        start = Barrier(4)
+
+        def add(memory: TurnMemory, start: Barrier = start) -> int:
+            start.wait()
+            return memory.add_turns("c", turns)
+
+        with ThreadPoolExecutor(4) as pool:
+            new = list(pool.map(add, (opened * 4)[:4]))
+        assert sorted(new) == [0, 0, 0, 50]
+        for memory in opened:
+            assert memory.count("c") == 50
+            memory.close()
 
 
 def test_one_id_with_two_contents_is_refused(memory: TurnMemory) -> None:

@@ -31,10 +31,8 @@ def purge_item(store: MemoryStore, item_id: str) -> dict[str, Any]:
     if not any(event.kind in ITEM_EVENTS for event in events):
         raise BadInput(f"There is no memory with the id {item_id!r} to purge.")
     owner = events[0].scope.owner
-    with store.writing(owner):
-        told = store.journal.tail(owner)
-        turns, refused = _behind(told, {item_id})
-        _purge(store, owner, [item_id, *sorted(turns), *sorted(refused)])
+    turns, refused = _behind(store.journal.tail(owner), {item_id})
+    _purge(store, subjects={owner: [item_id, *sorted(turns), *sorted(refused)]})
     return {"items": 1, "turns": len(turns), "owners": [owner]}
 
 
@@ -45,30 +43,25 @@ def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:
     """
     ids = scope.ids()
     whole = scope.owner if len(ids) == 1 else None
-    owners = store.journal.owners(**ids)
-    report = purge_owners(store, [owner for owner in owners if owner == whole])
-    for owner in owners:
-        if owner == whole:
-            continue
-        with store.writing(owner):
-            told = store.journal.tail(owner)
-            filed = [
-                event
-                for event in told
-                if ids.items() <= event.scope.ids().items() and _whole(event)
-            ]
-            items = {event.subject for event in filed if event.kind in ITEM_EVENTS}
-            turns, refused = _behind(told, items)
-            turns |= {event.subject for event in filed if event.kind is EventKind.TURN}
-            refused |= {event.subject for event in filed if event.kind is EventKind.NONE}
-            if not (items or turns or refused):
-                continue
-            _purge(store, owner, [*sorted(items), *sorted(turns), *sorted(refused)])
-        report["items"] += len(items)
-        report["turns"] += len(turns)
-        report["owners"].append(owner)
-    if not report["owners"]:
+    found: dict[str, list[str]] = {}
+    report: dict[str, Any] = {"items": 0, "turns": 0, "owners": []}
+    for owner in store.journal.owners(**ids):
+        told = [event for event in store.journal.tail(owner) if _whole(event)]
+        filed = [event for event in told if ids.items() <= event.scope.ids().items()]
+        items = {event.subject for event in filed if event.kind in ITEM_EVENTS}
+        turns, refused = _behind(told, items)
+        turns |= {event.subject for event in filed if event.kind is EventKind.TURN}
+        refused |= {event.subject for event in filed if event.kind is EventKind.NONE}
+        if items or turns or refused:
+            found[owner] = [*sorted(items), *sorted(turns), *sorted(refused)]
+            report["items"] += len(items)
+            report["turns"] += len(turns)
+            report["owners"].append(owner)
+    if not found:
         raise BadInput(f"There is nothing to purge under {', '.join(ids.values())!r}.")
+    owners = [owner for owner in found if owner == whole]
+    rest = {owner: subjects for owner, subjects in found.items() if owner != whole}
+    _purge(store, subjects=rest, owners=owners)
     return report
 
 
@@ -81,19 +74,22 @@ def purge_owners(store: MemoryStore, owners: Sequence[str]) -> dict[str, Any]:
             report["owners"].append(owner)
             report["items"] += len({e.subject for e in told if e.kind in ITEM_EVENTS})
             report["turns"] += len({e.subject for e in told if e.kind is EventKind.TURN})
-    try:
-        store.journal.purge(owners=report["owners"], actor="user", reason=REASON)
-    finally:
-        for owner in owners:
-            store.forget(owner)
+    _purge(store, owners=report["owners"])
     return report
 
 
-def _purge(store: MemoryStore, owner: str, subjects: Sequence[str]) -> None:
+def _purge(
+    store: MemoryStore,
+    *,
+    subjects: Mapping[str, Sequence[str]] | None = None,
+    owners: Sequence[str] = (),
+) -> None:
+    """Erase subjects by owner, and whole owners, at once; the process forgets them whatever."""
     try:
-        store.journal.purge(subjects=subjects, owner=owner, actor="user", reason=REASON)
+        store.journal.purge(subjects=subjects or {}, owners=owners, actor="user", reason=REASON)
     finally:
-        store.forget(owner)
+        for owner in (*(subjects or {}), *owners):
+            store.forget(owner)
 
 
 def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]:

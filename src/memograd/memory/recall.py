@@ -185,7 +185,8 @@ class Recall:
     def _is_large(self, owners: list[str]) -> bool:
         server = (self._store.settings.milvus_uri or "").startswith(("http://", "https://"))
         limit = STATE_ITEMS if server else STATE_ITEMS_WITHOUT_SERVER
-        return self._store.journal.count_added(owners) > limit
+        journal = self._store.journal  # most journals are small as a whole, which is quick to tell
+        return journal.count_added(None) > limit and journal.count_added(owners) > limit
 
     def _union(self, states: list[MemoryState]) -> MemoryState:
         return MemoryState.union(states, dimension=self._store.embedder.dimension)

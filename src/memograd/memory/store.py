@@ -130,7 +130,7 @@ class MemoryStore:
 
     def turn(self, owner: str, turn_id: str) -> RawTurn | None:
         """The raw turn that is searched under this id, or None when there is none (any more)."""
-        latest = self.journal.latest(turn_id)
+        latest = self.journal.latest(turn_id, owner=owner)
         if latest is None or latest.kind is not EventKind.TURN or latest.scope.owner != owner:
             return None
         if latest.after is None or latest.after["verbatim"]:

@@ -2,8 +2,8 @@
 
 Invariants: importing into an empty memory what was exported gives the same answers, past ones too;
 importing twice changes nothing; a file with a bad line imports nothing
-(`tests/memory/test_transfer.py`). May import `events`, `items`,
-`store` and `turns`.
+(`tests/memory/test_transfer.py`). May import `events`, `items`, `store` and
+`turns`.
 """
 
 from __future__ import annotations

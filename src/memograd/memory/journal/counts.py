@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, case, func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.engine import Connection
 
 from memograd.memory.events import EventKind
@@ -21,14 +21,11 @@ from memograd.memory.journal.schema import EVENTS
 BATCH: Final = 500  # owners in one IN (...)
 HELD_OWNERS: Final = 10_000
 
-_IS_ADD = EVENTS.c.kind == EventKind.ADD.value
-# How many, and the last place that was looked at. Answered from the index `events_by_owner`.
-_COUNT = select(func.coalesce(func.sum(case((_IS_ADD, 1), else_=0)), 0), func.max(EVENTS.c.seq))
+# How many, and the last place that was looked at. Answered from the index `events_by_kind`.
+_COUNT = select(func.count(), func.max(EVENTS.c.seq)).where(EVENTS.c.kind == EventKind.ADD.value)
 _COUNT_BEHIND = _COUNT.where(EVENTS.c.seq > bindparam("after"))
 _COUNT_OF_ONE = _COUNT_BEHIND.where(EVENTS.c.owner == bindparam("owner"))
-_COUNT_OF_SOME = select(func.count()).where(
-    EVENTS.c.owner.in_(bindparam("owners", expanding=True)), _IS_ADD
-)
+_COUNT_OF_SOME = _COUNT.where(EVENTS.c.owner.in_(bindparam("owners", expanding=True)))
 
 
 class AddedCounts:
@@ -52,7 +49,7 @@ class AddedCounts:
         if len(owners) == 1:
             return self._of_one(connection, owners[0])
         return sum(
-            connection.execute(_COUNT_OF_SOME, {"owners": batch}).scalar_one()
+            connection.execute(_COUNT_OF_SOME, {"owners": batch}).one()[0]
             for batch in batches(list(owners), BATCH)
         )
 

@@ -357,10 +357,6 @@ class Journal:
             connection.execute(delete(DERIVED))
             self._note(connection, meta)
 
-    def drop_derived(self) -> None:
-        """Forget all derived texts; they are computed anew when they are needed."""
-        self.reset_derived({})
-
     def export_events(self, owners: Sequence[str] | None = None) -> Iterator[Event]:
         """All events (of these owners) that are there now, in order, read bit by bit."""
         return transfer.export_events(self._database, owners)

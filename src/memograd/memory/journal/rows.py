@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
 from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.journal.schema import DERIVED, EVENTS, IS_PURGE
+from memograd.memory.journal.schema import DERIVED, EVENTS
 from memograd.memory.scope import Scope, check_unicode
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,8 +54,8 @@ DERIVED_COLUMNS: Final = (
 )
 
 # The place of the newest PURGE of an owner, and of the newest that erased all of it.
-LAST_PURGE: Final = (
-    select(func.max(EVENTS.c.seq)).where(EVENTS.c.owner == bindparam("owner")).where(IS_PURGE)
+LAST_PURGE: Final = select(func.max(EVENTS.c.seq)).where(
+    EVENTS.c.owner == bindparam("owner"), EVENTS.c.kind == EventKind.PURGE.value
 )
 LAST_PURGE_OF_OWNER: Final = LAST_PURGE.where(EVENTS.c.subject == bindparam("subject"))
 

@@ -23,16 +23,12 @@ from sqlalchemy import (
     Table,
     Text,
     false,
-    text,
 )
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = "schema_version"
 
 METADATA: Final = MetaData()
-
-# A literal, because an index of some rows is used only where the query says the same literally.
-IS_PURGE: Final = text("kind = 'PURGE'")
 
 META: Final = Table(
     "meta",
@@ -61,11 +57,11 @@ EVENTS: Final = Table(
     Column("actor", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("erased", Boolean, nullable=False, server_default=false()),
+    Index("events_by_owner", "owner", "seq"),
+    Index("events_by_kind", "owner", "kind", "seq"),
     # `kind` and `erased` are no part of the order: with them the index answers by itself.
-    Index("events_by_owner", "owner", "seq", "kind"),
     Index("events_by_subject", "subject", "owner", "seq", "kind", "erased"),
     Index("events_by_time", "owner", "recorded_at", "seq"),
-    Index("purges_by_owner", "owner", "seq", sqlite_where=IS_PURGE, postgresql_where=IS_PURGE),
     Index("events_by_agent", "agent_id", "owner"),
     Index("events_by_run", "run_id", "owner"),
 )
