@@ -39,8 +39,9 @@ check: setup ## lint, formatting and types
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-bench: setup ## measure exactness and speed against TRL (about ten minutes)
+bench: setup ## measure exactness, the memory, and speed against TRL (about ten minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/tree_exactness.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py --quick --only speed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/grpo_step.py --prompt 512 --completion 32 --group 8
 
 # Keeps the versions that are already locked; delete a line first to let it move. The CPU build's
