@@ -3,7 +3,7 @@
 A query reaches the owners that its filter lets through. Up to `STATE_ITEMS` items are searched
 exactly, in the states of these owners; beyond that the Milvus index proposes candidates. Both
 answer from the journal as it is at that moment. Without a server the states go on much further,
-since Milvus Lite needs 0.6 s for 100,000 items where a state needs 0.01 s (`docs/log.md`).
+since Milvus Lite needs 0.6 s for 100,000 items where a state needs 0.008 s (`docs/log.md`).
 
 Invariant: what is found matches the filter, always (`tests/memory/test_memory_model.py`,
 `test_index_search.py`). May import the other files of this room except `learn`, `memory` and
