@@ -386,3 +386,19 @@ def test_what_was_true_before_does_not_replace_what_is_true_now() -> None:
     decide = RuleManager().decide
     assert decide(Fact("Alice moved to Boston", (), valid_from=early), related).op.kind == "ADD"
     assert decide(Fact("Alice moved to Boston", (), valid_from=late), related).op.kind == "UPDATE"
+
+
+@pytest.mark.parametrize(
+    ("happened", "told", "operation"),
+    [
+        (datetime(2024, 5, 6), datetime(2024, 5, 7), "UPDATE"),  # "moved yesterday"
+        (datetime(2024, 4, 20), datetime(2024, 5, 8), "UPDATE"),
+        (datetime(1999, 1, 1), datetime(2024, 5, 8), "ADD"),  # tells of old times
+        (datetime(2024, 5, 6), datetime(2024, 5, 6), "ADD"),  # told before the other was
+    ],
+)
+def test_what_is_told_later_is_news(happened: datetime, told: datetime, operation: str) -> None:
+    since = datetime(2024, 5, 7, tzinfo=UTC)
+    known = MemoryItem("1", "Alice lives in Boston", Scope("u"), NOW, NOW, valid_from=since)
+    fact = Fact("Alice moved to Denver", (), valid_from=happened, told_at=told)
+    assert RuleManager().decide(fact, [RelatedItem(known, 0.9)]).op.kind == operation

@@ -35,7 +35,10 @@ def updated(before: MemoryItem, after: MemoryItem, *, actor: str, reason: str) -
     """A new version of an item; if it says something else, the old one is true until then."""
     closed = before
     if after.text != before.text:
-        closed = replace(before, valid_to=after.valid_from or after.updated_at)
+        ends = [
+            moment for moment in (after.valid_from or after.updated_at, before.valid_from) if moment
+        ]
+        closed = replace(before, valid_to=max(ends))  # never before it began
     return NewEvent(
         EventKind.UPDATE,
         before.scope,

@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import RelatedItem
@@ -37,6 +38,7 @@ from memograd.memory.statements import (
 from memograd.memory.statements.statement import plain
 
 _LIST = re.compile(r",|\band\b|、|，|和|与|以及")
+RECENT: Final = timedelta(days=31)  # what happened that long before may still be news
 STRONG_OVERLAP = 0.6  # share of common content words from which a change can mean an item
 RETRACTION_OVERLAP = 0.6  # share of the retracted words that an item must have
 
@@ -257,7 +259,7 @@ def _same_slot(fact: Fact, said: _Said, known: _Known) -> Decision | None:
                 MemoryOp.none(known.item.id),
                 f"Already remembered, in more detail: {known.item.text}",
             )
-        if _is_older(fact.valid_from, known.item.valid_from):
+        if _is_older(fact, known.item.valid_from):
             return Decision(
                 MemoryOp.add(fact.text), f"Tells of a time before: {known.item.text}", 0.7
             )
@@ -358,11 +360,17 @@ def _tells_more(more: Statement, less: Statement) -> bool:
     return len(longer) > len(shorter) >= 2 and longer.startswith(shorter)
 
 
-def _is_older(fact: datetime | None, item: datetime | None) -> bool:
-    """Whether the fact tells of an earlier time; times without a zone are taken as UTC."""
-    if fact is None or item is None:
+def _is_older(fact: Fact, since: datetime | None) -> bool:
+    """Whether the fact tells of a time before an item that is known to be true since then.
+
+    What is told later is news, also when it happened a little earlier: "I moved to Denver last
+    week" replaces what was said of Boston yesterday, "I moved to Denver in 1999" does not.
+    """
+    told = fact.told_at or fact.valid_from
+    if since is None or told is None:
         return False
-    return _aware(fact) < _aware(item)
+    happened = fact.valid_from or told
+    return _aware(told) < _aware(since) or _aware(happened) < _aware(since) - RECENT
 
 
 def _aware(moment: datetime) -> datetime:

@@ -132,6 +132,7 @@ def _fact(raw: Any, turns: Sequence[RawTurn]) -> Fact:
         sources=tuple(dict.fromkeys(turns[n - 1].id for n in known)),
         kind=Kind(kind),
         valid_from=_valid_from(raw.get("valid_from"), [turns[n - 1] for n in known]),
+        told_at=next((time for n in reversed(known) if (time := turns[n - 1].time)), None),
         subject=str(raw.get("subject") or ""),
         retracts=raw.get("retracts") is True,
     )

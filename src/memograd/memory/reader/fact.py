@@ -22,7 +22,7 @@ class Fact:
 
     text: in the language of the turn; speakers named, dates absolute. sources: ids of the turns it
     came from. valid_from: since when it is true, as far as the turn tells; None where unknown.
-    subject: who or what it is about, empty where not understood. retracts: `text` is true no longer
+    told_at: when it was said, None where unknown. subject: who or what it is about, empty where not understood. retracts: `text` is true no longer
     and should be forgotten. categories: names that the application defines.
     """
 
@@ -30,6 +30,7 @@ class Fact:
     sources: tuple[str, ...]
     kind: Kind = Kind.SEMANTIC
     valid_from: datetime | None = None
+    told_at: datetime | None = None
     subject: str = ""
     retracts: bool = False
     categories: tuple[str, ...] = ()

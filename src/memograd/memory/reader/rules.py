@@ -160,6 +160,7 @@ def _fact(draft: Draft, setting: Setting) -> Fact:
         sources=(turn.id,),
         kind=kind,
         valid_from=_valid_from(draft.day, turn.time),
+        told_at=turn.time,
         subject=subject,
         retracts=draft.retracts,
     )
