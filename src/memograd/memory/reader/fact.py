@@ -21,9 +21,10 @@ class Fact:
     """One thing worth remembering, understandable without the conversation.
 
     text: in the language of the turn; speakers named, dates absolute. sources: ids of the turns it
-    came from. valid_from: since when it is true, as far as the turn tells; None where unknown.
-    told_at: when it was said, None where unknown. subject: who or what it is about, empty where not understood. retracts: `text` is true no longer
-    and should be forgotten. categories: names that the application defines.
+    came from. valid_from: since when it is true, as far as the turn tells; told_at: when it was
+    said; both None where unknown. subject: who or what it is about, empty where not understood.
+    retracts: `text` is true no longer and should be forgotten. categories: names that the
+    application defines.
     """
 
     text: str
