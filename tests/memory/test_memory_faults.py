@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import signal
 import subprocess
@@ -139,16 +138,3 @@ def test_threads_that_tell_the_same_are_remembered_once(
         for thread in threads:
             thread.join()
         assert len(memory.get_all(user_id="a")["results"]) == 1
-
-
-def test_a_forked_process_opens_its_own(tmp_path: Path, trigrams: Callable[[], Any]) -> None:
-    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as memory:
-        memory.add("before", user_id="alice", infer=False)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(1) as pool:
-            assert pool.apply(_count_from_elsewhere, (tmp_path, trigrams())) == 1
-
-
-def _count_from_elsewhere(path: Path, embedder: Any) -> int:
-    with Memory.open(path, embedder=embedder, env_file=None) as memory:
-        return len(memory.get_all(user_id="alice")["results"])
