@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memograd.config import LoraConfig, MemoryConfig, TrainConfig, known_settings, load_config
+from memograd.config.algorithms import ALGORITHMS
 from memograd.errors import BadInput
 
 counts = st.integers(1, 10**9)
@@ -49,6 +50,19 @@ configs = st.builds(
     prompts_per_step=counts,
     num_generations=st.integers(2, 10**9),
     temperature=positive,
+    algorithm=st.sampled_from(list(ALGORITHMS)),
+    advantage=st.sampled_from(["group", "centred", "leave_one_out", "batch", "group_batch"]),
+    ratio=st.sampled_from(["token", "sequence", "product", "weight"]),
+    aggregation=st.sampled_from(["rollout", "token", "constant"]),
+    epsilon_high=st.none() | positive,
+    kl=st.sampled_from(["k2", "k3"]),
+    kl_in=st.sampled_from(["loss", "reward"]),
+    kl_correction=st.sampled_from(["off", "ratio"]),
+    resample_rounds=st.integers(0, 10**9),
+    overlong_share=st.floats(0, 1, exclude_max=True),
+    reward_normalisation=st.sampled_from(["total", "each"]),
+    importance_cap=st.none() | positive,
+    learning_rate_schedule=st.sampled_from(["constant", "linear", "cosine"]),
     max_completion_length=counts,
     max_prompt_length=st.none() | counts,
     rewards=texts,
@@ -64,6 +78,7 @@ configs = st.builds(
     save_steps=counts,
     rollout_log_steps=counts,
     eval_batch_size=counts,
+    track=st.lists(st.sampled_from(["tensorboard", "wandb", "swanlab", "trackio"])),
 )
 
 
@@ -153,6 +168,35 @@ def test_explicit_values_win_over_the_preset(tmp_path: Path) -> None:
     assert (mixed.r, mixed.alpha, mixed.preset) == (8, 128, "memory-guide")
 
 
+def test_a_preset_sets_its_choices_and_explicit_ones_win(tmp_path: Path) -> None:
+    dapo = load_config(None, ["algorithm=dapo"])
+    assert (dapo.aggregation, dapo.epsilon, dapo.epsilon_high) == ("token", 0.2, 0.28)
+    assert (dapo.beta, dapo.resample_rounds, dapo.overlong_share) == (0.0, 3, 0.2)
+    file = tmp_path / "run.toml"
+    file.write_text('beta = 0.1\naggregation = "constant"')
+    mixed = load_config(file, ["algorithm=dapo", "epsilon_high=none", "resample_rounds=0"])
+    assert (mixed.beta, mixed.aggregation, mixed.epsilon_high) == (0.1, "constant", None)
+    assert (mixed.resample_rounds, mixed.overlong_share) == (0, 0.2)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_preset_is_made_of_settings_and_resolves(name: str) -> None:
+    resolved = load_config(None, [f"algorithm={name}"])
+    assert {key: getattr(resolved, key) for key in ALGORITHMS[name]} == ALGORITHMS[name]
+    # Resolved settings say it all: the name adds nothing to them.
+    assert TrainConfig(**{**resolved.model_dump(), "algorithm": "grpo"}).model_copy(
+        update={"algorithm": name}
+    ) == TrainConfig.model_validate_json(resolved.model_dump_json())
+
+
+def test_the_default_algorithm_is_grpo() -> None:
+    assert load_config(None, ["algorithm=grpo"]) == TrainConfig()
+
+
+def test_one_rollout_a_group_is_enough_for_a_batch_baseline() -> None:
+    assert load_config(None, ["algorithm=reinforce_pp", "num_generations=1"]).num_generations == 1
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
         TrainConfig().steps = 3  # type: ignore[misc]
@@ -171,7 +215,13 @@ LINE = "the command line"
         (["steps=abc"], f"steps must be a whole number of at least 1, but {LINE} says 'abc'."),
         (["steps=0"], "steps must be a whole number of at least 1"),
         (["steps=3.5"], "steps must be a whole number"),
-        (["num_generations=1"], "num_generations must be a whole number of at least 2"),
+        (["num_generations=0"], "num_generations must be a whole number of at least 1"),
+        (["num_generations=1"], "num_generations=1 leaves advantage=group nothing to compare with"),
+        (["algorithm=ppo"], "algorithm must be one of grpo, dr_grpo, rloo, dapo, gspo, cispo,"),
+        (["advantage=gae"], "advantage must be one of group, centred, leave_one_out, batch, "),
+        (["kl=k1"], "kl=k1 in the loss has no gradient on average: set kl_correction=ratio"),
+        (["temperature_end=1.2"], "temperature_schedule and temperature_end go together"),
+        (["temperature_schedule=linear"], "go together: set both, or neither"),
         (["temperature=0"], "temperature must be a number above 0"),
         (["learning_rate=inf"], "learning_rate must be a number above 0"),
         (["epsilon=nan"], "epsilon must be a number above 0 and below 1"),
@@ -182,7 +232,10 @@ LINE = "the command line"
         (["forward=trie"], f"forward must be one of tree, rows, but {LINE} says 'trie'."),
         (["lora.preset=big"], "lora.preset must be one of memory-guide or none"),
         (["lora.target_modules="], "must be a list of texts that is not empty"),
-        (["learning_rte=1"], f"Unknown key 'learning_rte' in {LINE}: did you mean learning_rate?"),
+        (
+            ["learning_rte=1"],
+            f"Unknown key 'learning_rte' in {LINE}: did you mean learning_rate or",
+        ),
         (["r=8"], f"Unknown key 'r' in {LINE}: did you mean lora.r?"),
         (["zzz=1"], "the known keys are data, train, eval, out"),
         (["memory=3"], "is a section: set memory.top_k, memory.token_budget, memory.embedder"),

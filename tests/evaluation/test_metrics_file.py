@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput
 from memograd.evaluation.metrics_file import (
     column,
+    last_means,
     moving_average,
     read_metrics,
     smoothing_window,
@@ -35,13 +36,29 @@ def test_columns_with_gaps(tmp_path: Path) -> None:
     [
         ("", "is empty; train at least one step"),
         ("\n\n", "is empty"),
-        ('{"step": 1}\n{"step": 2, "lo', r"Line 2 of .*metrics.jsonl is no JSON"),
+        ('{"step": 1}\n{"step": 2, "lo\n', r"Line 2 of .*metrics.jsonl is no JSON"),
+        ('{"step": 1', "is empty"),
         ("[1, 2]\n", "Line 1 of .* is no JSON object"),
     ],
 )
 def test_empty_or_damaged_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         read_metrics(write(tmp_path / "metrics.jsonl", text))
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics.jsonl", '{"step": 1}\n{"step": 2, "lo')
+    assert read_metrics(path) == [{"step": 1}]
+
+
+def test_the_last_means_leave_out_what_was_not_measured() -> None:
+    rows = [
+        {"step": 1, "loss": 9.0},
+        {"step": 2, "loss": 1.0, "kl": None, "rewards": {"f1": 0.25}},
+        {"step": 3, "loss": 2.0, "kl": 0.5, "rewards": {"f1": None}},
+    ]
+    assert last_means(rows, 2) == {"loss": 1.5, "kl": 0.5, "rewards/f1": 0.25}
+    assert last_means([], 2) == {}
 
 
 def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:

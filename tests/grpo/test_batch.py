@@ -6,7 +6,13 @@ from collections import Counter
 
 import pytest
 
-from memograd.grpo.batch import sample_groups, scenarios_of_step, score_groups
+from memograd.grpo.batch import (
+    replacement_scenarios,
+    sample_groups,
+    scenarios_of_step,
+    score_groups,
+)
+from memograd.grpo.objective import Objective
 from memograd.rewards import RewardError, WeightedReward
 
 
@@ -49,7 +55,7 @@ def test_rewards_stay_with_their_rollouts(tiny_policy, scenarios) -> None:
     lengths = WeightedReward(
         "length", lambda prompts, completions, **columns: [float(len(c)) for c in completions], 2.0
     )
-    experience = score_groups(groups, trees, [lengths])
+    experience = score_groups(groups, trees, [lengths], Objective())
     for group, rewards in zip(experience.groups, experience.rewards_BG, strict=True):
         assert [2.0 * len(r.completion) for r in group.rollouts] == rewards.tolist()
     ids = Counter(rollout.id for rollout in experience.rollouts)
@@ -69,4 +75,41 @@ def test_a_reward_that_is_no_number_names_function_and_rollout(tiny_policy, scen
         return [0.5] * 4 + [bad] + [0.5]
 
     with pytest.raises(RewardError, match=r"broken.*step 7, group 1 \(q1\), rollout 1"):
-        score_groups(groups, trees, [WeightedReward("broken", broken)])
+        score_groups(groups, trees, [WeightedReward("broken", broken)], Objective())
+
+
+def test_replacements_are_a_function_of_seed_step_and_attempt(scenarios) -> None:
+    def ids(**where: int) -> list[str]:
+        asked = replacement_scenarios(scenarios, **{"step": 1, "attempt": 1, "seed": 0} | where)
+        return [scenario.id for scenario in asked]
+
+    assert ids(count=40) == ids(count=40)
+    assert len({tuple(ids(count=40, **{key: 2})) for key in ("step", "attempt", "seed")}) == 3
+    assert set(ids(count=40)) == {"q0", "q1", "q2", "q3", "q4"}
+
+
+def test_a_length_penalty_is_a_reward_with_a_name(tiny_policy, scenarios) -> None:
+    groups, trees = sampled(tiny_policy, scenarios[:1])
+    ones = WeightedReward("one", lambda prompts, completions, **columns: [1.0] * len(completions))
+    objective = Objective(max_completion_length=4, overlong_share=0.5)
+    rewards = score_groups(groups, trees, [ones], objective).rewards
+    expected = [{0: 0, 1: 0, 2: 0, 3: -0.5, 4: -1}[r.tokens] for r in groups[0].rollouts]
+    assert rewards.by_name["overlong"] == expected
+    assert rewards.total == [1 + penalty for penalty in expected]
+
+
+def test_rewards_normalised_each_weigh_alike_whatever_their_scale(tiny_policy, scenarios) -> None:
+    groups, trees = sampled(tiny_policy, scenarios[:1])
+    small = WeightedReward("small", lambda prompts, completions, **columns: [0.0, 0.0, 0.001], 1.0)
+    large = WeightedReward("large", lambda prompts, completions, **columns: [50.0, -50.0, None], 2)
+    total = score_groups(groups, trees, [small, large], Objective())
+    each = score_groups(
+        groups, trees, [small, large], Objective(reward_normalisation="each", advantage="centred")
+    )
+    assert total.rewards == each.rewards
+    std_small, std_large = 0.001 / 3**0.5, 50 * 2**0.5
+    expected = [-1 / 3, -1 / 3, 2 / 3]
+    expected = [0.001 * value / (std_small + 1e-4) for value in expected]
+    expected[0] += 2 * 50 / (std_large + 1e-4)
+    expected[1] -= 2 * 50 / (std_large + 1e-4)
+    assert each.advantages.advantages_BG[0] == pytest.approx(expected, abs=1e-9)

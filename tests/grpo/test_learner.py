@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from memograd.errors import MemogradError
 from memograd.grpo.batch import sample_groups, score_groups
-from memograd.grpo.learner import Objective, learn
+from memograd.grpo.experience import Experience
+from memograd.grpo.learner import learn
+from memograd.grpo.not_finite import NotFinite
+from memograd.grpo.objective import Objective
 from memograd.rewards import WeightedReward
+from memograd.rollout.token_tree import TokenTree
 
-OBJECTIVE = Objective(
-    epsilon=0.2, beta=0.1, entropy_coef=0.01, temperature=1.0, num_iterations=1, max_grad_norm=1e9
-)
+OBJECTIVE = Objective(beta=0.1, entropy_coef=0.01, max_grad_norm=1e9, max_completion_length=5)
+PLAIN = replace(OBJECTIVE, beta=0.0, entropy_coef=0.0)
 
 
-def experience(policy, scenarios, reward):
+def experience(policy, scenarios, reward, objective=OBJECTIVE) -> Experience:
     groups, sampled = sample_groups(
         policy,
         scenarios,
@@ -26,14 +31,26 @@ def experience(policy, scenarios, reward):
         max_completion_length=5,
         generator=torch.Generator().manual_seed(0),
     )
-    return score_groups(groups, sampled, [WeightedReward("reward", reward)])
+    return score_groups(groups, sampled, [WeightedReward("reward", reward)], objective)
 
 
 def by_index(prompts, completions, **columns):
     return [float(index % 4) for index in range(len(completions))]
 
 
-def gradient(policy, batch) -> torch.Tensor:
+def all_equal(prompts, completions, **columns):
+    return [1.0] * len(completions)
+
+
+def move_away(policy) -> None:
+    """Let the policy differ from its reference, as after some training."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter += 0.05 * torch.randn(parameter.shape, generator=generator)
+
+
+def gradient(policy, batch, objective=OBJECTIVE) -> torch.Tensor:
     """The accumulated gradient, seen by an optimiser that moves nothing."""
     seen: list[torch.Tensor] = []
 
@@ -41,8 +58,47 @@ def gradient(policy, batch) -> torch.Tensor:
         def step(self, closure=None):
             seen.append(torch.cat([p.grad.flatten() for p in policy.parameters()]).clone())
 
-    learn(policy, Spy(policy.parameters(), lr=0.0), batch, OBJECTIVE)
+    learn(policy, Spy(policy.parameters(), lr=0.0), batch, objective)
     return seen[0]
+
+
+def measure(policy, batch, objective=OBJECTIVE):
+    return learn(policy, torch.optim.SGD(policy.parameters(), lr=0.0), batch, objective)
+
+
+def cut_in_rows(batch: Experience) -> Experience:
+    """Every answer of more than two tokens as two rows, the second in a tree of its own.
+
+    The first row ends with tokens that are not scored, for which the sampler reports nonsense.
+    """
+    trees, rollouts_of_tree, old_logprobs = [], [], []
+    for tree, rollouts, old in zip(
+        batch.trees, batch.rollouts_of_tree, batch.old_logprobs, strict=True
+    ):
+        scored = []
+        first_old = []
+        for row, rollout in enumerate(rollouts):
+            answer = tree.branch(row)
+            split = len(answer) > 2
+            scored.append([not split or place < 2 for place in range(len(answer))])
+            first_old.append(np.where(scored[-1], old[row], np.nan).astype(np.float32))
+            if split:
+                trees.append(TokenTree.from_branches((*tree.prompt, *answer[:2]), [answer[2:]]))
+                rollouts_of_tree.append((rollout,))
+                old_logprobs.append((old[row][2:],))
+        answers = [tree.branch(row) for row in range(len(rollouts))]
+        trees.append(TokenTree.from_branches(tree.prompt, answers, scored))
+        rollouts_of_tree.append(rollouts)
+        old_logprobs.append(tuple(first_old))
+    return replace(
+        batch,
+        trees=tuple(trees),
+        rollouts_of_tree=tuple(rollouts_of_tree),
+        old_logprobs=tuple(old_logprobs),
+    )
+
+
+# House contract 3
 
 
 def test_micro_batches_change_nothing_but_rounding(tiny_policy, scenarios, monkeypatch) -> None:
@@ -63,34 +119,104 @@ def test_tree_and_rows_give_the_same_gradient(tiny_policy, scenarios) -> None:
     torch.testing.assert_close(gradient(tiny_policy, batch), tree, atol=1e-6, rtol=1e-4)
 
 
-def test_a_group_without_differences_is_skipped(tiny_policy, scenarios) -> None:
-    """It adds no gradient, and the other groups keep their share of the loss."""
+@pytest.mark.parametrize("ratio", ["token", "sequence", "product", "weight"])
+@pytest.mark.parametrize("aggregation", ["rollout", "token", "constant"])
+def test_rollouts_cut_into_rows_of_several_trees_give_the_same_gradient(
+    tiny_policy, scenarios, monkeypatch, ratio, aggregation
+) -> None:
+    """Off policy, one tree a micro-batch, some tokens unscored: all of contract 3 at once."""
+    batch = experience(tiny_policy, scenarios[:2], by_index)
+    rows = cut_in_rows(batch)
+    assert len(rows.trees) > 5
+    move_away(tiny_policy)
+    objective = replace(OBJECTIVE, ratio=ratio, aggregation=aggregation)
+    whole = gradient(tiny_policy, batch, objective)
+    monkeypatch.setattr(tiny_policy, "microbatches", lambda trees: [[t] for t in range(len(trees))])
+    assert whole.norm() > 1e-3
+    # fp32: an element is as exact as the whole gradient is large.
+    atol = 1e-6 * float(whole.norm())
+    torch.testing.assert_close(gradient(tiny_policy, rows, objective), whole, atol=atol, rtol=1e-3)
+    updates = [measure(tiny_policy, part, objective) for part in (batch, rows)]
+    assert updates[0].loss == pytest.approx(updates[1].loss, rel=1e-4)
+    assert updates[0].kl == pytest.approx(updates[1].kl, rel=1e-4)
+
+
+def test_the_gradient_equals_finite_differences(tiny_policy, scenarios) -> None:
+    batch = experience(tiny_policy, scenarios[:2], by_index)
+    move_away(tiny_policy)
+    exact = gradient(tiny_policy, batch)
+    start = torch.nn.utils.parameters_to_vector(tiny_policy.parameters()).detach()
+    direction = exact / exact.norm()
+    losses = []
+    for sign in (1, -1):
+        torch.nn.utils.vector_to_parameters(
+            start + sign * 1e-3 * direction, tiny_policy.parameters()
+        )
+        losses.append(measure(tiny_policy, batch).loss)
+    assert (losses[0] - losses[1]) / 2e-3 == pytest.approx(float(exact.norm()), rel=0.02)
+
+
+# Groups without differences
+
+
+def test_a_group_without_differences_adds_nothing_where_nothing_pulls_at_it(
+    tiny_policy, scenarios, monkeypatch
+) -> None:
+    """Without KL and entropy terms it is not even computed; the other keeps its share."""
 
     def first_group_equal(prompts, completions, **columns):
         return [0.3] * 4 + [0.0, 1.0, 2.0, 3.0]
 
     batch = experience(tiny_policy, scenarios[:2], first_group_equal)
-    assert batch.advantages.informative_B.tolist() == [False, True]
-    skipped = gradient(tiny_policy, batch)
-    alone = experience(tiny_policy, scenarios[:2], first_group_equal)
-    object.__setattr__(alone.advantages, "informative_B", np.array([True, True]))
-    # At the start the policy is its reference, so the KL term has no gradient, and without an
-    # entropy bonus a skipped group would have added exactly nothing.
-    plain = Objective(**{**OBJECTIVE.__dict__, "entropy_coef": 0.0})
-    update = learn(tiny_policy, torch.optim.SGD(tiny_policy.parameters(), lr=0.0), alone, plain)
-    again = learn(tiny_policy, torch.optim.SGD(tiny_policy.parameters(), lr=0.0), batch, plain)
-    assert update.grad_norm == pytest.approx(again.grad_norm, rel=1e-4)
-    assert skipped.norm() > 0
+    scored: Counter[str] = Counter()
+    for name in ("logprobs", "reference_logprobs"):
+        plain = getattr(tiny_policy, name)
+
+        def counted(trees, *, plain=plain, name=name, **options):
+            scored[name] += len(trees)
+            return plain(trees, **options)
+
+        monkeypatch.setattr(tiny_policy, name, counted)
+    skipped = gradient(tiny_policy, batch, PLAIN)
+    assert scored == {"logprobs": 1, "reference_logprobs": 1}
+    # The least entropy bonus has both groups computed.
+    computed = gradient(tiny_policy, batch, replace(PLAIN, entropy_coef=1e-12))
+    assert scored == {"logprobs": 3, "reference_logprobs": 3}
+    torch.testing.assert_close(skipped, computed, atol=1e-6, rtol=1e-4)
 
 
-def test_only_equal_rewards_move_nothing(tiny_policy, scenarios) -> None:
-    batch = experience(tiny_policy, scenarios[:2], lambda prompts, completions, **c: [1.0] * 8)
-    before = [p.detach().clone() for p in tiny_policy.parameters()]
-    update = learn(
-        tiny_policy, torch.optim.AdamW(tiny_policy.parameters(), lr=1.0), batch, OBJECTIVE
+def test_a_group_without_differences_is_still_held_by_the_kl_term(tiny_policy, scenarios) -> None:
+    batch = experience(tiny_policy, scenarios[:1], all_equal)
+    move_away(tiny_policy)
+    held = gradient(tiny_policy, batch, replace(PLAIN, beta=0.5))
+    assert held.norm() > 1e-3
+    # The same pull as in a group whose rewards differ, once the policy gradient is taken away.
+    varied = experience_with_rewards(batch, [0.0, 1.0, 2.0, 3.0])
+    difference = gradient(tiny_policy, varied, replace(PLAIN, beta=0.5)) - gradient(
+        tiny_policy, varied, PLAIN
     )
+    # fp32: an element is as exact as the whole gradient is large.
+    atol = 1e-6 * float(difference.norm())
+    torch.testing.assert_close(held, difference, atol=atol, rtol=1e-3)
+
+
+def experience_with_rewards(batch: Experience, totals: list[float]) -> Experience:
+    from memograd.grpo.advantage import group_advantages
+
+    compared_BG = np.array([totals])
+    return replace(batch, compared_BG=compared_BG, advantages=group_advantages(compared_BG))
+
+
+def test_only_equal_rewards_and_no_other_pull_move_nothing(tiny_policy, scenarios) -> None:
+    batch = experience(tiny_policy, scenarios[:2], all_equal)
+    before = [p.detach().clone() for p in tiny_policy.parameters()]
+    optimizer = torch.optim.AdamW(tiny_policy.parameters(), lr=1.0)
+    update = learn(tiny_policy, optimizer, batch, PLAIN)
     assert (update.loss, update.grad_norm, update.kl) == (0.0, 0.0, None)
     assert all(torch.equal(a, b) for a, b in zip(before, tiny_policy.parameters(), strict=True))
+
+
+# Old log-probabilities, KL in the reward
 
 
 def test_old_log_probabilities_are_the_samplers(tiny_policy, scenarios) -> None:
@@ -101,12 +227,63 @@ def test_old_log_probabilities_are_the_samplers(tiny_policy, scenarios) -> None:
     assert learn(tiny_policy, optimizer, batch, OBJECTIVE).clip_fraction > 0.0
 
 
+def test_another_engines_probabilities_weigh_tokens_up_to_the_cap(tiny_policy, scenarios) -> None:
+    batch = experience(tiny_policy, scenarios[:2], by_index)
+    right = gradient(tiny_policy, batch, PLAIN)
+    shifted = replace(
+        batch,
+        old_logprobs=tuple(tuple(row - 0.5 for row in rows) for rows in batch.old_logprobs),
+    )
+    capped = replace(PLAIN, importance_cap=1.25)
+    torch.testing.assert_close(
+        gradient(tiny_policy, shifted, capped), 1.25 * right, atol=1e-6, rtol=1e-4
+    )
+    free = replace(PLAIN, importance_cap=10.0)
+    torch.testing.assert_close(
+        gradient(tiny_policy, shifted, free), np.exp(0.5) * right, atol=1e-6, rtol=1e-4
+    )
+    update = measure(tiny_policy, shifted, capped)
+    assert update.clip_fraction == 0.0  # the old policy is the learner's own
+    assert update.sampler_gap == pytest.approx(0.5, abs=1e-4)
+
+
+def test_a_kl_in_the_reward_is_taken_off_before_rollouts_are_compared(
+    tiny_policy, scenarios
+) -> None:
+    move_away(tiny_policy)
+    objective = replace(PLAIN, beta=0.2, kl="k1", kl_in="reward", advantage="centred")
+    batch = experience(tiny_policy, scenarios[:2], all_equal, objective)
+    assert (batch.advantages.advantages_BG == 0).all()
+    reference = tiny_policy.reference_logprobs(batch.trees, temperature=1.0)
+    penalties = [
+        float(sum(old) - logprobs.sum())
+        for old, logprobs in zip(
+            (row for rows in batch.old_logprobs for row in rows),
+            reference.logprobs_RT,
+            strict=True,
+        )
+    ]
+    expected_BG = -0.2 * np.reshape(penalties, (2, 4))
+    expected_BG -= expected_BG.mean(axis=1, keepdims=True)
+    update = measure(tiny_policy, batch, objective)
+    np.testing.assert_allclose(update.advantages.advantages_BG, expected_BG, atol=1e-5)
+    assert update.kl is not None and update.grad_norm > 1e-3
+    # As rows of several trees, a rollout pays for all of them.
+    rows = measure(tiny_policy, cut_in_rows(batch), objective)
+    np.testing.assert_allclose(rows.advantages.advantages_BG, expected_BG, atol=1e-5)
+
+
+# Numbers that are none
+
+
 def test_a_gradient_that_is_not_finite_stops_before_the_weights_move(
     tiny_policy, scenarios
 ) -> None:
     batch = experience(tiny_policy, scenarios[:2], by_index)
     batch.advantages.advantages_BG[1, 2] = np.nan
     before = [p.detach().clone() for p in tiny_policy.parameters()]
-    with pytest.raises(MemogradError, match=r"not finite.*q0, q1"):
+    with pytest.raises(NotFinite) as error:
         learn(tiny_policy, torch.optim.AdamW(tiny_policy.parameters()), batch, OBJECTIVE)
+    assert error.value.groups == (1,)
     assert all(torch.equal(a, b) for a, b in zip(before, tiny_policy.parameters(), strict=True))
+    assert all(p.grad is None for p in tiny_policy.parameters())

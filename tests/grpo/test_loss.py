@@ -1,17 +1,21 @@
-"""House contract 3, and the loss against an independent implementation and finite differences."""
+"""The loss against an independent implementation and finite differences, for every choice.
+
+That it does not change with the layout of rows is `test_aggregation.py`.
+"""
 
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from memograd.grpo.loss import grpo_loss, rollout_weights
+from memograd.grpo.loss import grpo_loss
 
-SETTINGS = {"epsilon": 0.2, "beta": 0.1, "entropy_coef": 0.05}
+RATIOS = ["token", "sequence", "product", "weight"]
+KLS = ["k1", "k2", "k3"]
+SETTINGS = {"epsilon": 0.2, "epsilon_high": 0.35, "beta": 0.1, "entropy_coef": 0.05}
 
 
 def random_batch(seed: int, rows: int = 5, longest: int = 7) -> dict[str, torch.Tensor]:
@@ -30,97 +34,87 @@ def random_batch(seed: int, rows: int = 5, longest: int = 7) -> dict[str, torch.
         "reference_logprobs_RT": logprobs + noise(0.5),
         "entropies_RT": noise(1.0).abs(),
         "advantages_R": torch.randn((rows,), generator=generator, dtype=torch.float64),
-        "weights_RT": rollout_weights(mask.double(), 1 / rows),
+        "weights_RT": mask.double() / lengths[:, None].clamp_min(1) / rows,
+        "importance_RT": noise(0.4).exp() * mask,
     }
 
 
-def plain_loss(batch: dict[str, torch.Tensor]) -> float:
-    """The formula, token by token, in plain Python."""
+def plain_loss(batch: dict[str, torch.Tensor], ratio: str, kl: str, correction: str) -> float:
+    """The formulas, token by token, in plain Python."""
     total, rows = 0.0, len(batch["advantages_R"])
     for row in range(rows):
         length = int((batch["weights_RT"][row] > 0).sum())
+        values = {name: tensor[row].tolist() for name, tensor in batch.items()}
+        logs = [values["logprobs_RT"][t] - values["old_logprobs_RT"][t] for t in range(length)]
+        advantage = values["advantages_R"]
         mean = 0.0
         for t in range(length):
-            logprob = float(batch["logprobs_RT"][row, t])
-            ratio = math.exp(logprob - float(batch["old_logprobs_RT"][row, t]))
-            advantage = float(batch["advantages_R"][row])
-            clipped = max(min(ratio, 1.2), 0.8)
-            gap = float(batch["reference_logprobs_RT"][row, t]) - logprob
-            value = min(ratio * advantage, clipped * advantage)
-            value -= 0.1 * (math.exp(gap) - gap - 1)
-            value += 0.05 * float(batch["entropies_RT"][row, t])
+            logprob = values["logprobs_RT"][t]
+            log_ratio = {
+                "token": logs[t],
+                "weight": logs[t],
+                "sequence": sum(logs) / length,
+                "product": sum(logs),
+            }[ratio]
+            r = math.exp(log_ratio)
+            if ratio == "weight":
+                value = min(r, 1.35) * advantage * logprob
+            else:
+                value = min(r * advantage, max(min(r, 1.35), 0.8) * advantage)
+            value *= values["importance_RT"][t]
+            d = logprob - values["reference_logprobs_RT"][t]
+            divergence = {"k1": d, "k2": d * d / 2, "k3": math.exp(-d) - 1 + d}[kl]
+            value -= 0.1 * divergence * (r if correction == "ratio" else 1)
+            value += 0.05 * values["entropies_RT"][t]
             mean += value / length
         total -= mean / rows
     return total
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_it_equals_the_plain_formula(seed: int) -> None:
-    batch = random_batch(seed)
-    assert float(grpo_loss(**batch, **SETTINGS).loss) == pytest.approx(plain_loss(batch), abs=1e-12)
+@pytest.mark.parametrize(
+    ("ratio", "kl", "correction"), list(product(RATIOS, KLS, ["off", "ratio"]))
+)
+def test_it_equals_the_plain_formulas(ratio: str, kl: str, correction: str) -> None:
+    for seed in range(5):
+        batch = random_batch(seed)
+        found = grpo_loss(**batch, **SETTINGS, ratio=ratio, kl=kl, kl_correction=correction).loss
+        assert float(found) == pytest.approx(plain_loss(batch, ratio, kl, correction), abs=1e-12)
 
 
-def test_its_gradient_equals_finite_differences() -> None:
+@pytest.mark.parametrize("ratio", ["token", "sequence", "product"])
+@pytest.mark.parametrize("kl", KLS)
+def test_its_gradient_equals_finite_differences(ratio: str, kl: str) -> None:
     batch = random_batch(3)
-    weights = batch["weights_RT"]
-    torch.autograd.gradcheck(
-        lambda logprobs: grpo_loss(**{**batch, "logprobs_RT": logprobs}, **SETTINGS).loss,
+    assert torch.autograd.gradcheck(
+        lambda logprobs: (
+            grpo_loss(
+                **{**batch, "logprobs_RT": logprobs},
+                **SETTINGS,
+                ratio=ratio,
+                kl=kl,
+                kl_correction="ratio",
+            ).loss
+        ),
         batch["logprobs_RT"].clone().requires_grad_(),
     )
-    assert weights.sum(dim=1).tolist() == pytest.approx(
-        [0.2 if row.any() else 0.0 for row in weights]
-    )
 
 
-def gradient(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    leaf = batch["logprobs_RT"].clone().requires_grad_()
-    grpo_loss(**{**batch, "logprobs_RT": leaf}, **SETTINGS).loss.backward()
-    assert leaf.grad is not None
-    return leaf.grad
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.randoms(use_true_random=False))
-def test_splitting_and_reordering_rows_change_nothing(seed: int, random) -> None:
-    batch = random_batch(seed)
-    whole = gradient(batch)
-    order = list(range(5))
-    random.shuffle(order)
-    cut = random.randint(1, 4)
-    for piece in (order[:cut], order[cut:]):
-        part = {name: values[piece] for name, values in batch.items()}
-        torch.testing.assert_close(gradient(part), whole[piece])
-
-
-@given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
-def test_padding_and_cutting_a_rollout_into_rows_change_nothing(seed: int) -> None:
-    """One rollout as two rows, one for its first three tokens and one for the rest."""
-    batch = random_batch(seed)
-    whole = grpo_loss(**batch, **SETTINGS).loss
-    head, tail = {}, {}
-    for name, values in batch.items():
-        if name == "advantages_R":
-            head[name] = tail[name] = values
-        else:
-            head[name] = torch.nn.functional.pad(values[:, :3], (0, 4))
-            tail[name] = values[:, 3:]
-    parts = grpo_loss(**head, **SETTINGS).loss + grpo_loss(**tail, **SETTINGS).loss
-    torch.testing.assert_close(parts, whole)
-
-
-def test_a_rollout_weighs_the_same_whatever_its_length() -> None:
-    mask = torch.tensor([[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]]).bool()
-    weights = rollout_weights(mask, 1 / 3)
-    torch.testing.assert_close(weights.sum(dim=1), torch.tensor([1 / 3, 1 / 3, 0.0]))
-
-
-def test_on_policy_the_gradient_is_the_policy_gradient() -> None:
+@pytest.mark.parametrize("ratio", ["token", "sequence", "weight"])
+def test_on_policy_the_gradient_is_the_policy_gradient(ratio: str) -> None:
     """Ratio 1, no KL, no entropy: d loss / d logprob = -advantage * weight."""
-    batch = random_batch(0)
-    batch |= {"old_logprobs_RT": batch["logprobs_RT"], "reference_logprobs_RT": None}
+    batch = random_batch(0) | {"reference_logprobs_RT": None, "importance_RT": None}
+    batch["old_logprobs_RT"] = batch["logprobs_RT"]
     leaf = batch["logprobs_RT"].clone().requires_grad_()
-    parts = grpo_loss(**{**batch, "logprobs_RT": leaf}, epsilon=0.2, beta=0.0, entropy_coef=0.0)
+    choices = {"epsilon": 0.2, "beta": 0.0, "entropy_coef": 0.0, "ratio": ratio}
+    parts = grpo_loss(**{**batch, "logprobs_RT": leaf}, **choices)
     parts.loss.backward()
     torch.testing.assert_close(leaf.grad, -batch["advantages_R"][:, None] * batch["weights_RT"])
     assert float(parts.kl) == float(parts.clip_fraction) == 0.0
+
+
+def test_no_upper_bound_given_means_the_lower_one() -> None:
+    batch = random_batch(1)
+    same = {**SETTINGS, "epsilon_high": 0.2}
+    none = {**SETTINGS, "epsilon_high": None}
+    assert float(grpo_loss(**batch, **none).loss) == float(grpo_loss(**batch, **same).loss)
+    assert float(grpo_loss(**batch, **none).loss) != float(grpo_loss(**batch, **SETTINGS).loss)

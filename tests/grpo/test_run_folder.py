@@ -169,14 +169,14 @@ def test_checkpoint_is_replaced_whole(run: RunFolder) -> None:
     run.save_checkpoint("final", writes(b"old"), step=1)
     run.save_checkpoint("final", lambda folder: (folder / "new").touch(), step=2)
     assert {path.name for path in (run.path / "final").iterdir()} == {"new", "COMPLETE"}
-    assert names(run) == {"config.json", "final"}
+    assert names(run) == {"config.json", "run.json", "final"}
 
 
 def test_other_names_are_refused(run: RunFolder) -> None:
     for name in ("checkpoint-", "checkpoint-1.bak", "../final", "best"):
         with pytest.raises(MemogradError, match="checkpoint-N or final"):
             run.save_checkpoint(name, writes(b"x"))
-    assert names(run) == {"config.json"}
+    assert names(run) == {"config.json", "run.json"}
 
 
 def test_full_disk_keeps_the_last_good_checkpoint(run: RunFolder) -> None:
@@ -191,7 +191,7 @@ def test_full_disk_keeps_the_last_good_checkpoint(run: RunFolder) -> None:
             run.save_checkpoint(name, fills_the_disk)
         assert run.latest_checkpoint() == good
         assert (good / "adapter" / "weights.bin").read_bytes() == b"good"
-        assert names(run) == {"config.json", "checkpoint-20"}
+        assert names(run) == {"config.json", "run.json", "checkpoint-20"}
 
 
 def test_interrupted_writer_leaves_nothing_behind(run: RunFolder) -> None:
@@ -201,7 +201,7 @@ def test_interrupted_writer_leaves_nothing_behind(run: RunFolder) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run.save_checkpoint("checkpoint-40", interrupted)
-    assert names(run) == {"config.json"}
+    assert names(run) == {"config.json", "run.json"}
 
 
 def flip_a_byte(path: Path) -> None:
@@ -299,7 +299,7 @@ def test_kill_at_every_stage_leaves_a_complete_latest_checkpoint(tmp_path: Path,
         run.save_checkpoint("checkpoint-60", writes(b"more"))
         assert run.latest_checkpoint() == run.path / "checkpoint-60"
         assert names(run) <= {
-            *("config.json", "metrics.jsonl", "final"),
+            *("config.json", "run.json", "metrics.jsonl", "final"),
             *("checkpoint-20", "checkpoint-40", "checkpoint-60"),
         }
         assert checkpoint_step(run.path / "final") in (10, 40)

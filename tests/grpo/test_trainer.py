@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -111,6 +112,61 @@ def test_warm_up_raises_the_learning_rate_linearly(tmp_path, tiny_config, scenar
     run_folder, _ = run(tmp_path / "run", config, scenarios)
     rates = [row["learning_rate"] for row in run_folder.read_metrics()]
     assert rates == pytest.approx([0.01, 0.02, 0.03, 0.04, 0.04, 0.04])
+
+
+def sometimes_alike(prompts, completions, **columns):
+    """Whole groups earn the same, others do not."""
+    return [
+        0.0 if len(prompt[0]["content"]) % 2 else sum(c < "@" for c in text) / max(1, len(text))
+        for prompt, text in zip(prompts, completions, strict=True)
+    ]
+
+
+def test_everything_that_changes_over_a_run_resumes_to_the_bit(
+    tmp_path, tiny_config, scenarios
+) -> None:
+    """Dynamic sampling, length penalty, moving temperature and learning rate, three passes."""
+    changes = {
+        "algorithm": "dapo",
+        "resample_rounds": 2,
+        "temperature_schedule": "variance",
+        "temperature_end": 1.3,
+        "learning_rate_schedule": "cosine",
+        "warmup_steps": 1,
+        "num_iterations": 3,
+        "save_steps": 3,
+    }
+    given = tiny_config.model_dump(exclude_defaults=True)
+    config = TrainConfig.model_validate(given | changes)
+    rewards = [WeightedReward("alike", sometimes_alike)]
+    whole, weights = run(tmp_path / "whole", config, scenarios, rewards)
+    rows = whole.read_metrics()
+    # The temperature is as high as groups of the step before were alike.
+    assert rows[0]["temperature"] == config.temperature
+    for before, row in pairwise(rows):
+        expected = config.temperature + 0.5 * before["zero_variance_fraction"]
+        assert row["temperature"] == pytest.approx(expected)
+    assert len({row["temperature"] for row in rows}) > 1
+    assert {row["groups_drawn"] for row in rows} > {2}
+    assert rows[-1]["learning_rate"] < max(row["learning_rate"] for row in rows)
+    assert all("overlong" in row["rewards"] for row in rows)
+
+    cut = RunFolder.create(tmp_path / "cut", config.model_dump_json())
+    policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
+    trainer = Trainer(
+        policy, scenarios, rewards, config, cut, on_step=lambda metrics: _stop_after(metrics, 4)
+    )
+    # Stopped after step 4, the last checkpoint is that of step 3: step 4 is done again.
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards, resume=True)
+    assert without_seconds(resumed) == without_seconds(whole)
+    assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
+
+
+def _stop_after(metrics, step) -> None:
+    if metrics["step"] == step:
+        raise KeyboardInterrupt
 
 
 def test_the_reference_is_the_model_before_training(tmp_path, tiny_config, scenarios) -> None:

@@ -13,7 +13,21 @@ from memograd.rollout import TokenTree
 
 answers = st.lists(st.lists(st.integers(2, 5), max_size=6), min_size=1, max_size=5)
 prompts = st.lists(st.integers(2, 60), min_size=1, max_size=12)
-forests = st.lists(st.builds(TokenTree.from_branches, prompts, answers), min_size=1, max_size=3)
+
+
+@st.composite
+def scored_trees(draw: st.DrawFn) -> TokenTree:
+    """A tree in which any tokens may be observations, or none."""
+    given_answers = draw(answers)
+    masks = [
+        draw(st.lists(st.booleans(), min_size=len(answer), max_size=len(answer)))
+        for answer in given_answers
+    ]
+    scored = draw(st.sampled_from([None, masks]))
+    return TokenTree.from_branches(draw(prompts), given_answers, scored)
+
+
+forests = st.lists(scored_trees(), min_size=1, max_size=3)
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,3 +96,28 @@ def test_shared_tokens_are_computed_once(tiny_model, random_ids) -> None:
     finally:
         hook.remove()
     assert sum(seen) == tree.tree_tokens == 39 + 3
+
+
+def test_rows_in_pieces_equal_rows_at_once(tiny_model, random_ids) -> None:
+    tree = TokenTree.from_branches(random_ids(9), [random_ids(n) for n in (5, 2, 0, 5, 3)])
+    results, logits_rows = [], []
+    hook = tiny_model.register_forward_hook(
+        lambda module, arguments, output: logits_rows.append(output.logits.shape[:2].numel())
+    )
+    try:
+        # Six states a row: all five rows, then two at a time, then one (a limit below one row).
+        for chunk in (30, 12, 1):
+            scores = row_logprobs(
+                tiny_model, [tree], temperature=0.8, entropy_gradient=True, chunk=chunk
+            )
+            scalar = scores.logprobs_RT.sum() + scores.entropies_RT.square().sum()
+            gradients = torch.autograd.grad(scalar, list(tiny_model.parameters()))
+            results.append((scores.logprobs_RT, scores.entropies_RT, scores.mask_RT, *gradients))
+            logits_rows.append(0)
+    finally:
+        hook.remove()
+    for pieces in results[1:]:
+        for ours, theirs in zip(pieces, results[0], strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    # Pieces are computed forward, and again in the backward pass, the last one first.
+    assert logits_rows == [30, 0, *[12, 12, 6], *[6, 12, 12], 0, *[6] * 10, 0]

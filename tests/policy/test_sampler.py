@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from memograd.errors import MemogradError
 from memograd.policy import kv_buffer
 from memograd.policy.row_forward import row_logprobs
-from memograd.policy.sampler import sample_trees
+from memograd.policy.sampler import Draw, sample_trees
 from memograd.rollout import TokenTree
 
 NO_END: frozenset[int] = frozenset()
@@ -149,3 +150,28 @@ def test_the_same_seed_draws_the_same_answers(tiny_model, random_ids, seed: int)
     assert [g.tree.branch(i) for g in first for i in range(4)] == [
         g.tree.branch(i) for g in second for i in range(4)
     ]
+
+
+def test_draws_follow_any_distribution_and_never_what_is_impossible() -> None:
+    count, impossible = 20_000, -torch.inf
+    logits_FV = torch.tensor(
+        [[impossible, 0.0, impossible, 1.0, impossible], [2.0, 0.0, 0.0, 0.0, impossible]]
+    )
+    draw = Draw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
+    states = torch.arange(2).repeat_interleave(count)
+    tokens, logprobs = draw.choose(logits_FV, states)
+    for state in range(2):
+        drawn = torch.tensor(tokens[state * count : (state + 1) * count])
+        frequencies = torch.bincount(drawn, minlength=5) / count
+        expected = logits_FV[state].softmax(-1)
+        assert not frequencies[expected == 0].any()
+        # Four standard deviations of a share.
+        assert ((frequencies - expected).abs() <= 4 * (expected / count).sqrt()).all()
+        right = logits_FV[state].log_softmax(-1)[drawn].tolist()
+        assert logprobs[state * count : (state + 1) * count] == pytest.approx(right)
+
+
+def test_nothing_is_drawn_from_numbers_that_are_none() -> None:
+    draw = Draw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
+    with pytest.raises(MemogradError, match="NaN or infinity"):
+        draw.choose(torch.tensor([[0.0, torch.nan]]), torch.tensor([0]))

@@ -38,7 +38,7 @@ def returning(values: Any) -> Any:
 
 
 def test_registry() -> None:
-    assert set(REWARDS) == {"locomo_f1", "mem0_f1", "mem0_bleu1"}
+    assert set(REWARDS) == {"locomo_f1", "mem0_f1", "mem0_bleu1", "environment"}
     assert get_reward("locomo_f1") is locomo_f1
 
 
@@ -213,6 +213,51 @@ def test_columns_may_have_any_name_and_are_safe_from_edits() -> None:
 def test_a_column_of_another_length_is_refused() -> None:
     with pytest.raises(BadInput, match="`answer` has 2 entries for 3 rollouts"):
         compute(returning([1.0] * 3), answer=["x", "y"])
+
+
+def test_none_is_left_out_of_the_total_and_of_the_mean() -> None:
+    table = compute_rewards(
+        [
+            WeightedReward("some", returning([1.0, None, 3.0]), 2.0),
+            WeightedReward("all", returning([10, 20, 30])),
+            WeightedReward("nowhere", returning([None] * 3)),
+        ],
+        rollout_ids=["r0", "r1", "r2"],
+        prompts=["q"] * 3,
+        completions=["a"] * 3,
+        columns={},
+    )
+    assert table.total == [12.0, 20.0, 36.0]
+    assert table.by_name["some"] == [1.0, None, 3.0]
+    assert table.applied("some") == [1.0, 3.0]
+    assert table.means() == {"some": 2.0, "all": 20.0, "nowhere": None}
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.0])
+def test_a_rollout_that_nothing_scores_is_an_error(weight: float) -> None:
+    """Not a 0; and a reward of weight 0 is only watched, it scores nothing."""
+    rewards = [
+        WeightedReward("one", returning([1.0, None])),
+        WeightedReward("two", returning([1.0, 1.0 if weight == 0 else None]), weight),
+    ]
+    with pytest.raises(RewardError, match="returned None for rollout r1, so nothing") as caught:
+        compute_rewards(
+            rewards,
+            rollout_ids=["r0", "r1"],
+            prompts=["q"] * 2,
+            completions=["a"] * 2,
+            columns={},
+        )
+    assert caught.value.rollout_id == "r1"
+
+
+def test_an_error_says_the_line_of_the_function() -> None:
+    def broken(completions: list[str]) -> list[float]:
+        return [1 / (len(completion) - 1) for completion in completions]
+
+    line = broken.__code__.co_firstlineno + 1
+    with pytest.raises(RewardError, match=rf"ZeroDivisionError: .* in {__file__} line {line} "):
+        compute(broken)
 
 
 def test_no_rewards_and_doubled_names_are_refused() -> None:

@@ -53,3 +53,18 @@ def test_parents_precede_children_and_ancestors_are_the_way_to_the_root(
 def test_an_empty_prompt_is_refused() -> None:
     with pytest.raises(BadInput, match="empty prompt"):
         TokenTree.from_branches([], [[1]])
+
+
+def test_every_token_is_scored_unless_it_is_said_otherwise() -> None:
+    answers = [[5, 6, 7], [5, 6], []]
+    plain = TokenTree.from_branches([1], answers)
+    assert [own.tolist() for own in plain.scored] == [[True] * 3, [True] * 2, []]
+    masked = TokenTree.from_branches([1], answers, [[True, False, True], [False, False], []])
+    assert [masked.branch(row) for row in range(3)] == [(5, 6, 7), (5, 6), ()]
+    # Nodes 1 and 3 are the tokens 5 and 7; 6 is scored in no branch, 5 in one of its two.
+    assert masked.scored_nodes.tolist() == [1, 3]
+
+
+def test_a_mask_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"one bool for each token of branches of \[2, 1\]"):
+        TokenTree.from_branches([1], [[5, 6], [7]], [[True, False], [True, False]])

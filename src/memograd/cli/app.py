@@ -13,9 +13,9 @@ from typing import Annotated, NoReturn
 import typer
 
 import memograd
-from memograd.cli import chat, doctor, memory, training
+from memograd.cli import chat, doctor, memory, runs, training, warm_start
 from memograd.cli.help import epilog
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import MemogradError
 
 app = typer.Typer(
     name="memograd",
@@ -37,6 +37,8 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(chat.app)
 app.add_typer(doctor.app)
 app.add_typer(training.app)
+app.add_typer(warm_start.app)
+app.add_typer(runs.app)
 
 
 @app.command(epilog=epilog("Examples:\n  memograd version"))
@@ -67,7 +69,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         app(args=arguments, prog_name="memograd")
     except MemogradError as error:
         typer.echo(f"memograd: {error}", err=True)
-        sys.exit(2 if isinstance(error, BadInput) else 1)
+        sys.exit(error.exit_code)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

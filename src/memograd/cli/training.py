@@ -6,14 +6,15 @@ Tested in `tests/test_cli.py`. The recipes, and torch with them, arrive when a c
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from memograd.cli.help import epilog
-from memograd.config import known_settings, load_config
+from memograd.cli.help import epilog, setting_lines
+from memograd.config import load_config
 from memograd.errors import BadInput
 
 app = typer.Typer()
@@ -23,17 +24,13 @@ app.add_typer(
     name="train",
     help="Train a policy on a task.",
     epilog=epilog(
-        "Examples:\n  memograd train memory-qa --help\n  memograd train memory-qa steps=20"
+        "Examples:\n"
+        "  memograd train memory-qa --help\n"
+        "  memograd train memory-qa steps=20\n"
+        "  memograd train text --data prompts.jsonl --rewards my_rewards.py:exact\n"
+        "  memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl"
     ),
 )
-
-
-def _setting_lines() -> str:
-    lines = ["Settings (key=value, with their defaults):"]
-    for key, field in known_settings().items():
-        default = ",".join(field.default) if isinstance(field.default, list) else field.default
-        lines += [f"  {key}={'none' if default is None else default}", f"      {field.description}"]
-    return "\n".join(lines)
 
 
 @train_app.command(
@@ -43,7 +40,7 @@ def _setting_lines() -> str:
         "  memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30\n"
         "  memograd train memory-qa --config run.toml steps=100 lora.r=32\n"
         "  memograd train memory-qa resume=runs/my-run steps=200",
-        _setting_lines(),
+        setting_lines(),
     ),
 )
 def train_memory_qa(
@@ -69,10 +66,117 @@ def train_memory_qa(
     options = {"data": data, "train": train, "eval": evaluate}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    memory_qa = _recipe()
+    memory_qa = _recipe("memory_qa")
 
     run = memory_qa.train(resolved)
-    typer.echo(f"The run is in {run}")
+    _say_where(run)
+
+
+@train_app.command(
+    "text",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd train text --data prompts.jsonl --rewards my_rewards.py:exact,length:0.2\n"
+        "  memograd train text --data sums.jsonl --rewards numeric_match --model ./qwen\n"
+        "  memograd train text --config run.toml --eval held-out.jsonl steps=100\n"
+        "  memograd train text resume=runs/my-run steps=200",
+        "Rewards, by commas, a weight behind a colon:\n"
+        "  exact_match                    a built-in reward\n"
+        "  'length(low=40, high=60):0.2'  one with settings\n"
+        "  my_rewards.py:exact,polite     functions of a Python file\n"
+        "  my_package.rewards:exact       functions of a module",
+        setting_lines(),
+    ),
+)
+def train_text(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Rows to train on: JSONL, each with a prompt."),
+    ] = None,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option("--eval", metavar="FILE", help="Rows to evaluate on; else a part of --data."),
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="What is rewarded; see below.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
+    ] = None,
+) -> None:
+    """Train a model on prompts of any kind by reward functions."""
+    options = {"data": data, "text.eval_data": evaluate, "rewards": rewards, "model": model}
+    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
+    resolved = load_config(config, [*overrides, *(settings or [])])
+    text = _recipe("text")
+
+    run = text.train(resolved)
+    _say_where(run)
+
+
+@train_app.command(
+    "agent",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl\n"
+        "  memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl \\\n"
+        "      --rewards environment:0.5,my_rewards.py:polite episodes.max_turns=5\n"
+        "  memograd train agent resume=runs/my-run steps=200",
+        "An environment is a class as TRL's environment_factory takes it:\n"
+        "  reset(**row)     begins an attempt; may return a text for the prompt\n"
+        "  public methods   are the tools, with type hints and a docstring\n"
+        "  get_reward()     what the attempt was worth: the reward named environment",
+        setting_lines(),
+    ),
+)
+def train_agent(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
+    ] = None,
+    environment: Annotated[
+        str | None, typer.Option(metavar="FILE:CLASS", help="What the agent acts in; see below.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSONL rows: a prompt, and what reset is given."),
+    ] = None,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option("--eval", metavar="FILE", help="Rows to evaluate on; else a part of --data."),
+    ] = None,
+    rewards: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Rewards beside the environment's own."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
+    ] = None,
+) -> None:
+    """Train a model to act over several turns, with tools."""
+    options = {
+        "episodes.environment": environment,
+        "data": data,
+        "text.eval_data": evaluate,
+        "rewards": rewards,
+        "model": model,
+    }
+    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
+    resolved = load_config(config, [*overrides, *(settings or [])])
+    agent = _recipe("agent")
+
+    run = agent.train(resolved)
+    _say_where(run)
 
 
 @app.command(
@@ -97,7 +201,7 @@ def evaluate(
     ] = False,
 ) -> None:
     """Measure a run on the questions of whole conversations."""
-    memory_qa = _recipe()
+    memory_qa = _recipe("memory_qa")
 
     conversations = [name.strip() for name in conversation.split(",") if name.strip()]
     memory_qa.evaluate(run, data, conversations, baselines)
@@ -113,15 +217,21 @@ def demo(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
     """Train for a few steps, show before and after."""
-    memory_qa = _recipe()
+    memory_qa = _recipe("memory_qa")
 
     memory_qa.demo(data, steps, out)
 
 
-def _recipe() -> ModuleType:
-    """The recipes, which need the training libraries."""
+def _say_where(run: Path) -> None:
+    """Say where the run is, once: of several processes (torchrun), the first one speaks."""
+    if os.environ.get("RANK", "0") == "0":
+        typer.echo(f"The run is in {run}")
+
+
+def _recipe(name: str) -> ModuleType:
+    """One of the recipes, which need the training libraries."""
     try:
-        return importlib.import_module("memograd.recipes.memory_qa")
+        return importlib.import_module(f"memograd.recipes.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("memograd"):
             raise

@@ -10,13 +10,22 @@ from __future__ import annotations
 from memograd.config.load import known_settings, load_config
 from memograd.config.mem0_config import from_mem0_config
 from memograd.config.memory_settings import MemorySettings, load_memory_settings
-from memograd.config.settings import LORA_PRESETS, LoraConfig, MemoryConfig, TrainConfig
+from memograd.config.settings import (
+    LORA_PRESETS,
+    EpisodesConfig,
+    LoraConfig,
+    MemoryConfig,
+    TextConfig,
+    TrainConfig,
+)
 
 __all__ = [
     "LORA_PRESETS",
+    "EpisodesConfig",
     "LoraConfig",
     "MemoryConfig",
     "MemorySettings",
+    "TextConfig",
     "TrainConfig",
     "from_mem0_config",
     "known_settings",

@@ -15,7 +15,7 @@ import tomllib
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import TypeAdapter, ValidationError
@@ -24,9 +24,16 @@ from pydantic.fields import FieldInfo
 from memograd.config.settings import Settings, TrainConfig
 from memograd.errors import BadInput
 
+S = TypeVar("S", bound=Settings)
+
 
 def load_config(file: Path | None, overrides: Sequence[str]) -> TrainConfig:
-    """The configuration from an optional TOML file and `key=value` overrides that win over it.
+    """The configuration of a training run; see `load_settings`."""
+    return load_settings(TrainConfig, file, overrides)
+
+
+def load_settings(kind: type[S], file: Path | None, overrides: Sequence[str]) -> S:
+    """Settings of that kind from an optional TOML file and `key=value` overrides that win over it.
 
     Keys of a section are dotted (`lora.r=32`), lists are separated by commas
     (`train=conv-26,conv-30`), `none` clears an optional value. Relative paths are relative to the
@@ -40,7 +47,7 @@ def load_config(file: Path | None, overrides: Sequence[str]) -> TrainConfig:
     origins: dict[str, str] = {}
     for key, value in _flatten({} if file is None else _read_toml(file)):
         origins[key] = f"the file {file}"
-        _check_key(key, origins[key])
+        _check_key(kind, key, origins[key])
         values[key] = value
     for override in overrides:
         key, separator, text = override.partition("=")
@@ -50,23 +57,23 @@ def load_config(file: Path | None, overrides: Sequence[str]) -> TrainConfig:
                 f"The command line has {override!r} where key=value is expected, such as steps=100."
             )
         origins[key] = "the command line"
-        _check_key(key, origins[key])
-        values[key] = _parse_text(key, text)
+        _check_key(kind, key, origins[key])
+        values[key] = _parse_text(kind, key, text)
     try:
         # Through JSON, because there a strict check still takes a string as a path.
-        return TrainConfig.model_validate_json(json.dumps(_nest(values), default=str), strict=True)
+        return kind.model_validate_json(json.dumps(_nest(values), default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         for key in _location(first["loc"]):
             if key in values:
-                raise _misfit(key, values[key], origins[key]) from error
+                raise _misfit(kind, key, values[key], origins[key]) from error
         raise BadInput(f"{first['msg'].removeprefix('Value error, ')}.") from error
 
 
-def known_settings() -> dict[str, FieldInfo]:
+def known_settings(kind: type[Settings] = TrainConfig) -> dict[str, FieldInfo]:
     """Every key that can be set, dotted, with its description and default, in reading order."""
     found: dict[str, FieldInfo] = {}
-    for name, field in TrainConfig.model_fields.items():
+    for name, field in kind.model_fields.items():
         if isinstance(field.default, Settings):
             inner = type(field.default).model_fields
             found.update({f"{name}.{key}": inner[key] for key in inner})
@@ -103,8 +110,8 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _check_key(key: str, origin: str) -> None:
-    known = known_settings()
+def _check_key(kind: type[Settings], key: str, origin: str) -> None:
+    known = known_settings(kind)
     if key in known:
         return
     within = [name for name in known if name.startswith(f"{key}.")]
@@ -118,21 +125,21 @@ def _check_key(key: str, origin: str) -> None:
     raise BadInput(f"Unknown key {key!r} in {origin}; the known keys are {', '.join(known)}.")
 
 
-def _parse_text(key: str, text: str) -> Any:
+def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     """The JSON value that `text` means for the field `key`; its range is checked with the rest."""
-    kinds = _kinds(known_settings()[key])
+    kinds = _kinds(known_settings(kind)[key])
     if type(None) in kinds and text.strip().lower() == "none":
         return None
     if get_origin(kinds[0]) is list:
         return [part.strip() for part in text.split(",") if part.strip()]
     if kinds[0] not in (int, float):
         if not text:
-            raise _misfit(key, text, "the command line")
+            raise _misfit(kind, key, text, "the command line")
         return text
     try:
         return TypeAdapter(kinds[0]).validate_strings(text)
     except ValidationError as error:
-        raise _misfit(key, text, "the command line") from error
+        raise _misfit(kind, key, text, "the command line") from error
 
 
 def _kinds(field: FieldInfo) -> tuple[Any, ...]:
@@ -150,9 +157,15 @@ def _location(location: tuple[int | str, ...]) -> list[str]:
     return [".".join(names[:end]) for end in range(len(names), 0, -1)]
 
 
-def _misfit(key: str, value: Any, origin: str) -> BadInput:
-    expected = _expected(known_settings()[key])
+def _misfit(kind: type[Settings], key: str, value: Any, origin: str) -> BadInput:
+    expected = _expected(known_settings(kind)[key])
     return BadInput(f"{key} must be {expected}, but {origin} says {value!r}.")
+
+
+def _entries(kind: Any) -> str:
+    """What a list of that type is a list of."""
+    entry = (*get_args(kind), str)[0]
+    return ", ".join(get_args(entry)) if get_origin(entry) is Literal else "texts"
 
 
 def _expected(field: FieldInfo) -> str:
@@ -162,7 +175,7 @@ def _expected(field: FieldInfo) -> str:
         float: "a number",
         str: "a text",
         Path: "a path",
-        list: "a list of texts",
+        list: f"a list of {_entries(kind)}",
         Literal: f"one of {', '.join(map(str, get_args(kind)))}",
     }
     expected = names[get_origin(kind) or kind]

@@ -47,4 +47,4 @@ def score_answers(
             "category": [question.category for question in questions],
         },
     )
-    return table.by_name
+    return {name: table.applied(name) for name in METRICS}

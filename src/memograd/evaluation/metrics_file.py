@@ -1,7 +1,8 @@
 """Reads a run's `metrics.jsonl` back as columns, and smooths them.
 
 One JSON object a line, one line a training step. A file that is missing, empty or damaged, or a
-line without the key asked for, is `BadInput` with the line's number, never an empty curve
+line without the key asked for, is `BadInput` with the line's number, never an empty curve; only a
+last line that is still being written, or that a kill cut off, is left out
 (`tests/evaluation/test_metrics_file.py`).
 
 May import: errors.
@@ -32,6 +33,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
+            if number == len(lines):  # no line break after it: it was never finished
+                break
             raise BadInput(f"Line {number} of {path} is no JSON ({error}).") from error
         if not isinstance(row, dict):
             raise BadInput(f"Line {number} of {path} is no JSON object.")
@@ -72,3 +75,25 @@ def column(metrics: Sequence[Mapping[str, Any]], key: str, path: Path) -> np.nda
             )
         values.append(np.nan if value is None else float(value))
     return np.asarray(values)
+
+
+def last_means(metrics: Sequence[Mapping[str, Any]], last: int) -> dict[str, float]:
+    """Mean of every number over the last `last` lines, by flat name (`rewards/locomo_f1`).
+
+    Lines in which a number is null or missing are left out of its mean; `step` is left out.
+    """
+    values: dict[str, list[float]] = {}
+    for row in metrics[-last:]:
+        for name, value in _flat(row).items():
+            values.setdefault(name, []).append(value)
+    return {name: float(np.mean(found)) for name, found in values.items() if name != "step"}
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}/")
+        elif isinstance(value, int | float):
+            flat[prefix + key] = float(value)
+    return flat

@@ -69,6 +69,8 @@ def plot_curves(metrics_jsonl: Path, out_png: Path) -> None:
 def plot_comparison(runs: Mapping[str, Path], out_png: Path) -> None:
     """Draw the raw reward of several runs, e.g. seeds: faint as measured, bold smoothed.
 
+    The label of each run says over how many steps its bold line is the mean.
+
     Args:
         runs: label -> the run's metrics file (keys as for `plot_curves`: `step`, `reward_mean`).
         out_png: the picture to write; missing folders are made.
@@ -86,8 +88,10 @@ def plot_comparison(runs: Mapping[str, Path], out_png: Path) -> None:
         steps, rewards = column(metrics, "step", path), column(metrics, "reward_mean", path)
         colour = _RUN_COLOURS[index % len(_RUN_COLOURS)]
         axes.plot(steps, rewards, color=colour, alpha=0.25, linewidth=1.0)
-        smooth = moving_average(rewards, smoothing_window(len(steps)))
-        axes.plot(steps, smooth, color=colour, label=label, **{**_line(steps), "linewidth": 2.0})
+        window = smoothing_window(len(steps))
+        smooth = moving_average(rewards, window)
+        shown = f"{label} (mean of {window} steps)" if window > 1 else label
+        axes.plot(steps, smooth, color=colour, label=shown, **{**_line(steps), "linewidth": 2.0})
         all_steps.extend(steps)
     _style(axes, "Raw reward by run", np.asarray(all_steps))
     _add_legend(axes)

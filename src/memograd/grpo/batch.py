@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.grpo.advantage import GroupAdvantages, group_advantages
+from memograd.grpo.advantage import group_advantages, normalise_each
+from memograd.grpo.distributed import ALONE, World
+from memograd.grpo.experience import Experience, joined_tables
+from memograd.grpo.objective import Objective
+from memograd.grpo.overlong import overlong_penalty
 from memograd.policy.protocol import Policy, SampledGroup
-from memograd.rewards import RewardTable, WeightedReward, compute_rewards
+from memograd.rewards import RewardTable, WeightedReward, compute_rewards, environment_column
+from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario, Turn
 
 if TYPE_CHECKING:
     import torch
+
+OVERLONG = "overlong"
+"""The name under which the length penalty stands among the rewards."""
 
 
 def scenarios_of_step(
@@ -37,24 +44,14 @@ def scenarios_of_step(
     return chosen
 
 
-@dataclass(frozen=True)
-class Experience:
-    """B groups of G rollouts: their trees, rewards and advantages, all in the same order."""
+def replacement_scenarios(
+    scenarios: Sequence[Scenario], *, step: int, attempt: int, count: int, seed: int
+) -> list[Scenario]:
+    """`count` scenarios drawn at random, asked in place of those that taught nothing.
 
-    groups: tuple[Group, ...]
-    sampled: tuple[SampledGroup, ...]
-    rewards: RewardTable
-    advantages: GroupAdvantages
-
-    @property
-    def rewards_BG(self) -> np.ndarray:
-        """Total rewards [B, G]."""
-        return np.asarray(self.rewards.total).reshape(len(self.groups), -1)
-
-    @property
-    def rollouts(self) -> list[Rollout]:
-        """All rollouts, group after group."""
-        return [rollout for group in self.groups for rollout in group.rollouts]
+    A pure function of (seed, step, attempt), so they too are the same in a resumed run.
+    """
+    return random.Random(f"{seed}/{step}/{attempt}").choices(scenarios, k=count)
 
 
 def sample_groups(
@@ -66,9 +63,13 @@ def sample_groups(
     temperature: float,
     max_completion_length: int,
     generator: torch.Generator | None,
+    attempt: int = 0,
+    first: int = 0,
 ) -> tuple[list[Group], list[SampledGroup]]:
-    """Let the policy attempt each scenario `num_generations` times."""
-    prompts = [policy.encode(scenario.messages) for scenario in scenarios]
+    """Let the policy attempt each scenario `num_generations` times; `attempt` above 0 says in the
+    rollouts' ids that they replace others, `first` is the number of the first group in them."""
+    ids = rollout_ids(scenarios, num_generations, step=step, attempt=attempt, first=first)
+    prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     sampled = policy.sample(
         prompts,
         num_generations=num_generations,
@@ -77,10 +78,10 @@ def sample_groups(
         generator=generator,
     )
     groups = []
-    for index, (scenario, group) in enumerate(zip(scenarios, sampled, strict=True)):
+    for scenario, names, group in zip(scenarios, ids, sampled, strict=True):
         rollouts = tuple(
             Rollout(
-                id=f"step {step}, group {index} ({scenario.id}), rollout {row}",
+                id=names[row],
                 turns=(
                     Turn(
                         observation_ids=group.tree.prompt,
@@ -97,30 +98,142 @@ def sample_groups(
     return groups, sampled
 
 
+def rollout_ids(
+    scenarios: Sequence[Scenario], size: int, *, step: int, attempt: int, first: int = 0
+) -> list[list[str]]:
+    """What the rollouts of a step are called, `size` a scenario, wherever they are spoken of."""
+    when = f"step {step}, attempt {attempt + 1}" if attempt else f"step {step}"
+    return [
+        [f"{when}, group {index} ({scenario.id}), rollout {row}" for row in range(size)]
+        for index, scenario in enumerate(scenarios, start=first)
+    ]
+
+
+def answer_rows(groups: Sequence[Group]) -> tuple[tuple[int, ...], ...]:
+    """`Experience.rollouts_of_tree` where a group is a tree and a rollout is a row."""
+    size = len(groups[0].rollouts)
+    return tuple(tuple(range(index * size, (index + 1) * size)) for index in range(len(groups)))
+
+
 def score_groups(
-    groups: Sequence[Group], sampled: Sequence[SampledGroup], rewards: Sequence[WeightedReward]
+    groups: Sequence[Group],
+    sampled: Sequence[SampledGroup],
+    rewards: Sequence[WeightedReward],
+    objective: Objective,
 ) -> Experience:
-    """Reward every rollout and compare it with its group; raises what the rewards raise."""
-    pairs = [(group.scenario, rollout) for group in groups for rollout in group.rollouts]
-    columns = {name: [scenario.columns[name] for scenario, _ in pairs] for name in _columns(groups)}
-    table = compute_rewards(
+    """`score_rows` for answers to one prompt each: a group is a tree, a rollout is a row."""
+    return score_rows(
+        groups,
         rewards,
-        rollout_ids=[rollout.id for _, rollout in pairs],
-        prompts=[list(scenario.messages) for scenario, _ in pairs],
-        completions=[rollout.completion for _, rollout in pairs],
-        columns=columns,
+        objective,
+        trees=[group.tree for group in sampled],
+        rollouts_of_tree=answer_rows(groups),
+        old_logprobs=[group.logprobs for group in sampled],
     )
-    rewards_BG = np.asarray(table.total).reshape(len(groups), -1)
-    return Experience(tuple(groups), tuple(sampled), table, group_advantages(rewards_BG))
 
 
-def _columns(groups: Sequence[Group]) -> list[str]:
+def score_rows(
+    groups: Sequence[Group],
+    rewards: Sequence[WeightedReward],
+    objective: Objective,
+    *,
+    trees: Sequence[TokenTree],
+    rollouts_of_tree: Sequence[Sequence[int]],
+    old_logprobs: Sequence[Sequence[np.ndarray]],
+    world: World = ALONE,
+) -> Experience:
+    """Reward every rollout and compare it with others; raises what the rewards raise.
+
+    Rows are as in `Experience`; groups must all have the same number of rollouts. Each
+    rank of `world` has all groups and rewards its share of them.
+    """
+    pairs = [(group.scenario, rollout) for group in groups for rollout in group.rollouts]
+    table = _rewarded_by_ranks(rewards, groups, world)
+    weights = {reward.name: reward.weight for reward in rewards}
+    if objective.overlong_share > 0:
+        table = _with_overlong(table, [rollout for _, rollout in pairs], objective)
+        weights[OVERLONG] = 1.0
+    shape = (len(groups), -1)
+    if objective.reward_normalisation == "each":
+        compared_BG = normalise_each(
+            [np.asarray(table.by_name[name], dtype=np.float64).reshape(shape) for name in weights],
+            list(weights.values()),
+        )
+    else:
+        compared_BG = np.asarray(table.total).reshape(shape)
+    return Experience(
+        groups=tuple(groups),
+        trees=tuple(trees),
+        rollouts_of_tree=tuple(tuple(rollouts) for rollouts in rollouts_of_tree),
+        old_logprobs=tuple(tuple(rows) for rows in old_logprobs),
+        rewards=table,
+        compared_BG=compared_BG,
+        advantages=group_advantages(compared_BG, objective.advantage),
+    )
+
+
+def _rewarded_by_ranks(
+    rewards: Sequence[WeightedReward], groups: Sequence[Group], world: World
+) -> RewardTable:
+    """Every reward of every rollout, each computed on one rank; raises what the rewards raise."""
+    share = world.share(len(groups))
+    own = [
+        (group.scenario, rollout)
+        for group in groups[share.start : share.stop]
+        for rollout in group.rollouts
+    ]
+    tables = world.together(lambda: reward_rollouts(rewards, own) if own else None)
+    return joined_tables([table for table in tables if table is not None])
+
+
+def reward_rollouts(
+    rewards: Sequence[WeightedReward], pairs: Sequence[tuple[Scenario, Rollout]]
+) -> RewardTable:
+    """Every reward of every rollout; raises what the rewards raise.
+
+    Of an episode, functions that read messages see what the policy was shown first as the prompt,
+    and the whole conversation from there on as the completion.
+    """
+    rollouts = [rollout for _, rollout in pairs]
+    return compute_rewards(
+        rewards,
+        rollout_ids=[rollout.id for rollout in rollouts],
+        prompts=[
+            list(rollout.opening) if rollout.messages else scenario.prompt
+            for scenario, rollout in pairs
+        ],
+        completions=[rollout.completion for rollout in rollouts],
+        conversations=[rollout.attempt for rollout in rollouts],
+        columns={
+            **{name: [scenario.columns[name] for scenario, _ in pairs] for name in _columns(pairs)},
+            **environment_column(
+                [rollout.id for rollout in rollouts], [r.reward for r in rollouts]
+            ),
+        },
+    )
+
+
+def _with_overlong(
+    table: RewardTable, rollouts: Sequence[Rollout], objective: Objective
+) -> RewardTable:
+    penalties_K = overlong_penalty(
+        np.array([len(rollout.turns[-1].action_ids) for rollout in rollouts]),
+        longest=objective.max_completion_length,
+        share=objective.overlong_share,
+    )
+    return RewardTable(
+        total=[total + float(extra) for total, extra in zip(table.total, penalties_K, strict=True)],
+        by_name={**table.by_name, OVERLONG: penalties_K.tolist()},
+    )
+
+
+def _columns(pairs: Sequence[tuple[Scenario, Rollout]]) -> list[str]:
     """The columns of the batch; `BadInput` if its scenarios have different ones."""
-    first = groups[0].scenario
-    for group in groups[1:]:
-        if set(group.scenario.columns) != set(first.columns):
+    first = pairs[0][0]
+    for scenario, _ in pairs:
+        if set(scenario.columns) != set(first.columns):
             raise BadInput(
-                f"{group.scenario.id} has the columns {sorted(group.scenario.columns)} and "
-                f"{first.id} has {sorted(first.columns)}; give all scenarios the same ones"
+                f"{scenario.id} has the columns {sorted(scenario.columns)} and {first.id} has "
+                f"{sorted(first.columns)}; give all scenarios the same ones"
             )
     return sorted(first.columns)

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -109,6 +110,31 @@ def latest_complete(run: Path) -> Path | None:
     return next((path for *_, path in sorted(found, reverse=True) if is_complete(path)), None)
 
 
+@dataclass(frozen=True)
+class CheckpointSummary:
+    """A checkpoint as a list shows it; `step` is None where the manifest is missing or damaged."""
+
+    name: str
+    step: int | None
+    bytes: int
+
+
+def list_checkpoints(run: Path) -> list[CheckpointSummary]:
+    """All checkpoints of a run folder by step, those without a manifest last.
+
+    Only the manifests are read: whether every byte is right is what `is_complete` says.
+    """
+    found = []
+    for path in run.iterdir():
+        if _NAME.fullmatch(path.name):
+            manifest = _read_manifest(path)
+            size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+            step = None if manifest is None else manifest.step
+            found.append(CheckpointSummary(path.name, step, size))
+    unknown = 10**18
+    return sorted(found, key=lambda one: (unknown if one.step is None else one.step, one.name))
+
+
 def checkpoint_step(path: Path) -> int:
     """The training step that a checkpoint holds.
 
@@ -134,6 +160,14 @@ def write_synced(path: Path, text: str) -> None:
     """Write a text file and flush it to disk."""
     path.write_text(text, encoding="utf-8")
     sync(path)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file by one rename, so that a reader sees the old text or the new one."""
+    aside = path.with_name(path.name + ".new")
+    write_synced(aside, text)
+    os.replace(aside, path)
+    sync(path.parent)
 
 
 def sync(path: Path) -> None:

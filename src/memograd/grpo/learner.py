@@ -1,12 +1,17 @@
 """The gradient step: from experience to moved weights.
 
-Groups whose rewards are all equal carry no information (their advantages are zero): they are
-skipped and counted, and the others keep the share of the loss they would have had beside them.
-Gradients are accumulated over micro-batches that the policy cuts to fit its device.
+    pieces      the trees cut into micro-batches that fit the device
+    before      reference (and, if asked for, old) log-probabilities, then KL penalties, advantages
+    passes      for each pass: loss and gradient of every piece, one optimiser step
 
-Invariant (house contract 3): how the groups are cut into micro-batches changes nothing but
-rounding, because every rollout's weight, 1/R of the batch, is fixed before they are cut. Proved in
-`tests/grpo/test_learner.py`. May import torch.
+A group without advantages has no policy gradient. It is computed all the same while a KL or entropy
+term pulls at it; with neither it is skipped, and the others keep the share of the loss that they
+would have had beside it.
+
+Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
+because every rollout's share of the batch is fixed before they are cut. Nor does it how many ranks
+share the groups. Proved in `tests/grpo/test_learner.py` and `tests/grpo/test_distributed.py`. May
+import torch.
 """
 
 from __future__ import annotations
@@ -17,28 +22,25 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from memograd.errors import MemogradError
-from memograd.grpo.batch import Experience
-from memograd.grpo.loss import grpo_loss, rollout_weights
+from memograd.grpo.advantage import GroupAdvantages, group_advantages
+from memograd.grpo.aggregation import rollout_shares
+from memograd.grpo.distributed import ALONE, World
+from memograd.grpo.experience import Experience
+from memograd.grpo.microbatches import keep_rollouts_whole
+from memograd.grpo.not_finite import NotFinite
+from memograd.grpo.objective import Objective
+from memograd.grpo.piece import Piece
 from memograd.policy.protocol import Policy
-from memograd.policy.token_logprobs import BranchLogprobs
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The coefficients of the loss and of the step."""
-
-    epsilon: float
-    beta: float
-    entropy_coef: float
-    temperature: float
-    num_iterations: int
-    max_grad_norm: float
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one call of `learn` measured: means over its passes, over informative groups."""
+    """What one call of `learn` measured: means over its passes, over the groups computed.
+
+    `advantages` are those that were learned from, KL penalties in them where the KL is part of the
+    reward. `sampler_gap` is the largest |learner - sampler| log-probability (nats) before the first
+    pass: rounding only, unless the sampler is another engine. What was not computed is None.
+    """
 
     loss: float
     kl: float | None
@@ -46,7 +48,7 @@ class Update:
     clip_fraction: float
     grad_norm: float
     sampler_gap: float | None
-    """Largest |learner - sampler| log-probability (nats) before the first pass: rounding only."""
+    advantages: GroupAdvantages
 
 
 def learn(
@@ -54,105 +56,123 @@ def learn(
     optimizer: torch.optim.Optimizer,
     experience: Experience,
     objective: Objective,
+    world: World = ALONE,
 ) -> Update:
     """Move the policy by `num_iterations` optimiser steps on `experience`.
 
-    Raises `MemogradError` naming the step's scenarios if the gradient is not finite; the weights
-    are then as they were.
+    Every rank of `world` has the same experience and computes its share of the groups in it.
+
+    Raises `NotFinite` with the groups at fault if loss or gradient are not finite; this pass has
+    then not moved the weights.
     """
-    informative = np.flatnonzero(experience.advantages.informative_B)
-    if informative.size == 0:
-        return Update(
-            loss=0.0, kl=None, entropy=None, clip_fraction=0.0, grad_norm=0.0, sampler_gap=None
-        )
-    trees = [experience.sampled[index].tree for index in informative]
-    pieces = [
-        _Piece(policy, experience, informative[piece], objective)
-        for piece in policy.microbatches(trees)
+    advantages = experience.advantages
+    trees = [
+        tree
+        for tree, rollouts in enumerate(experience.rollouts_of_tree)
+        if objective.needs_every_group or (advantages.advantages_K[list(rollouts)] != 0).any()
     ]
+    if not trees:
+        return Update(0.0, None, None, 0.0, 0.0, None, advantages)
+    shares_K = rollout_shares(
+        objective.aggregation,
+        experience.tokens_K,
+        max_completion_length=objective.max_completion_length,
+    )
+    own = _share_of_rank(world, experience, trees)
+    pieces = world.guarded(
+        lambda: [
+            Piece(policy, experience, piece, shares_K, objective)
+            for piece in _microbatches(policy, experience, own, objective)
+        ]
+    )
+    if objective.reward_beta > 0:
+        penalties_K = np.zeros(len(shares_K))
+        for piece in pieces:
+            penalties_K += piece.kl_penalties()
+        penalties_K = world.sum(penalties_K)
+        compared_BG = experience.compared_BG
+        penalised_BG = compared_BG - objective.reward_beta * penalties_K.reshape(compared_BG.shape)
+        advantages = group_advantages(penalised_BG, objective.advantage)
+    advantages_K = torch.from_numpy(advantages.advantages_K).float()
     passes = []
     for _ in range(objective.num_iterations):
-        parts = [piece.backward() for piece in pieces]
-        grad_norm = float(
-            torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
-        )
-        if not np.isfinite(grad_norm):
-            optimizer.zero_grad(set_to_none=True)
-            names = ", ".join(experience.groups[index].scenario.id for index in informative)
-            raise MemogradError(f"the gradient is not finite; the groups of this step are {names}")
+        measured = world.sum(world.guarded(lambda: _backward(pieces, advantages_K)))
+        world.sum_gradients(policy.parameters())
+        norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
+        if not np.isfinite([*measured, float(norm)]).all():
+            groups = _at_fault(
+                policy, optimizer, experience, trees, shares_K, objective, advantages
+            )
+            raise NotFinite("the loss or its gradient", groups)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        passes.append((*np.sum(parts, axis=0), grad_norm))
-    loss, kl, entropy, clipped, grad_norm = np.mean(passes, axis=0)
-    share = informative.size / len(experience.groups)
+        passes.append([*measured, float(norm)])
+    loss, kl, entropy, clipped, weight, grad_norm = np.mean(passes, axis=0).tolist()
     return Update(
-        loss=float(loss),
-        kl=float(kl / share),
-        entropy=float(entropy / share),
-        clip_fraction=float(clipped / share),
-        grad_norm=float(grad_norm),
-        sampler_gap=max(piece.first_gap or 0.0 for piece in pieces),
+        loss=loss,
+        kl=kl / weight if weight else None,
+        entropy=entropy / weight if weight else None,
+        clip_fraction=clipped / weight if weight else 0.0,
+        grad_norm=grad_norm,
+        sampler_gap=_largest_gap(world, pieces),
+        advantages=advantages,
     )
 
 
-class _Piece:
-    """One micro-batch: its trees and the tensors that stay the same over all passes."""
-
-    def __init__(
-        self,
-        policy: Policy,
-        experience: Experience,
-        groups: Sequence[int] | np.ndarray,
-        objective: Objective,
-    ) -> None:
-        self._policy = policy
-        self._objective = objective
-        self._trees = [experience.sampled[index].tree for index in groups]
-        self._share = 1 / len(experience.rollouts)
-        old = [logprobs for index in groups for logprobs in experience.sampled[index].logprobs]
-        self._old = [torch.from_numpy(logprobs) for logprobs in old]
-        advantages_BG = experience.advantages.advantages_BG[np.asarray(groups)]
-        self._advantages_R = torch.from_numpy(advantages_BG.flatten()).float()
-        self.first_gap: float | None = None
-        # Also at beta 0: how far the policy has moved is worth a forward pass in every log.
-        self._reference_RT = policy.reference_logprobs(
-            self._trees, temperature=objective.temperature
-        ).logprobs_RT
-
-    def backward(self) -> tuple[float, float, float, float]:
-        """Add this piece's gradient; returns its loss, KL, entropy and clip fraction."""
-        objective = self._objective
-        scores = self._policy.logprobs(
-            self._trees,
-            temperature=objective.temperature,
-            entropy_gradient=objective.entropy_coef > 0,
-        )
-        old_RT = _pad(self._old, scores)
-        if self.first_gap is None:
-            self.first_gap = float((scores.logprobs_RT.detach() - old_RT).abs().max())
-        parts = grpo_loss(
-            logprobs_RT=scores.logprobs_RT,
-            old_logprobs_RT=old_RT,
-            reference_logprobs_RT=self._reference_RT,
-            entropies_RT=scores.entropies_RT,
-            advantages_R=self._advantages_R.to(scores.logprobs_RT.device),
-            weights_RT=rollout_weights(scores.mask_RT, self._share),
-            epsilon=objective.epsilon,
-            beta=objective.beta,
-            entropy_coef=objective.entropy_coef,
-        )
-        parts.loss.backward()
-        return (
-            float(parts.loss.detach()),
-            float(parts.kl),
-            float(parts.entropy),
-            float(parts.clip_fraction),
-        )
+def _share_of_rank(world: World, experience: Experience, trees: Sequence[int]) -> list[int]:
+    """Those of `trees` that this rank computes: groups whole on a rank, about as many on each."""
+    groups_of_tree = [experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees]
+    groups = sorted(set(groups_of_tree))
+    share = world.share(len(groups))
+    own = set(groups[share.start : share.stop])
+    return [tree for tree, group in zip(trees, groups_of_tree, strict=True) if group in own]
 
 
-def _pad(rows: Sequence[torch.Tensor], scores: BranchLogprobs) -> torch.Tensor:
-    """Rows of different lengths as one tensor shaped like `scores`, zero where no token is."""
-    padded = torch.zeros(scores.logprobs_RT.shape, dtype=torch.float32)
-    for row, values in enumerate(rows):
-        padded[row, : len(values)] = values
-    return padded.to(scores.logprobs_RT.device)
+def _backward(pieces: Sequence[Piece], advantages_K: torch.Tensor) -> np.ndarray:
+    """Add the gradients of all `pieces`; returns the sum of what they measured, five numbers."""
+    measured = np.zeros(5)
+    for piece in pieces:
+        measured += piece.backward(advantages_K)
+    return measured
+
+
+def _largest_gap(world: World, pieces: Sequence[Piece]) -> float:
+    return max(world.together(lambda: max((piece.sampler_gap for piece in pieces), default=0.0)))
+
+
+def _microbatches(
+    policy: Policy, experience: Experience, trees: Sequence[int], objective: Objective
+) -> list[list[int]]:
+    """`trees` in pieces that fit; rollouts whole where their ratio is taken over all tokens."""
+    places = policy.microbatches([experience.trees[tree] for tree in trees])
+    pieces = [[trees[place] for place in piece] for piece in places]
+    if objective.ratio in ("sequence", "product"):
+        return keep_rollouts_whole(pieces, experience.rollouts_of_tree)
+    return pieces
+
+
+def _at_fault(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    experience: Experience,
+    trees: Sequence[int],
+    shares_K: np.ndarray,
+    objective: Objective,
+    advantages: GroupAdvantages,
+) -> list[int]:
+    """The groups whose own loss or gradient is not finite; all of them if it is only the sum."""
+    advantages_K = torch.from_numpy(advantages.advantages_K).float()
+    groups_of_tree = {
+        tree: experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees
+    }
+    everyone = sorted(set(groups_of_tree.values()))
+    found = []
+    for group in everyone:
+        own = [tree for tree in trees if groups_of_tree[tree] == group]
+        optimizer.zero_grad(set_to_none=True)
+        measured = Piece(policy, experience, own, shares_K, objective).backward(advantages_K)
+        grads = [p.grad for p in policy.parameters() if p.grad is not None]
+        if not (np.isfinite(measured).all() and all(grad.isfinite().all() for grad in grads)):
+            found.append(group)
+    optimizer.zero_grad(set_to_none=True)
+    return found or everyone

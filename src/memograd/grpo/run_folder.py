@@ -1,12 +1,16 @@
 """The folder of one training run: what it was told, what it measured, and where it can go on.
 
     config.json              the resolved settings
+    run.json                 what kind of run it is, when and by which version it was made
+    state.json               see `run_state`
+    data.json                fingerprint of the scenarios, see `data_fingerprint`
     metrics.jsonl            one JSON line a step
-    rollouts/step-0010.txt   readable samples
+    rollouts/step-0010.txt   readable samples; step-0010.jsonl with token ids, see `rollout_log`
     checkpoint-20/, final/   see `checkpoint_folder`
+    failures/                the groups that stopped the run, written like rollouts
 
-Imports `memograd.errors` and `checkpoint_folder`, no torch. One process writes to a run folder at a
-time; any number may read.
+Imports `memograd.errors`, `checkpoint_folder` and `run_state`, no torch. One process writes to a
+run folder at a time; any number may read.
 
 Invariant: killed at any instant, the folder still opens, its latest checkpoint is complete, and
 after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice. Proved
@@ -16,17 +20,19 @@ in `tests/grpo/test_run_folder.py`.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+import memograd
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
-from memograd.grpo.checkpoint_folder import checkpoint_step
+from memograd.grpo.checkpoint_folder import checkpoint_step, replace_text
+from memograd.grpo.run_state import LOCK_FILE, recorded
 
 __all__ = ["RunFolder", "checkpoint_step"]
 
@@ -50,8 +56,8 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def create(cls, path: Path, config_json: str) -> RunFolder:
-        """A new run folder that holds `config_json`.
+    def create(cls, path: Path, config_json: str, *, task: str = "") -> RunFolder:
+        """A new run folder that holds `config_json` and the name of what is trained, if any.
 
         Raises:
             BadInput: something is at `path` already, or no folder can be made there.
@@ -61,7 +67,9 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot_be_made(path, error) from error
-        _write_atomically(path / "config.json", config_json)
+        made = {"task": task, "memograd": memograd.__version__, "made": time.time()}
+        replace_text(path / "run.json", json.dumps(made))
+        replace_text(path / "config.json", config_json)  # last: with it the folder is a run
         return cls(path)
 
     @classmethod
@@ -98,6 +106,14 @@ class RunFolder:
     def config_json(self) -> str:
         """The settings that the run was created with."""
         return (self.path / "config.json").read_text(encoding="utf-8")
+
+    @property
+    def task(self) -> str:
+        """What is trained ("memory-qa", for example); empty where nobody said it."""
+        try:
+            return str(json.loads((self.path / "run.json").read_bytes())["task"])
+        except FileNotFoundError:  # made before runs wrote it down
+            return ""
 
     @property
     def metrics_path(self) -> Path:
@@ -152,17 +168,54 @@ class RunFolder:
         if self.metrics_path.exists():
             kept = [row for row in self.read_metrics() if row["step"] <= step]
             lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in kept]
-            _write_atomically(self.metrics_path, "".join(lines))
+            replace_text(self.metrics_path, "".join(lines))
 
-    def write_rollouts(self, step: int, text: str) -> Path:
-        """Write the readable sample of a step's rollouts, replacing one of the same step."""
-        path = self.path / "rollouts" / f"step-{step:04d}.txt"
+    def write_rollouts(
+        self, step: int, text: str, records: Sequence[str] = (), *, folder: str = "rollouts"
+    ) -> Path:
+        """Write a step's rollouts, replacing those of the same step.
+
+        Args:
+            text: the readable form, which goes into step-N.txt.
+            records: one JSON object a group, which go into step-N.jsonl.
+            folder: "rollouts", or "failures" for those that stopped the run.
+
+        Returns:
+            The readable file.
+        """
+        readable = self.path / folder / f"step-{step:04d}.txt"
+        lines = "".join(record + "\n" for record in records)
+        for path, content in ((readable.with_suffix(".jsonl"), lines), (readable, text)):
+            try:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+            except OSError as error:
+                raise _cannot_be_written(path, error) from error
+        return readable
+
+    def write_data(self, fingerprint: Mapping[str, Any]) -> None:
+        """Write down what the run is trained on."""
+        path = self.path / "data.json"
         try:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            replace_text(path, json.dumps(fingerprint, ensure_ascii=False))
         except OSError as error:
             raise _cannot_be_written(path, error) from error
-        return path
+
+    def read_data(self) -> dict[str, Any] | None:
+        """What `write_data` wrote; none before training began.
+
+        Raises:
+            MemogradError: the file is damaged.
+        """
+        path = self.path / "data.json"
+        try:
+            return dict(json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise MemogradError(
+                f"{path} is damaged; remove it to go on without comparing the data."
+            ) from error
 
     def save_checkpoint(
         self, name: str, writer: Callable[[Path], None], *, step: int | None = None
@@ -192,25 +245,29 @@ class RunFolder:
 
     def replace_config(self, config_json: str) -> None:
         """Write down the settings that a resumed run goes on with."""
-        _write_atomically(self.path / "config.json", config_json)
+        replace_text(self.path / "config.json", config_json)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep every other process from training in this folder, and mend what a killed one left.
 
+        How the work within it ends is written into `state.json`.
+
         Raises:
             BadInput: another process holds it.
         """
-        lock = FileLock(self.path / ".lock", thread_local=False)
+        lock = FileLock(self.path / LOCK_FILE, thread_local=False)
         try:
-            lock.acquire(timeout=0)
+            # Not at once: `run_state.is_locked` holds it for a moment when somebody looks.
+            lock.acquire(timeout=0.5)
         except Timeout:
             raise BadInput(
                 f"Another process trains in {self.path}; wait for it, or stop it first."
             ) from None
         try:
             checkpoint_folder.remove_leftovers(self.path)
-            yield
+            with recorded(self.path):
+                yield
         finally:
             lock.release()
 
@@ -225,11 +282,3 @@ def _is_finite(value: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    """Replace a file by one rename, so that a reader sees the old text or the new one."""
-    aside = path.with_name(path.name + ".new")
-    checkpoint_folder.write_synced(aside, text)
-    os.replace(aside, path)
-    checkpoint_folder.sync(path.parent)

@@ -1,16 +1,17 @@
 """The GRPO loop, readable top to bottom: ask, answer, reward, compare, move.
 
     for each step:
-        scenarios  -> G rollouts each                (policy.sample: every prompt computed once)
+        scenarios  -> G rollouts each                (a drawing: answers, or whole episodes)
         rollouts   -> rewards -> advantages          (relative to the group)
         trees      -> log-probabilities -> loss      (policy.logprobs: every shared token once)
         loss       -> gradient -> weights
 
 It knows no task and no model: scenarios carry the chat and the columns that rewards read, the
-policy is a protocol. Invariant (house contract 5): all state that outlives a step is the policy's
-weights, the optimiser and two random generators, and a checkpoint holds them all, so a resumed run
-gives the numbers of the run that never stopped. Proved in `tests/grpo/test_trainer.py`. May import
-torch.
+policy and how it attempts scenarios (`memograd.grpo.drawing`) are protocols. Invariant (house
+contract 5): all state that outlives a step is the policy's weights, the optimiser and the random
+generators, and a checkpoint holds them all, so a resumed run gives the numbers of the run that
+never stopped. Proved in `tests/grpo/test_trainer.py`, `tests/grpo/test_drawing.py` and
+`tests/recipes/test_stopping_runs.py`. May import torch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +28,46 @@ import numpy as np
 import torch
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput
-from memograd.grpo.batch import Experience, sample_groups, scenarios_of_step, score_groups
-from memograd.grpo.learner import Objective, Update, learn
-from memograd.grpo.rollout_log import render_experience
+from memograd.errors import BadInput, Stopped
+from memograd.grpo.batch import replacement_scenarios, scenarios_of_step, score_rows
+from memograd.grpo.data_fingerprint import check_data
+from memograd.grpo.distributed import ALONE, World
+from memograd.grpo.draw_by_ranks import draw_by_ranks
+from memograd.grpo.drawing import Drawing, SingleTurn
+from memograd.grpo.experience import Experience
+from memograd.grpo.learner import Update, learn
+from memograd.grpo.not_finite import check_sampled
+from memograd.grpo.objective import Objective
+from memograd.grpo.random_states import (
+    capture_random_states,
+    restore_random_states,
+    seed_everything,
+)
+from memograd.grpo.resample import draw_informative
+from memograd.grpo.rollout_files import RolloutFiles
 from memograd.grpo.run_folder import RunFolder
+from memograd.grpo.schedules import learning_rate_at, temperature_at
+from memograd.grpo.stopping import StopRequest, stop_request
+from memograd.grpo.tracking import Tracker, flat_metrics, tracked
 from memograd.policy.protocol import Policy
 from memograd.rewards import WeightedReward
+from memograd.rewards.compose import RewardError
+from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Scenario
 
 STATE_FILE = "trainer_state.pt"
+STATE_KEYS = {"step", "optimizer", "ranks", "device", "zero_variance_fraction"}
+"""What a checkpoint's state holds; `ranks` has what differs between processes, by rank."""
 
 
 class Trainer:
-    """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into `run`."""
+    """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into `run`.
+
+    `drawing` says how scenarios are attempted; one answer a rollout if it is None. Of several ranks
+    (`world`), each has a trainer with the same arguments, except that only rank 0 writes: `run` is
+    a `FollowerFolder` on the others, and `on_step` and `trackers` are never called there.
+    Raises `BadInput` if there are no scenarios, or not those that `run` began with.
+    """
 
     def __init__(
         self,
@@ -48,117 +77,258 @@ class Trainer:
         config: TrainConfig,
         run: RunFolder,
         *,
+        drawing: Drawing | None = None,
         on_step: Callable[[dict[str, Any]], None] = lambda metrics: None,
+        trackers: Sequence[Tracker] = (),
+        world: World = ALONE,
     ) -> None:
         if not scenarios:
             raise BadInput(
                 "there is nothing to train on: the chosen conversations have no questions"
             )
+        check_data(run, scenarios)
         self.policy = policy
         self.step = 0
         self._verified = False
         self._scenarios = scenarios
         self._rewards = rewards
+        self._drawing = drawing or SingleTurn(
+            policy,
+            num_generations=config.num_generations,
+            max_completion_length=config.max_completion_length,
+        )
         self._config = config
         self._run = run
-        self._on_step = on_step
-        self._objective = Objective(
-            epsilon=config.epsilon,
-            beta=config.beta,
-            entropy_coef=config.entropy_coef,
-            temperature=config.temperature,
-            num_iterations=config.num_iterations,
-            max_grad_norm=config.max_grad_norm,
-        )
+        self._world = world
+        self._rollouts = RolloutFiles(run, policy)
+        self._on_step = on_step if world.leads else lambda metrics: None
+        self._trackers = trackers if world.leads else ()
+        self._objective = Objective.from_config(config)
+        self._zero_variance_fraction = 0.0
         self._optimizer = torch.optim.AdamW(
             policy.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
-        self._generator = torch.Generator(policy.device).manual_seed(config.seed)
-        torch.manual_seed(config.seed)
+        seed = world.seed(config.seed)
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+        seed_everything(seed)
+        self._step_began = self._small_state()
 
     def restore(self, checkpoint: Path) -> None:
         """Take over step, optimiser and random states; the policy is loaded from there before.
 
-        Raises `BadInput` if it was made on another kind of device.
+        Raises `BadInput` if it was made on another kind of device, by another number of processes
+        or by another version.
         """
         state = torch.load(checkpoint / STATE_FILE, map_location="cpu", weights_only=True)
+        if set(state) != STATE_KEYS:
+            raise BadInput(
+                f"{checkpoint} was made by another version of memograd (it holds "
+                f"{', '.join(sorted(state))}); resume it with that version, or begin a new run"
+            )
         if state["device"] != self.policy.device.type:
             raise BadInput(
                 f"{checkpoint} was made on {state['device']} and cannot be continued on "
                 f"{self.policy.device.type}; resume where {state['device']} is available"
             )
+        processes = len(state["ranks"])
+        if processes != self._world.size:
+            raise BadInput(
+                f"{checkpoint} was made by {processes} processes and cannot be continued by "
+                f"{self._world.size}; start as many as before (torchrun --nproc_per_node)"
+            )
         self.step = state["step"]
         self._optimizer.load_state_dict(state["optimizer"])
-        self._generator.set_state(state["generator"])
-        torch.set_rng_state(state["torch_rng"])
-        if self.policy.device.type == "cuda":
-            torch.cuda.set_rng_state(state["cuda_rng"], self.policy.device)
-        self.policy.forward = state["forward"]
+        own = state["ranks"][self._world.rank]
+        restore_random_states(own["random"], self._generator)
+        self.policy.forward = own["forward"]
+        self._zero_variance_fraction = state["zero_variance_fraction"]
+        self._step_began = self._small_state()
 
     def train(self) -> Path:
-        """Run up to `config.steps`; returns the folder of the final checkpoint."""
-        while self.step < self._config.steps:
-            self.step += 1
-            self._on_step(self._one_step())
-            if self.step % self._config.save_steps == 0 and self.step < self._config.steps:
-                self._run.save_checkpoint(f"checkpoint-{self.step}", self._write_checkpoint)
-        return self._run.save_checkpoint("final", self._write_checkpoint, step=self.step)
+        """Run up to `config.steps`; returns the folder of the final checkpoint.
+
+        Raises:
+            Stopped: SIGTERM or SIGINT came; the step was finished and a checkpoint written.
+            MemogradError: a reward could not be computed, or something was not a finite number;
+                the groups that it came from are in the run's folder `failures`. Or an episode
+                raised.
+        """
+        settings = self._config.model_dump(mode="json")
+        with stop_request() as stop, tracked(self._trackers, self._run.path.name, settings):
+            self._world.check_equal_weights(self.policy.parameters())
+            while self.step < self._config.steps:
+                self._step_began = self._small_state()
+                try:
+                    metrics = self._one_step()
+                except (RewardError, EpisodeError):
+                    self._save_before_step()
+                    raise
+                self._world.guarded(partial(self._announce, metrics))
+                if self.step == self._config.steps:
+                    break
+                signal = self._signal(stop)
+                if signal or self.step % self._config.save_steps == 0:
+                    self._save(f"checkpoint-{self.step}")
+                if signal:
+                    raise self._stopped(signal)
+            final = self._save("final")
+            signal = self._signal(stop)
+        if signal:
+            raise self._stopped(signal)
+        return final
+
+    def _announce(self, metrics: dict[str, Any]) -> None:
+        self._on_step(metrics)
+        for tracker in self._trackers:
+            tracker.log(self.step, flat_metrics(metrics))
+
+    def _signal(self, stop: StopRequest) -> int:
+        """The number of the signal that asked any of the ranks to stop, or 0."""
+        return max(self._world.together(lambda: stop.signal or 0))
+
+    def _stopped(self, signal_number: int) -> Stopped:
+        path = self._run.path
+        return Stopped(
+            f"stopped by a signal after step {self.step} of {self._config.steps}; go on with "
+            f"resume={path}",
+            signal_number,
+        )
 
     def _one_step(self) -> dict[str, Any]:
         config, clock = self._config, _Clock()
-        scenarios = scenarios_of_step(
-            self._scenarios, step=self.step, count=config.prompts_per_step, seed=config.seed
+        self.step += 1
+        objective = replace(self._objective, temperature=self._temperature())
+        drawn = draw_informative(
+            lambda attempt, count: self._draw(attempt, count, objective, clock),
+            count=config.prompts_per_step,
+            rounds=config.resample_rounds,
+            advantage=objective.advantage,
         )
-        with clock.phase("sample"):
-            groups, sampled = sample_groups(
-                self.policy,
-                scenarios,
-                step=self.step,
-                num_generations=config.num_generations,
-                temperature=config.temperature,
-                max_completion_length=config.max_completion_length,
-                generator=self._generator,
-            )
-        with clock.phase("reward"):
-            experience = score_groups(groups, sampled, self._rewards)
+        experience = drawn.experience
+        self._zero_variance_fraction = drawn.dull / drawn.groups
         agreement = None
         if not self._verified:
             with clock.phase("verify"):
-                trees = [group.tree for group in sampled]
-                agreement = self.policy.verify(trees, temperature=config.temperature)
+                agreement = self.policy.verify(experience.trees, temperature=objective.temperature)
             self._verified = True
         learning_rate = self._set_learning_rate()
-        with clock.phase("learn"):
-            update = learn(self.policy, self._optimizer, experience, self._objective)
+        groups = experience.groups
+        with self._rollouts.kept_on_failure(self.step, groups, experience), clock.phase("learn"):
+            update = learn(self.policy, self._optimizer, experience, objective, self._world)
+        experience = replace(experience, advantages=update.advantages)
         metrics = step_metrics(self.step, experience, update)
-        metrics |= {"learning_rate": learning_rate, "seconds": clock.seconds}
+        metrics |= {
+            "zero_variance_fraction": self._zero_variance_fraction,
+            "groups_drawn": drawn.groups,
+            "learning_rate": learning_rate,
+            "temperature": objective.temperature,
+            "seconds": clock.seconds,
+        }
+        metrics |= self._drawing.metrics(experience.rollouts)
         if agreement is not None and self.step == 1:
             metrics["tree_logprob_error"] = agreement.logprob_error
             metrics["tree_gradient_error"] = agreement.gradient_error
-        self._run.append_metrics(metrics)
-        if self.step == 1 or self.step % config.rollout_log_steps == 0:
-            self._run.write_rollouts(self.step, render_experience(self.step, experience))
+        self._world.guarded(lambda: self._write_down(metrics, experience))
         return metrics
 
+    def _write_down(self, metrics: dict[str, Any], experience: Experience) -> None:
+        self._run.append_metrics(metrics)
+        if self.step == 1 or self.step % self._config.rollout_log_steps == 0:
+            self._rollouts.write(self.step, experience.groups, experience)
+
+    def _draw(self, attempt: int, count: int, objective: Objective, clock: _Clock) -> Experience:
+        """Let the policy attempt `count` scenarios of this step; attempts above 0 replace some."""
+        where = {"step": self.step, "count": count, "seed": self._config.seed}
+        if attempt == 0:
+            scenarios = scenarios_of_step(self._scenarios, **where)
+        else:
+            scenarios = replacement_scenarios(self._scenarios, attempt=attempt, **where)
+        with clock.phase("sample"):
+            drawn = draw_by_ranks(
+                self._world,
+                self._drawing,
+                scenarios,
+                step=self.step,
+                attempt=attempt,
+                temperature=objective.temperature,
+                generator=self._generator,
+            )
+        groups = drawn.groups
+        with self._rollouts.kept_on_failure(self.step, groups), clock.phase("reward"):
+            check_sampled(groups)
+            return score_rows(
+                groups,
+                self._rewards,
+                objective,
+                trees=drawn.trees,
+                rollouts_of_tree=drawn.rollouts_of_tree,
+                old_logprobs=drawn.old_logprobs,
+                world=self._world,
+            )
+
+    def _temperature(self) -> float:
+        config = self._config
+        return temperature_at(
+            self.step,
+            steps=config.steps,
+            start=config.temperature,
+            end=config.temperature_end or config.temperature,
+            schedule=config.temperature_schedule,
+            zero_variance_fraction=self._zero_variance_fraction,
+        )
+
     def _set_learning_rate(self) -> float:
-        warmup = self._config.warmup_steps
-        rate = self._config.learning_rate * min(1.0, self.step / (warmup + 1))
+        config = self._config
+        rate = learning_rate_at(
+            self.step,
+            steps=config.steps,
+            peak=config.learning_rate,
+            warmup_steps=config.warmup_steps,
+            schedule=config.learning_rate_schedule,
+        )
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         return rate
 
-    def _write_checkpoint(self, folder: Path) -> None:
-        self.policy.save(folder)
-        state: dict[str, Any] = {
+    def _small_state(self) -> dict[str, Any]:
+        """What a step changes besides weights and optimiser; cheap enough to keep every step."""
+        return {
             "step": self.step,
-            "optimizer": self._optimizer.state_dict(),
-            "generator": self._generator.get_state(),
-            "torch_rng": torch.get_rng_state(),
-            "device": self.policy.device.type,
-            "forward": self.policy.forward,
+            "zero_variance_fraction": self._zero_variance_fraction,
+            "own": {
+                "random": capture_random_states(self._generator),
+                "forward": self.policy.forward,
+            },
         }
-        if self.policy.device.type == "cuda":
-            state["cuda_rng"] = torch.cuda.get_rng_state(self.policy.device)
+
+    def _save(self, name: str) -> Path:
+        return self._publish(name, self._small_state())
+
+    def _save_before_step(self) -> None:
+        """Keep the steps before one that failed before it moved the weights."""
+        state = self._step_began
+        name = f"checkpoint-{state['step']}"
+        if state["step"] > 0 and not (self._run.path / name).exists():
+            self._publish(name, state)
+
+    def _publish(self, name: str, small_state: dict[str, Any]) -> Path:
+        """Let rank 0 write a checkpoint of weights, optimiser and every rank's own state."""
+        self._world.check_equal_weights(self.policy.parameters())
+        state = {**small_state, "ranks": self._world.together(lambda: small_state["own"])}
+        del state["own"]
+        return self._world.guarded(
+            lambda: self._run.save_checkpoint(
+                name, partial(self._write_checkpoint, state), step=state["step"]
+            )
+        )
+
+    def _write_checkpoint(self, state: dict[str, Any], folder: Path) -> None:
+        self.policy.save(folder)
+        state = {
+            **state,
+            "optimizer": self._optimizer.state_dict(),
+            "device": self.policy.device.type,
+        }
         torch.save(state, folder / STATE_FILE)
 
 
@@ -167,7 +337,7 @@ def step_metrics(step: int, experience: Experience, update: Update) -> dict[str,
     rewards_BG = experience.rewards_BG
     advantages = experience.advantages
     rollouts = experience.rollouts
-    trees = [group.tree for group in experience.sampled]
+    trees = experience.trees
     cut = [rollout.turns[-1].stop_reason == "length" for rollout in rollouts]
     return {
         "step": step,
@@ -175,10 +345,7 @@ def step_metrics(step: int, experience: Experience, update: Update) -> dict[str,
         "reward_std": float(rewards_BG.std()),
         "reward_normalised_mean": float(advantages.advantages_BG.mean()),
         "reward_normalised_std": float(advantages.advantages_BG.std()),
-        "rewards": {
-            name: float(np.mean(values)) for name, values in experience.rewards.by_name.items()
-        },
-        "zero_variance_fraction": float(1 - advantages.informative_B.mean()),
+        "rewards": experience.rewards.means(),
         "loss": update.loss,
         "kl": update.kl,
         "entropy": update.entropy,
@@ -202,4 +369,5 @@ class _Clock:
     def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self.seconds[name] = round(time.perf_counter() - start, 4)
+        seconds = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        self.seconds[name] = round(seconds, 4)

@@ -1,7 +1,8 @@
 """`LanguageModel`: a Hugging Face causal language model with a LoRA adapter, as a `Policy`.
 
 The adapter (peft) is all that training moves; the reference policy of the KL term is the same
-model with the adapter switched off, so there is no second copy. Token ids are the interface:
+model with the adapter switched off, or with a frozen copy of the adapter that training began with:
+there is no second model. Token ids are the interface:
 `encode` applies the chat template once, `sample` returns the ids that were drawn, `logprobs`
 scores these ids.
 
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from jinja2 import TemplateError
@@ -38,6 +39,7 @@ from memograd.policy.row_forward import row_logprobs
 from memograd.policy.row_sampler import sample_rows
 from memograd.policy.sampler import SampledTree, sample_trees
 from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.token_texts import token_texts
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.policy.verify import (
     TOLERANCES,
@@ -54,6 +56,11 @@ logger = logging.getLogger(__name__)
 LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
 """About how many tokens one forward with gradients takes at once, by device: on a CPU padding costs
 more than batching saves."""
+
+TRAINED = "default"
+"""Name of the adapter that training moves: peft's own, which it saves without a subfolder."""
+REFERENCE = "reference"
+"""Name, and subfolder of a checkpoint, of the frozen adapter that training began with."""
 
 _FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
 
@@ -121,14 +128,28 @@ class LanguageModel:
 
     @classmethod
     def load_adapter(
-        cls, model: str, folder: Path, *, device: str = "auto", forward: str = "tree"
+        cls,
+        model: str,
+        folder: Path,
+        *,
+        reference: Path | Literal["saved"] | None = "saved",
+        device: str = "auto",
+        forward: str = "tree",
     ) -> LanguageModel:
-        """Open `model` with the adapter that `save` wrote into `folder`, ready to train on."""
+        """Open `model` with the adapter that `save` wrote into `folder`, ready to train on.
+
+        The KL term holds the policy near the adapter in the folder `reference`, or near the model
+        alone if that is None. Unless given, it is as it was when `save` wrote the folder.
+        """
         if not (folder / "adapter_config.json").is_file():
             raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
         base = load_causal_lm(model, choose_device(device))
         with _quiet_peft():
             peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
+            if reference == "saved":
+                reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
+            if reference is not None:
+                peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
         return cls(peft_model, load_tokenizer(model), name=model, forward=forward)
 
     @property
@@ -164,9 +185,19 @@ class LanguageModel:
         """Length of `text` in this model's tokens, without special ones."""
         return len(self.tokenizer.encode(text, add_special_tokens=False))
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Apply the chat template once: the ids of the chat up to where the answer begins."""
-        chat: list[dict[str, Any]] = [dict(message) for message in messages]
+    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Apply the chat template once: the ids of the chat up to where the answer begins.
+
+        A text has no template: its ids, with the special tokens that the tokenizer begins with.
+        """
+        if isinstance(prompt, str):
+            return list(cast(list[int], self.tokenizer(prompt)["input_ids"]))
+        if not self.tokenizer.chat_template:
+            raise BadInput(
+                f"{self.name} has no chat template, so it cannot be given chat messages; give it "
+                "texts, or choose a model that was made for chats"
+            )
+        chat: list[dict[str, Any]] = [dict(message) for message in prompt]
         try:
             ids = self.tokenizer.apply_chat_template(
                 chat, add_generation_prompt=True, tokenize=True, return_dict=False
@@ -181,6 +212,10 @@ class LanguageModel:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of an answer, without special tokens and surrounding white space."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds, special tokens included."""
+        return token_texts(lambda part: str(self.tokenizer.decode(part)), ids)
 
     def sample(
         self,
@@ -251,9 +286,9 @@ class LanguageModel:
     def reference_logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float
     ) -> BranchLogprobs:
-        """Scores under the model with its adapter switched off."""
+        """Scores under what training began with: the model, or the adapter of an earlier run."""
         self._set_training(False)
-        with self.untrained():
+        with self._reference() if REFERENCE in self.peft_model.peft_config else self.untrained():
             return _FORWARDS[self.forward](self.model, trees, temperature=temperature)
 
     @contextmanager
@@ -261,6 +296,15 @@ class LanguageModel:
         """Within this block the adapter is off: the policy is the model it was trained from."""
         with self.peft_model.disable_adapter():
             yield
+
+    @contextmanager
+    def _reference(self) -> Iterator[None]:
+        """Within this block the frozen adapter that training began with is the active one."""
+        self.peft_model.set_adapter(REFERENCE)
+        try:
+            yield
+        finally:
+            self.peft_model.set_adapter(TRAINED)
 
     def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
         """Compare the tree forward with the plain one on parts of `trees`; fall back if they
@@ -316,9 +360,13 @@ class LanguageModel:
         return [p for p in self.peft_model.parameters() if p.requires_grad]
 
     def save(self, folder: Path) -> None:
-        """Write adapter (safetensors) and tokenizer; `load_adapter` reads them."""
+        """Write adapter (safetensors), the one of the reference if there is one, and tokenizer;
+        `load_adapter` reads them."""
+        adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
         try:
-            self.peft_model.save_pretrained(str(folder), save_embedding_layers=False)
+            self.peft_model.save_pretrained(
+                str(folder), selected_adapters=adapters, save_embedding_layers=False
+            )
         except SafetensorError as error:
             raise OSError(f"the adapter: {error}") from error
         self.tokenizer.save_pretrained(folder)

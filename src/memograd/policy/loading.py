@@ -1,7 +1,8 @@
 """Opening a causal language model and its tokenizer, with every refusal in one sentence.
 
 A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded
-in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it.
+in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it and, on
+AMD processors, the faster linear layers of `memograd.policy.cpu_linear`.
 Tested in `tests/policy/test_loading.py`. May import torch and transformers.
 """
 
@@ -21,6 +22,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from memograd.errors import BadInput
+from memograd.policy.cpu_linear import onednn_is_faster, speed_up_linears
 from memograd.policy.packaged_model import PACKAGED_MODEL, packaged_model_folder
 
 
@@ -94,6 +96,8 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
     module = cast(torch.nn.Module, loaded)
     module.to(device)
     module.eval()
+    if onednn_is_faster():
+        speed_up_linears(module)
     return cast(PreTrainedModel, module)
 
 

@@ -53,8 +53,12 @@ class Policy(Protocol):
         """Where `logprobs` computes."""
         ...
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a chat, ready to be answered."""
+    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Token ids of a chat, ready to be answered, or of a text, ready to be continued."""
+        ...
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds, special tokens included; for the rollout log."""
         ...
 
     def sample(

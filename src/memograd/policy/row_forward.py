@@ -2,8 +2,10 @@
 
 This is the reference that the tree forward is measured against, and what a run falls back to when a
 model's architecture makes the two disagree. It calls the model as any Hugging Face user would and
-shares nothing with the tree forward but the result type. Tested in
-`tests/policy/test_forward.py`. May import torch and transformers.
+shares nothing with the tree forward but the result type. A group with more than `CHUNK` states to
+score goes a few rows at a time, each piece computed again in the backward pass, so that the logits
+of a whole group never exist. Tested in `tests/policy/test_forward.py`. May import torch and
+transformers.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.token_logprobs import CHUNK, BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
 
 
@@ -23,39 +26,53 @@ def row_logprobs(
     *,
     temperature: float,
     entropy_gradient: bool = False,
+    chunk: int = CHUNK,
 ) -> BranchLogprobs:
-    """Log-probabilities of every branch of `trees`, computed row by row; as `tree_logprobs`."""
+    """Log-probabilities of every branch of `trees`, computed row by row; as `tree_logprobs`.
+
+    At most `chunk` states, but at least one row, meet the output layer at once.
+    """
     longest = max(len(branch) for tree in trees for branch in tree.branches)
-    parts = [_one_group(model, tree, longest, temperature, entropy_gradient) for tree in trees]
-    return BranchLogprobs(
-        torch.cat([part.logprobs_RT for part in parts]),
-        torch.cat([part.entropies_RT for part in parts]),
-        torch.cat([part.mask_RT for part in parts]),
-    )
+    together = max(1, chunk // (longest + 1))
+    parts = []
+    for tree in trees:
+        count = len(tree.branches)
+        for start in range(0, count, together):
+            rows = range(start, min(start + together, count))
+            arguments = (model, tree, rows, longest, temperature, entropy_gradient)
+            if torch.is_grad_enabled() and count > together:
+                parts.append(checkpoint(_some_rows, *arguments, use_reentrant=False))
+            else:
+                parts.append(_some_rows(*arguments))
+    logprobs, entropies, masks = zip(*parts, strict=True)
+    return BranchLogprobs(torch.cat(logprobs), torch.cat(entropies), torch.cat(masks))
 
 
-def _one_group(
+def _some_rows(
     model: PreTrainedModel,
     tree: TokenTree,
+    rows: Sequence[int],
     longest: int,
     temperature: float,
     entropy_gradient: bool,
-) -> BranchLogprobs:
-    prompt, count = tree.prompt, len(tree.branches)
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The fields of `BranchLogprobs` for these branches of one tree."""
+    prompt, count = tree.prompt, len(rows)
     ids = torch.zeros((count, len(prompt) + longest), dtype=torch.long)
     mask = torch.zeros_like(ids)
-    for row in range(count):
+    mask_RT = torch.zeros((count, longest), dtype=torch.bool)
+    for line, row in enumerate(rows):
         tokens = torch.tensor(prompt + tree.branch(row))
-        ids[row, : len(tokens)] = tokens
-        mask[row, : len(tokens)] = 1
-    ids, mask = ids.to(model.device), mask.to(model.device)
+        ids[line, : len(tokens)] = tokens
+        mask[line, : len(tokens)] = 1
+        mask_RT[line, : len(tree.branches[row])] = torch.from_numpy(tree.scored[row])
+    ids, mask, mask_RT = ids.to(model.device), mask.to(model.device), mask_RT.to(model.device)
     # One more state than answer tokens: the prompt's last token predicts the first.
     output = model(input_ids=ids, attention_mask=mask, logits_to_keep=longest + 1, use_cache=False)
     logits_RTV = output.logits[:, :-1]
     answers_RT = ids[:, len(prompt) :]
-    mask_RT = mask[:, len(prompt) :].bool()
     all_logprobs = torch.log_softmax(logits_RTV.float() / temperature, dim=-1)
     with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropies_RT = -(all_logprobs.exp() * all_logprobs).sum(-1)
     logprobs_RT = all_logprobs.gather(-1, answers_RT[..., None])[..., 0]
-    return BranchLogprobs(logprobs_RT * mask_RT, entropies_RT * mask_RT, mask_RT)
+    return logprobs_RT * mask_RT, entropies_RT * mask_RT, mask_RT

@@ -130,9 +130,25 @@ class Draw:
         if self.temperature == 0:
             tokens = logprobs_FV.argmax(-1)[states]
         else:
-            probabilities_SV = logprobs_FV.exp()[states]
-            tokens = torch.multinomial(probabilities_SV, 1, generator=self.generator)[:, 0]
+            tokens = self._draw(logprobs_FV.exp(), states)
         return tokens.tolist(), logprobs_FV[states, tokens].tolist()
+
+    def _draw(self, probabilities_FV: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """One token for each of `states`. Raises `MemogradError` for what is no distribution."""
+        if probabilities_FV.device.type != "cpu":
+            return torch.multinomial(probabilities_FV[states], 1, generator=self.generator)[:, 0]
+        # `multinomial` draws a random number for every entry of the vocabulary: on a CPU that takes
+        # a tenth of all sampling. The inverse of the distribution function needs one for a sample.
+        cumulative_SV = probabilities_FV.cumsum(-1)[states]
+        total_S1 = cumulative_SV[:, -1:]
+        if not bool(total_S1.isfinite().all()):
+            raise MemogradError(
+                "the model's probabilities of the next token are not numbers (NaN or infinity), so "
+                "nothing can be drawn; its weights have probably diverged"
+            )
+        drawn_S1 = total_S1 * torch.rand(total_S1.shape, generator=self.generator)
+        # The first entry above the number: one that has probability 0 is never it.
+        return torch.searchsorted(cumulative_SV, drawn_S1, right=True)[:, 0]
 
     def extend(
         self,
@@ -169,7 +185,7 @@ def _prefill(
     longest = max(len(prompt) for prompt in prompts)
     layers = model.config.get_text_config().num_hidden_layers
     buffers = [KVBuffer(longest) for _ in range(layers)]
-    logits: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
+    states: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
     limit = PREFILL_TOKENS[model.device.type]
     for rows in batches_by_tokens([len(prompt) for prompt in prompts], limit):
         width = max(len(prompts[row]) for row in rows)
@@ -181,7 +197,7 @@ def _prefill(
             input_ids=ids.to(model.device), past_key_values=part, use_cache=True
         ).last_hidden_state
         for line, row in enumerate(rows):
-            logits[row] = head(hidden[line, len(prompts[row]) - 1])
+            states[row] = hidden[line, len(prompts[row]) - 1]
         for buffer, layer in zip(buffers, part.layers, strict=True):
             if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
                 raise MemogradError(
@@ -189,7 +205,7 @@ def _prefill(
                     "sampled over token trees; use forward=rows"
                 )
             buffer.place(layer.keys, layer.values, rows, len(prompts))
-    return torch.stack(logits), Cache(layers=list(buffers))
+    return head(torch.stack(states)), Cache(layers=list(buffers))
 
 
 def _decode(

@@ -26,7 +26,8 @@ class BranchLogprobs:
     """Scores of R branches padded to T tokens.
 
     `logprobs_RT` natural logs of the answer tokens; `entropies_RT` in nats, of the distribution
-    each token was drawn from; `mask_RT` bool, True where a token is. Values off the mask are 0.
+    each token was drawn from; `mask_RT` bool, True where a token of the policy's own is: padding
+    and observations are False. Values off the mask are 0.
     """
 
     logprobs_RT: torch.Tensor

@@ -75,16 +75,24 @@ def tree_logprobs(
         use_cache=True,
     ).last_hidden_state
 
-    rows, tokens, offsets = [], [], []
+    # Only states that predict a scored token meet the output layer; observations are not predicted.
+    rows, tokens, branches = [], [], []
     states: list[np.ndarray] = []
-    nodes = 0
+    base = nodes = 0
     for row, tree in enumerate(trees):
-        base = sum(part.size for part in states)
-        states.append(row * inner_count + np.arange(len(tree.inner_M)))
-        rows.append(base + np.searchsorted(tree.inner_M, tree.parents_N[1:]))
-        tokens.append(tree.tokens_N[1:])
-        offsets.append(nodes)
-        nodes += len(tree.tokens_N) - 1
+        predicted = tree.scored_nodes
+        parents = np.searchsorted(tree.inner_M, tree.parents_N[predicted])
+        predicting, parent_rows = np.unique(parents, return_inverse=True)
+        states.append(row * inner_count + predicting)
+        rows.append(base + parent_rows)
+        tokens.append(tree.tokens_N[predicted])
+        for branch, scored in zip(tree.branches, tree.scored, strict=True):
+            # Where a token is not scored the index is never read.
+            index = np.zeros(len(branch), dtype=np.int64)
+            index[scored] = nodes + np.searchsorted(predicted, branch[scored])
+            branches.append((index, scored))
+        base += len(predicting)
+        nodes += len(predicted)
     states_M = torch.from_numpy(np.concatenate(states)).to(device)
     rows_N = torch.from_numpy(np.concatenate(rows)).to(device)
     logprobs_N, entropies_M = token_logprobs(
@@ -95,11 +103,6 @@ def tree_logprobs(
         temperature=temperature,
         entropy_gradient=entropy_gradient,
     )
-    branches = [
-        offset + branch - 1
-        for tree, offset in zip(trees, offsets, strict=True)
-        for branch in tree.branches
-    ]
     return _gather_branches(logprobs_N, entropies_M[rows_N], branches)
 
 
@@ -113,21 +116,26 @@ def additive_mask(
 
 
 def _gather_branches(
-    logprobs_N: torch.Tensor, entropies_N: torch.Tensor, branches: Sequence[np.ndarray]
+    logprobs_N: torch.Tensor,
+    entropies_N: torch.Tensor,
+    branches: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> BranchLogprobs:
-    """Spread node scores over the branches that run through them, padded with zeros."""
-    longest = max((len(branch) for branch in branches), default=0)
+    """Spread node scores over the branches that run through them, padded with zeros.
+
+    A branch is, for each of its tokens, an index into the nodes and whether the token is scored.
+    """
+    longest = max((len(index) for index, _ in branches), default=0)
     index_RT = np.zeros((len(branches), longest), dtype=np.int64)
     mask_RT = np.zeros((len(branches), longest), dtype=bool)
-    for row, branch in enumerate(branches):
-        index_RT[row, : len(branch)] = branch
-        mask_RT[row, : len(branch)] = True
+    for row, (index, scored) in enumerate(branches):
+        index_RT[row, : len(index)] = index
+        mask_RT[row, : len(index)] = scored
     device = logprobs_N.device
     mask = torch.from_numpy(mask_RT).to(device)
     if not mask_RT.any():
-        # Only empty answers: nothing to gather, but the shape still says how many branches there
+        # Nothing is scored: nothing to gather, but the shape still says how many branches there
         # are.
         nothing = logprobs_N.new_zeros(mask.shape)
         return BranchLogprobs(nothing, nothing, mask)
-    index = torch.from_numpy(index_RT).to(device)
-    return BranchLogprobs(logprobs_N[index] * mask, entropies_N[index] * mask, mask)
+    chosen = torch.from_numpy(index_RT).to(device)
+    return BranchLogprobs(logprobs_N[chosen] * mask, entropies_N[chosen] * mask, mask)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from memograd.config import TrainConfig
@@ -22,7 +21,9 @@ from memograd.data import Conversation, select_conversations
 from memograd.errors import BadInput
 from memograd.evaluation import plot_curves
 from memograd.grpo import RunFolder
-from memograd.grpo.run_folder import checkpoint_step
+from memograd.grpo.distributed import World
+from memograd.grpo.resume import resumed_config, stored_config, stored_settings
+from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.memory_qa_measure import (
@@ -38,12 +39,14 @@ from memograd.recipes.memory_qa_setup import (
     available_conversations,
     choose_split,
 )
+from memograd.recipes.policy import load_policy
 from memograd.recipes.progress import training_progress
+from memograd.recipes.ranks import held, joined_ranks
+from memograd.recipes.starting_adapter import settings_with_adapter
 from memograd.rewards import parse_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-CHANGEABLE_ON_RESUME = {"steps", "save_steps", "rollout_log_steps", "eval_batch_size"}
 MEMORY = "memory.db"
 DEMO_STEPS = 20
 
@@ -52,21 +55,40 @@ def train(config: TrainConfig) -> Path:
     """Train on `config.train`, measuring `config.eval` before and after; returns the run folder.
 
     With `config.resume`, the run in that folder goes on from its last complete checkpoint; only
-    the settings in `CHANGEABLE_ON_RESUME` may differ from those it began with.
+    the settings in `grpo.resume.CHANGEABLE` may differ from those it began with.
     """
     if config.resume is not None:
-        run = RunFolder.open(config.resume)
-        with run.lock():
-            config = _resumed_config(run, config)
-            return _train_in(run, config, run.latest_checkpoint(), resumed=True)
+        began = RunFolder.open(config.resume)
+        device = stored_config(began).device
+        with joined_ranks(device, console) as world, held(began, world) as run:
+            config = world.led(lambda: resumed_config(run, config))
+            checkpoint = world.led(run.latest_checkpoint)
+            return _train_in(world, run, config, checkpoint, resumed=True)
+    with joined_ranks(config.device, console) as world:
+        out = world.led(lambda: _free_folder(config))
+        config, policy = world.guarded(lambda: _settled(config, out))
+        with held(world.led(lambda: _new_run(out, config, policy)), world) as run:
+            return _train_in(world, run, config, None, resumed=False, policy=policy)
+
+
+def _free_folder(config: TrainConfig) -> Path:
     out = config.out or Path("runs") / f"memory-qa-{time.strftime('%Y%m%d-%H%M%S')}"
     RunFolder.check_free(out)
+    return out
+
+
+def _settled(config: TrainConfig, out: Path) -> tuple[TrainConfig, LanguageModel]:
+    """The settings with what the task chose and paths made absolute, and the policy.
+
+    What can be wrong is found here, before the folder is made, so that bad input leaves nothing.
+    """
+    config = settings_with_adapter(config)
     parse_rewards(config.rewards)
+    check_trackers(config.track)
     split = choose_split(
         available_conversations(config.data, config.seed), config.train, config.eval
     )
-    # Whatever can be wrong is found before the folder is made, so that bad input leaves nothing.
-    policy = _load_policy(config, None)
+    policy = load_policy(config, None)
     MemoryQASetup(config, policy, out / MEMORY).check([*split.train, *split.eval])
     config = config.model_copy(
         update={
@@ -78,13 +100,17 @@ def train(config: TrainConfig) -> Path:
             "eval": [conversation.id for conversation in split.eval],
         }
     )
-    run = RunFolder.create(out, config.model_dump_json(indent=2))
+    return config, policy
+
+
+def _new_run(out: Path, config: TrainConfig, policy: LanguageModel) -> RunFolder:
+    run = RunFolder.create(out, config.model_dump_json(indent=2), task="memory-qa")
     (run.path / "environment.json").write_text(json.dumps(policy.environment(), indent=2))
-    with run.lock():
-        return _train_in(run, config, None, resumed=False, policy=policy)
+    return run
 
 
 def _train_in(
+    world: World,
     run: RunFolder,
     config: TrainConfig,
     checkpoint: Path | None,
@@ -92,34 +118,50 @@ def _train_in(
     resumed: bool,
     policy: LanguageModel | None = None,
 ) -> Path:
-    """Train in a folder that is ours; `policy` if it is loaded already."""
+    """Train in a folder that is ours; `policy` if it is loaded already. Rank 0 has the memory."""
+    trackers = world.guarded(lambda: open_trackers(config, run))
     rewards = parse_rewards(config.rewards)
     split = choose_split(
         available_conversations(config.data, config.seed), config.train, config.eval
     )
-    policy = policy or _load_policy(config, checkpoint)
+    policy = policy or world.guarded(lambda: load_policy(config, checkpoint))
     setup = MemoryQASetup(config, policy, run.path / MEMORY)
-    new_turns = setup.remember([*split.train, *split.eval])
+    new_turns = world.led(lambda: setup.remember([*split.train, *split.eval]))
     console.print(f"memory: {new_turns} new turns of {_names([*split.train, *split.eval])}")
-    scenarios = setup.scenarios(split.train)
-    before = ask(policy, setup, split.eval, config, UNTRAINED, console)
+    scenarios = world.led(lambda: setup.scenarios(split.train))
+    before = world.led(lambda: ask(policy, setup, split.eval, config, UNTRAINED, console))
     console.print(
         f"training {policy.name} on {len(scenarios)} questions of {_names(split.train)}, "
         f"on {policy.device.type}"
     )
     with training_progress(console, total=config.steps) as on_step:
-        trainer = Trainer(policy, scenarios, rewards, config, run, on_step=on_step)
+        trainer = world.guarded(
+            lambda: Trainer(
+                policy,
+                scenarios,
+                rewards,
+                config,
+                run,
+                on_step=on_step,
+                trackers=trackers,
+                world=world,
+            )
+        )
         if checkpoint is not None:
-            trainer.restore(checkpoint)
+            world.guarded(lambda: trainer.restore(checkpoint))
             console.print(f"going on after step {trainer.step} ({checkpoint.name})")
         elif resumed:
             console.print("there is no complete checkpoint yet: starting over from the first step")
         if resumed:
-            run.truncate_metrics(trainer.step)
+            world.guarded(lambda: run.truncate_metrics(trainer.step))
         trainer.train()
-    plot_curves(run.metrics_path, run.path / "curves.png")
-    after = ask(policy, setup, split.eval, config, TRAINED, console)
-    report_results([before, after], split.eval, run.path, console)
+
+    def measure_again() -> None:
+        plot_curves(run.metrics_path, run.path / "curves.png")
+        after = ask(policy, setup, split.eval, config, TRAINED, console)
+        report_results([before, after], split.eval, run.path, console)
+
+    world.led(measure_again)
     return run.path
 
 
@@ -132,10 +174,15 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
     methods without memory, with the last turns only, and the trained policy without memory.
     """
     folder = RunFolder.open(run)
-    config = _stored_config(folder)
+    settings = stored_settings(folder)
+    config = settings if isinstance(settings, TrainConfig) else settings.as_train_config()
     checkpoint = folder.latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
+    if data is None and not config.train:
+        raise BadInput(
+            f"{run} was not trained on conversations; name some to ask about with --data FILE"
+        )
     available = available_conversations(data or config.data, config.seed)
     if not conversations:
         unseen = [entry.id for entry in available if entry.id not in config.train]
@@ -148,7 +195,7 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
             f"{run} was trained on {names}; measuring on it would say nothing about new "
             "conversations, so choose others with --conversation"
         )
-    policy = _load_policy(config, checkpoint)
+    policy = load_policy(config, checkpoint)
     results = run if data is None else run / f"evaluation-{data.stem}"
     results.mkdir(exist_ok=True)
     setup = MemoryQASetup(config, policy, results / MEMORY)
@@ -176,58 +223,6 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
         ("tables", "evaluation.md"),
     ):
         console.print(f"{label:<9} {run / name}")
-
-
-def _load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
-    if checkpoint is not None:
-        return LanguageModel.load_adapter(
-            config.model, checkpoint, device=config.device, forward=config.forward
-        )
-    return LanguageModel.load(
-        config.model,
-        lora=config.lora,
-        device=config.device,
-        seed=config.seed,
-        forward=config.forward,
-    )
-
-
-def _stored_config(run: RunFolder) -> TrainConfig:
-    try:
-        return TrainConfig.model_validate_json(run.config_json)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(
-            f"{run.path / 'config.json'} does not fit this version of memograd: "
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        ) from error
-
-
-def _resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
-    """The settings the run began with and those given now that may change; written down again."""
-    began = _stored_config(run)
-    if config.data is not None:
-        config = config.model_copy(update={"data": config.data.resolve()})
-    given = config.model_fields_set - {"resume"}
-    refused = sorted(
-        name
-        for name in given - CHANGEABLE_ON_RESUME
-        if getattr(config, name) != getattr(began, name)
-    )
-    if refused:
-        raise BadInput(
-            f"a resumed run keeps its settings, but {', '.join(refused)} would change "
-            f"{run.path / 'config.json'}; only {', '.join(sorted(CHANGEABLE_ON_RESUME))} may"
-        )
-    resumed = began.model_copy(update={name: getattr(config, name) for name in given})
-    checkpoint = run.latest_checkpoint()
-    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
-        raise BadInput(
-            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
-            f"steps={resumed.steps}; ask for more"
-        )
-    run.replace_config(resumed.model_dump_json(indent=2))
-    return resumed
 
 
 def _names(conversations: Sequence[Conversation]) -> str:

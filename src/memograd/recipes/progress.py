@@ -26,13 +26,16 @@ def describe_step(metrics: dict[str, Any]) -> str:
 
 @contextmanager
 def training_progress(
-    console: Console, *, total: int
+    console: Console,
+    *,
+    total: int,
+    describe: Callable[[dict[str, Any]], str] = describe_step,
 ) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yields what the trainer calls after every step."""
+    """Yields what the trainer calls after every step; `describe` makes a short line of it."""
     if not console.is_terminal:
 
         def print_step(metrics: dict[str, Any]) -> None:
-            console.print(f"step {metrics['step']}/{total}  {describe_step(metrics)}")
+            console.print(f"step {metrics['step']}/{total}  {describe(metrics)}")
 
         yield print_step
         return
@@ -40,7 +43,7 @@ def training_progress(
         task = progress.add_task("training", total=total, note="")
 
         def advance(metrics: dict[str, Any]) -> None:
-            progress.update(task, completed=metrics["step"], note=describe_step(metrics))
+            progress.update(task, completed=metrics["step"], note=describe(metrics))
 
         yield advance
 

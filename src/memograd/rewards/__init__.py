@@ -1,34 +1,42 @@
 """Rewards: pure functions from what a rollout said to a number with a name.
 
-Three answer metrics (`locomo_f1`, `mem0_f1`, `mem0_bleu1`) and the weighted sum over a batch, which
-turns whatever cannot be computed into an error with the rollout's id in it. Knows no policy and no
-task; may import errors only. Tests: `tests/rewards/`.
+`registry` holds the built-in ones, `spec` reads `--rewards`, `user_code` loads the user's own
+functions, `compose` calls them and adds up, turning whatever cannot be computed into an error with
+the rollout's id in it. Knows no policy and no task; may import errors and where async calls run.
+Tests: `tests/rewards/`.
 """
 
 from memograd.rewards.compose import (
-    REWARDS,
     RewardError,
     RewardFunction,
     RewardTable,
     WeightedReward,
     compute_rewards,
-    get_reward,
-    parse_rewards,
 )
+from memograd.rewards.environment import ENVIRONMENT, ENVIRONMENT_COLUMN, environment_column
 from memograd.rewards.locomo import CATEGORIES, locomo_f1
 from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
+from memograd.rewards.registry import REWARDS, SCORES, get_reward
+from memograd.rewards.signature import needed_columns
+from memograd.rewards.spec import parse_rewards, with_absolute_files
 
 __all__ = [
     "CATEGORIES",
+    "ENVIRONMENT",
+    "ENVIRONMENT_COLUMN",
     "REWARDS",
+    "SCORES",
     "RewardError",
     "RewardFunction",
     "RewardTable",
     "WeightedReward",
     "compute_rewards",
+    "environment_column",
     "get_reward",
     "locomo_f1",
     "mem0_bleu1",
     "mem0_f1",
+    "needed_columns",
     "parse_rewards",
+    "with_absolute_files",
 ]

@@ -1,96 +1,83 @@
-"""Reward functions by name, and their weighted sum over a batch of rollouts.
+"""The weighted sum of reward functions over a batch of rollouts, checked value by value.
 
-A reward function has TRL's signature `f(prompts, completions, **columns) -> list[float | None]`.
-TRL reads `None` as "does not apply" and others turn failures into 0; both train a model on a number
-that nobody computed. Invariant (house rule 8): a value that is missing, not finite or not a number,
-a list of the wrong length, and an exception each stop with a `RewardError` that names the function
-and the rollout; never a silent 0. Proved in `tests/rewards/test_compose.py`.
+A reward function has TRL's signature `f(prompts, completions, **columns) -> list[float | None]`,
+plain or async. It gets the columns that it names (all of them if it takes `**kwargs`); async
+functions of a batch run at the same time, while the plain ones are computed. `None` says that the
+reward does not apply to a rollout: it is left out of that rollout's total.
 
-May import: errors, rewards.locomo, rewards.mem0.
+Invariants. House rule 8: a value that is not a finite number, a list of the wrong length, an
+exception, and a rollout to which no reward applies each stop with a `RewardError` that names the
+function and the rollout; never a silent 0. And values stand in rollout order, whichever function
+ends first. Proved in `tests/rewards/test_compose.py` and `test_compose_async.py`.
+
+May import: errors, rollout, rewards.signature.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import isawaitable
 from numbers import Real
 from typing import Any
 
 from memograd.errors import BadInput, MemogradError
-from memograd.rewards.locomo import locomo_f1
-from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
+from memograd.rewards.signature import source_of, taken_by
+from memograd.rollout.async_calls import start
+from memograd.rollout.types import Message
 
-RewardFunction = Callable[..., list[float | None]]
-"""`f(prompts, completions, **columns)`: one number per completion (TRL's signature)."""
-
-REWARDS: dict[str, RewardFunction] = {
-    "locomo_f1": locomo_f1,
-    "mem0_f1": mem0_f1,
-    "mem0_bleu1": mem0_bleu1,
-}
+RewardFunction = Callable[..., Any]
+"""`f(prompts, completions, **columns)`: one number or None per completion (TRL's signature)."""
 
 
 class RewardError(MemogradError):
-    """A reward could not be computed; the message names the function and the rollout."""
+    """A reward could not be computed; the message names the function and the rollout.
+
+    `rollout_id` is that rollout, or None where the whole batch is concerned.
+    """
+
+    def __init__(self, message: str, rollout_id: str | None = None) -> None:
+        super().__init__(message)
+        self.rollout_id = rollout_id
 
 
 @dataclass(frozen=True)
 class WeightedReward:
-    """A reward function, the name it is logged under, and its factor in the total."""
+    """A reward function, the name it is logged under, and its factor in the total.
+
+    `reads_messages`: to a chat prompt the function gets each completion as TRL would give it, a
+    list of one assistant message, or of all messages of a conversation of several turns; otherwise
+    as a text, that of the last turn. Completions of text prompts are texts.
+    """
 
     name: str
     function: RewardFunction
     weight: float = 1.0
+    reads_messages: bool = False
 
 
 @dataclass(frozen=True)
 class RewardTable:
-    """One number per rollout of a batch: the weighted `total`, and every reward unweighted."""
+    """One number per rollout of a batch: the weighted `total`, and every reward unweighted.
+
+    `by_name` has None where a reward does not apply.
+    """
 
     total: list[float]
-    by_name: dict[str, list[float]]
+    by_name: dict[str, list[float | None]]
 
+    def applied(self, name: str) -> list[float]:
+        """The values of one reward, without the rollouts to which it does not apply."""
+        return [value for value in self.by_name[name] if value is not None]
 
-def get_reward(name: str) -> RewardFunction:
-    """The registered reward of that name; if there is none, `BadInput` with the nearest names."""
-    if name in REWARDS:
-        return REWARDS[name]
-    near = difflib.get_close_matches(name, REWARDS, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(REWARDS)}."
-    raise BadInput(f'There is no reward "{name}"; {hint}')
-
-
-def parse_rewards(spec: str) -> list[WeightedReward]:
-    """Read `"locomo_f1"` or `"locomo_f1:1.0,mem0_bleu1:0.2"`; a weight left out is 1.
-
-    Raises:
-        BadInput: a name is unknown, empty or given twice, or a weight is not a finite number, or
-            all weights are 0.
-    """
-    rewards: list[WeightedReward] = []
-    for part in spec.split(","):
-        name, colon, weight = (piece.strip() for piece in part.partition(":"))
-        if not name:
-            raise BadInput(f'Reward "{spec}" has an empty entry; write name or name:weight.')
-        if name in (reward.name for reward in rewards):
-            raise BadInput(f'Reward "{spec}" names {name} twice; give it one weight.')
-        factor = _parse_weight(weight, part.strip()) if colon else 1.0
-        rewards.append(WeightedReward(name, get_reward(name), factor))
-    if all(reward.weight == 0 for reward in rewards):
-        raise BadInput(f'Reward "{spec}" gives every function weight 0; nothing would be learned.')
-    return rewards
-
-
-def _parse_weight(text: str, part: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not math.isfinite(weight):
-        raise BadInput(f'"{text}" in reward "{part}" is not a finite number; write name:0.5.')
-    return weight
+    def means(self) -> dict[str, float | None]:
+        """Mean of every reward over the rollouts to which it applies; None where there is none."""
+        applied = {name: self.applied(name) for name in self.by_name}
+        return {name: sum(v) / len(v) if v else None for name, v in applied.items()}
 
 
 def compute_rewards(
@@ -100,6 +87,7 @@ def compute_rewards(
     prompts: Sequence[Any],
     completions: Sequence[str],
     columns: Mapping[str, Sequence[Any]],
+    conversations: Sequence[Sequence[Message]] | None = None,
 ) -> RewardTable:
     """Call every reward function once on the whole batch and add the results up by weight.
 
@@ -109,33 +97,122 @@ def compute_rewards(
         prompts: one per completion, texts or chat messages; passed through.
         completions: the generated answers.
         columns: further columns of the rows, e.g. `answer` and `category`, as long as the batch.
+        conversations: what followed each prompt, if that is more than one message; else empty.
 
     Raises:
-        RewardError: a function raised, or returned anything but one finite number per completion.
+        RewardError: a function raised, or returned anything but one finite number or None per
+            completion, or no reward of a weight other than 0 applies to a rollout.
         BadInput: no rewards, a name twice, or a column that is not as long as the batch.
     """
     _check_names(rewards)
     batch = {**columns, "prompts": prompts, "completions": completions}
     _check_lengths(batch, len(rollout_ids))
-    by_name: dict[str, list[float]] = {}
-    for reward in rewards:
-        try:
-            # Copies: a function that edits its arguments must not change what the next one sees.
-            values = reward.function(**{name: list(entries) for name, entries in batch.items()})
-        except Exception as error:
+    spoken = conversations or [()] * len(rollout_ids)
+    running: dict[str, Future[Any]] = {}
+    values: dict[str, Any] = {}
+    try:
+        for reward in rewards:
+            with _naming(reward, batch, rollout_ids):
+                values[reward.name] = reward.function(**_arguments(reward, batch, spoken))
+            if isawaitable(values[reward.name]):
+                running[reward.name] = start(values[reward.name])
+        for reward in rewards:
+            if reward.name in running:
+                with _naming(reward, batch, rollout_ids):
+                    values[reward.name] = running[reward.name].result()
+    finally:
+        for future in running.values():
+            future.cancel()
+    by_name = {
+        reward.name: _checked_values(reward.name, values[reward.name], rollout_ids)
+        for reward in rewards
+    }
+    return RewardTable(_totals(rewards, by_name, rollout_ids), by_name)
+
+
+def _arguments(
+    reward: WeightedReward,
+    batch: Mapping[str, Sequence[Any]],
+    spoken: Sequence[Sequence[Message]],
+) -> dict[str, Any]:
+    """What this function is called with, as lists of its own.
+
+    Copies, because a function that edits its arguments must not change what the next one sees.
+    """
+    arguments = {name: list(batch[name]) for name in taken_by(reward.function, batch)}
+    if reward.reads_messages and "completions" in arguments:
+        arguments["completions"] = [
+            text
+            if isinstance(prompt, str)
+            else [dict(message) for message in messages]
+            or [Message(role="assistant", content=text)]
+            for prompt, text, messages in zip(
+                batch["prompts"], batch["completions"], spoken, strict=True
+            )
+        ]
+    return arguments
+
+
+@contextmanager
+def _naming(
+    reward: WeightedReward, batch: Mapping[str, Sequence[Any]], rollout_ids: Sequence[str]
+) -> Iterator[None]:
+    """Turns whatever the block raises into a `RewardError` that says which function, and where."""
+    try:
+        yield
+    except Exception as error:
+        message = (
+            f"Reward {reward.name} raised {type(error).__name__}: {error}"
+            f"{_place(reward.function, error)} (batch of {_some_ids(rollout_ids)})."
+        )
+        chat = not all(isinstance(prompt, str) for prompt in batch["prompts"])
+        if chat and reward.reads_messages and isinstance(error, TypeError | AttributeError):
+            message += (
+                " The prompts are chats, so a completion is a list of one message: its text is"
+                ' completion[0]["content"].'
+            )
+        raise RewardError(message) from error
+
+
+def _place(function: RewardFunction, error: Exception) -> str:
+    """The line of the function's own file at which it raised; empty if it raised elsewhere."""
+    file = source_of(function)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f" in {file} line {lines[-1]}" if lines else ""
+
+
+def _totals(
+    rewards: Sequence[WeightedReward],
+    by_name: Mapping[str, Sequence[float | None]],
+    rollout_ids: Sequence[str],
+) -> list[float]:
+    """The weighted sum of the rewards that apply; `RewardError` where none of them does."""
+    scoring = [reward for reward in rewards if reward.weight != 0] or list(rewards)
+    totals = []
+    for row, rollout_id in enumerate(rollout_ids):
+        parts = [
+            reward.weight * value
+            for reward in scoring
+            if (value := by_name[reward.name][row]) is not None
+        ]
+        if not parts:
             raise RewardError(
-                f"Reward {reward.name} raised {type(error).__name__}: {error} "
-                f"(batch of {_some_ids(rollout_ids)})."
-            ) from error
-        by_name[reward.name] = _checked_values(reward.name, values, rollout_ids)
-    total = [
-        sum(reward.weight * by_name[reward.name][row] for reward in rewards)
-        for row in range(len(rollout_ids))
-    ]
-    return RewardTable(_checked_values("total", total, rollout_ids), by_name)
+                f"Reward {', '.join(reward.name for reward in scoring)} returned None for rollout "
+                f"{rollout_id}, so nothing scores it; at least one reward must apply to every row.",
+                rollout_id,
+            )
+        totals.append(sum(parts))
+        if not math.isfinite(totals[-1]):
+            raise RewardError(
+                f"Reward total returned {totals[-1]!r} for rollout {rollout_id}, "
+                "not a finite number.",
+                rollout_id,
+            )
+    return totals
 
 
-def _checked_values(name: str, values: object, rollout_ids: Sequence[str]) -> list[float]:
+def _checked_values(name: str, values: object, rollout_ids: Sequence[str]) -> list[float | None]:
     batch = f"batch of {_some_ids(rollout_ids)}"
     if not isinstance(values, list | tuple):
         raise RewardError(
@@ -147,11 +224,12 @@ def _checked_values(name: str, values: object, rollout_ids: Sequence[str]) -> li
             f"({batch})."
         )
     for rollout_id, value in zip(rollout_ids, values, strict=True):
-        if not isinstance(value, Real) or not math.isfinite(value):
+        if value is not None and (not isinstance(value, Real) or not math.isfinite(value)):
             raise RewardError(
-                f"Reward {name} returned {value!r} for rollout {rollout_id}, not a finite number."
+                f"Reward {name} returned {value!r} for rollout {rollout_id}, not a finite number.",
+                rollout_id,
             )
-    return [float(value) for value in values]
+    return [None if value is None else float(value) for value in values]
 
 
 def _check_names(rewards: Sequence[WeightedReward]) -> None:

@@ -11,9 +11,14 @@ every distinct prefix once, in sampling and in the loss, however many rollouts r
 Node 0 is the *root*: the last token of the prompt, whose output predicts every first answer token.
 The other nodes are answer tokens; a parent's index is always smaller than its child's.
 
-Invariant (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that rollout
-i consists of, for any answers, also equal or empty ones, or one that is a prefix of another.
-Proved by `tests/rollout/test_token_tree.py`. May import numpy only.
+A rollout of several turns is one branch as well: action, observation, action, and so on. Its tokens
+are then not all the policy's own: `scored` says which are. It belongs to the branch and not to the
+node, because the same tokens can be an action in one branch and quoted history in another.
+
+Invariants (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that branch
+i consists of, for any answers, also equal or empty ones, or one that is a prefix of another; and
+what is scored in one branch says nothing about another. Proved by
+`tests/rollout/test_token_tree.py`. May import numpy and `memograd.errors`.
 """
 
 from __future__ import annotations
@@ -33,21 +38,38 @@ class TokenTree:
 
     `tokens_N`, `parents_N` [N] int64: nodes in topological order; node 0 is the root with parent
     -1. `branches`: for each rollout the node indices [C_i] of its answer tokens, in order.
+    `scored`: for each branch [C_i] bool, True where the policy chose the token; observations are
+    False. Left out, every token is scored.
     """
 
     trunk: tuple[int, ...]
     tokens_N: np.ndarray
     parents_N: np.ndarray
     branches: tuple[np.ndarray, ...]
+    scored: tuple[np.ndarray, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.scored:
+            everything = tuple(np.ones(len(branch), dtype=bool) for branch in self.branches)
+            object.__setattr__(self, "scored", everything)
+        lengths = [len(branch) for branch in self.branches]
+        if [len(scored) for scored in self.scored] != lengths:
+            raise ValueError(f"`scored` must have one bool for each token of branches of {lengths}")
 
     @classmethod
-    def from_branches(cls, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> TokenTree:
+    def from_branches(
+        cls,
+        prompt: Sequence[int],
+        answers: Sequence[Sequence[int]],
+        scored: Sequence[Sequence[bool]] | None = None,
+    ) -> TokenTree:
         """Build the tree of `answers` (token ids, one sequence a rollout) below `prompt`.
 
-        Raises `BadInput` if the prompt is empty: there would be nothing to predict from.
+        `scored`: which tokens of each answer are the policy's own; all of them if left out. Raises
+        `BadInput` if the prompt is empty: there would be nothing to predict from.
         """
         builder = TreeBuilder(prompt)
-        return builder.build([builder.insert(answer) for answer in answers])
+        return builder.build([builder.insert(answer) for answer in answers], scored)
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -57,6 +79,12 @@ class TokenTree:
     def branch(self, index: int) -> tuple[int, ...]:
         """The answer tokens of rollout `index`."""
         return tuple(int(token) for token in self.tokens_N[self.branches[index]])
+
+    @cached_property
+    def scored_nodes(self) -> np.ndarray:
+        """Indices of the nodes that are scored in some branch: the only ones to predict."""
+        chosen = [branch[own] for branch, own in zip(self.branches, self.scored, strict=True)]
+        return np.unique(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def depths_N(self) -> np.ndarray:
@@ -129,11 +157,14 @@ class TreeBuilder:
         """The parent of `node`; -1 for the root."""
         return self._parents[node]
 
-    def build(self, branches: Sequence[Sequence[int]]) -> TokenTree:
+    def build(
+        self, branches: Sequence[Sequence[int]], scored: Sequence[Sequence[bool]] | None = None
+    ) -> TokenTree:
         """The finished tree; `branches` are the node lists of the rollouts, in their order."""
         return TokenTree(
             trunk=self._trunk,
             tokens_N=np.asarray(self._tokens, dtype=np.int64),
             parents_N=np.asarray(self._parents, dtype=np.int64),
             branches=tuple(np.asarray(branch, dtype=np.int64) for branch in branches),
+            scored=tuple(np.asarray(own, dtype=bool) for own in scored or ()),
         )

@@ -4,5 +4,14 @@ Knows neither the trainer nor any model. May import memory, rollout, data, rewar
 """
 
 from memograd.tasks.memory_qa import MemoryView, memory_qa_messages, memory_qa_scenarios
+from memograd.tasks.text import check_apart, read_rows, split_rows, text_scenarios
 
-__all__ = ["MemoryView", "memory_qa_messages", "memory_qa_scenarios"]
+__all__ = [
+    "MemoryView",
+    "check_apart",
+    "memory_qa_messages",
+    "memory_qa_scenarios",
+    "read_rows",
+    "split_rows",
+    "text_scenarios",
+]

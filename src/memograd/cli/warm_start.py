@@ -1,0 +1,148 @@
+"""The commands around training: `sft` and `dpo` before it, `merge` after it.
+
+Each is a few lines over a function of `memograd.recipes`. Tested in
+`tests/recipes/test_sft_commands.py`. The recipes, and torch with them, arrive when a command runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from memograd.cli.help import epilog, setting_lines
+from memograd.config.load import load_settings
+from memograd.config.warm_start_settings import DpoSettings, SftSettings
+from memograd.errors import BadInput
+
+app = typer.Typer()
+
+
+class NumberType(StrEnum):
+    """Number types that merged weights can be written in."""
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+GivenSettings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
+]
+Begun = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="RUN", help="Run whose adapter this begins with."),
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")]
+File = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")]
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd sft --data chats.jsonl\n"
+        "  memograd sft --task memory-qa --data locomo.json --train conv-26 steps=60\n"
+        "  memograd sft --data more.jsonl --from runs/my-run learning_rate=1e-4",
+        setting_lines(SftSettings),
+    )
+)
+def sft(
+    settings: GivenSettings = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Rows with messages, or with prompt and completion."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="memory-qa: learn the gold answers about conversations."),
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option(metavar="IDS", help="memory-qa: conversations to train on.")
+    ] = None,
+    evaluate: Annotated[
+        str | None,
+        typer.Option("--eval", metavar="IDS", help="memory-qa: conversations to keep apart."),
+    ] = None,
+    begun: Begun = None,
+    out: Out = None,
+    config: File = None,
+) -> None:
+    """Train a model on given answers (needs memograd[trl])."""
+    options = {
+        "data": data,
+        "task": task,
+        "train": train,
+        "eval": evaluate,
+        "adapter": begun,
+        "out": out,
+    }
+    resolved = load_settings(SftSettings, config, [*_given(options), *(settings or [])])
+    run = _recipe("sft").sft(resolved)
+    typer.echo(f"The run is in {run}")
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd dpo --data pairs.jsonl\n"
+        "  memograd dpo --data pairs.jsonl --from runs/my-sft beta=0.2",
+        setting_lines(DpoSettings),
+    )
+)
+def dpo(
+    settings: GivenSettings = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Rows with prompt, chosen and rejected."),
+    ] = None,
+    begun: Begun = None,
+    out: Out = None,
+    config: File = None,
+) -> None:
+    """Train a model on which of two answers is better (needs memograd[trl])."""
+    options = {"data": data, "adapter": begun, "out": out}
+    resolved = load_settings(DpoSettings, config, [*_given(options), *(settings or [])])
+    run = _recipe("dpo").dpo(resolved)
+    typer.echo(f"The run is in {run}")
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd merge --run runs/my-run --out my-model\n"
+        "  memograd merge --run runs/my-run --out my-model --dtype bfloat16"
+    )
+)
+def merge(
+    run: Annotated[Path, typer.Option(metavar="RUN", help="Folder of a training run.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder of the whole model.")],
+    dtype: Annotated[
+        NumberType, typer.Option(help="Number type of the weights.")
+    ] = NumberType.float32,
+) -> None:
+    """Write model and trained adapter as one model, which loads without peft."""
+    folder = _recipe("merge").merge(run, out, dtype.value)
+    typer.echo(f"The model is in {folder}")
+
+
+def _given(options: Mapping[str, Path | str | None]) -> list[str]:
+    return [f"{key}={value}" for key, value in options.items() if value is not None]
+
+
+def _recipe(name: str) -> ModuleType:
+    """One of the recipes, which need the training libraries."""
+    try:
+        return importlib.import_module(f"memograd.recipes.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("memograd"):
+            raise
+        extra = "train" if name == "merge" else "trl"
+        raise BadInput(
+            f"This command needs the package {error.name}; run pip install 'memograd[{extra}]'."
+        ) from error

@@ -1,0 +1,57 @@
+"""`Objective`: what one step optimises, as one immutable value.
+
+The pure functions of this room take their choices one by one; the learner and the batch pass this
+around. `Objective.from_config` is the only reader of the settings. Tested in
+`tests/grpo/test_objective.py`. May import config only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memograd.config import TrainConfig
+from memograd.config.algorithms import Advantage, Aggregation, KlEstimator, Ratio
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The choices and coefficients of the loss and of the step; meanings as in `TrainConfig`."""
+
+    epsilon: float = 0.2
+    beta: float = 0.0
+    entropy_coef: float = 0.0
+    temperature: float = 1.0
+    num_iterations: int = 1
+    max_grad_norm: float = 1.0
+    advantage: Advantage = "group"
+    reward_normalisation: Literal["total", "each"] = "total"
+    ratio: Ratio = "token"
+    epsilon_high: float | None = None
+    aggregation: Aggregation = "rollout"
+    max_completion_length: int = 16
+    overlong_share: float = 0.0
+    kl: KlEstimator = "k3"
+    kl_in: Literal["loss", "reward"] = "loss"
+    kl_correction: Literal["off", "ratio"] = "off"
+    importance_cap: float | None = None
+
+    @classmethod
+    def from_config(cls, config: TrainConfig) -> Objective:
+        """The objective that the settings describe."""
+        return cls(**{name: getattr(config, name) for name in cls.__dataclass_fields__})
+
+    @property
+    def loss_beta(self) -> float:
+        """The weight of the KL term in the loss: 0 where the KL is part of the reward."""
+        return self.beta if self.kl_in == "loss" else 0.0
+
+    @property
+    def reward_beta(self) -> float:
+        """The weight of the KL penalty in the reward: 0 where the KL is part of the loss."""
+        return self.beta if self.kl_in == "reward" else 0.0
+
+    @property
+    def needs_every_group(self) -> bool:
+        """Whether a group without advantages still has a gradient, or may get advantages."""
+        return self.beta > 0 or self.entropy_coef > 0

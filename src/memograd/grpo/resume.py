@@ -1,0 +1,98 @@
+"""With which settings a run goes on.
+
+A resumed run keeps the settings it began with, because its numbers shall be those of the run that
+never stopped. Those in `CHANGEABLE` may be given anew: they move no weight, except that a schedule
+which is spread over all `steps` is then spread over more. Everything else is refused. Invariant:
+what is refused leaves `config.json` as it was. Tested in `tests/grpo/test_resume.py`. May import
+errors, config, run_folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from memograd.config import TrainConfig
+from memograd.config.warm_start_settings import WarmStartSettings, settings_of_run
+from memograd.errors import BadInput
+from memograd.grpo.run_folder import RunFolder, checkpoint_step
+
+CHANGEABLE = frozenset({"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"})
+"""Settings that may differ when a run goes on; `docs/runs.md` lists them."""
+
+
+def stored_config(run: RunFolder) -> TrainConfig:
+    """The settings that a training run began with.
+
+    Raises:
+        BadInput: this version of memograd does not know them, or they are those of a warm start.
+    """
+    settings = stored_settings(run)
+    if isinstance(settings, WarmStartSettings):
+        raise BadInput(
+            f"{run.path} was made by memograd {settings.recipe} and cannot be resumed; begin a new "
+            f"run with its adapter: adapter={run.path}"
+        )
+    return settings
+
+
+def stored_settings(run: RunFolder) -> TrainConfig | WarmStartSettings:
+    """The settings that a run began with, whichever command made it.
+
+    Raises:
+        BadInput: this version of memograd does not know them.
+    """
+    try:
+        return settings_of_run(run.config_json)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(
+            f"{run.path / 'config.json'} does not fit this version of memograd: "
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from error
+
+
+def resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
+    """The settings the run began with and those given now that may change; written down again.
+
+    Raises:
+        BadInput: a setting that may not change is given another value, or fewer steps than are
+            done are asked for.
+    """
+    began = stored_config(run)
+    if config.data is not None:
+        config = config.model_copy(update={"data": config.data.resolve()})
+    given = config.model_fields_set - {"resume"}
+    refused = sorted(
+        name
+        for field in given - CHANGEABLE
+        for name in _differing(field, getattr(config, field), getattr(began, field))
+    )
+    if refused:
+        raise BadInput(
+            f"a resumed run keeps its settings, but {', '.join(refused)} would change "
+            f"{run.path / 'config.json'}; only {', '.join(sorted(CHANGEABLE))} may"
+        )
+    resumed = began.model_copy(update={name: getattr(config, name) for name in given & CHANGEABLE})
+    checkpoint = run.latest_checkpoint()
+    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
+        raise BadInput(
+            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
+            f"steps={resumed.steps}; ask for more"
+        )
+    run.replace_config(resumed.model_dump_json(indent=2))
+    return resumed
+
+
+def _differing(name: str, given: Any, began: Any) -> list[str]:
+    """The dotted names of what differs; of a section, only what was given counts."""
+    if given == began:
+        return []
+    if isinstance(given, BaseModel):
+        return [
+            inner
+            for key in sorted(given.model_fields_set)
+            for inner in _differing(f"{name}.{key}", getattr(given, key), getattr(began, key))
+        ]
+    return [name]

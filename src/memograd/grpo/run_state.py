@@ -1,0 +1,104 @@
+"""Whether a run is running, finished or stopped, and why it stopped.
+
+`state.json` holds what the run's process last wrote about itself; whether that process still lives
+is told by the lock that it holds, which the system takes back when it dies. Invariant: a run whose
+process was killed is never called running. Proved in `tests/grpo/test_run_state.py`. Imports
+`memograd.errors` and `checkpoint_folder`, no torch.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo import checkpoint_folder
+
+LOCK_FILE = ".lock"
+STATE_FILE = "state.json"
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What became of a run; `reason` is a sentence, empty where there is nothing to explain."""
+
+    name: Literal["running", "finished", "stopped"]
+    reason: str = ""
+
+
+@contextmanager
+def recorded(run: Path) -> Iterator[None]:
+    """Writes down in `state.json` that work on the run began, and how it ended.
+
+    `BadInput` leaves the earlier state: a refused attempt to go on is no part of the run's history.
+    """
+    before = _read(run)
+    begun = {"pid": os.getpid(), "began": _now()}
+    _write(run, {"state": "running", **begun})
+    try:
+        yield
+    except BaseException as error:
+        explained = isinstance(error, MemogradError)
+        reason = str(error) if explained else f"{type(error).__name__}: {error}".rstrip(": ")
+        with suppress(OSError):  # a full disk must not hide what went wrong before it
+            refused = isinstance(error, BadInput) and before
+            ended = {"state": "stopped", **begun, "ended": _now(), "reason": reason}
+            _write(run, before if refused else ended)
+        raise
+    _write(run, {"state": "finished", **begun, "ended": _now()})
+
+
+def run_state(run: Path) -> RunState:
+    """The state of the run in that folder; nothing in it is changed."""
+    if is_locked(run):
+        return RunState("running")
+    written = _read(run)
+    match written.get("state"):
+        case "finished":
+            return RunState("finished")
+        case "stopped":
+            return RunState("stopped", str(written.get("reason", "")))
+        case "running":
+            return RunState("stopped", "its process died or was killed")
+        case _:  # made before runs wrote their state
+            finished = (run / checkpoint_folder.FINAL / checkpoint_folder.MANIFEST).is_file()
+            return RunState("finished" if finished else "stopped")
+
+
+def is_locked(run: Path) -> bool:
+    """Whether a living process trains in that folder."""
+    try:
+        descriptor = os.open(run / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that two who look at once do not see each other.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def _write(run: Path, state: dict[str, Any]) -> None:
+    checkpoint_folder.replace_text(run / STATE_FILE, json.dumps(state, ensure_ascii=False))
+
+
+def _read(run: Path) -> dict[str, Any]:
+    try:
+        written = json.loads((run / STATE_FILE).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return written if isinstance(written, dict) else {}

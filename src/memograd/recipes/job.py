@@ -1,0 +1,156 @@
+"""One training job of any task that trains on rows: measure, train, measure again.
+
+A task says what it needs in a `Job`; making the run folder, going on with one, and the order of
+things are the same for all and stand here. Invariant: a run that was killed and resumed gives the
+numbers of the run that never stopped. Several processes (`memograd.grpo.distributed`) train a job
+together; rank 0 writes, speaks and measures. Tested in `tests/recipes/test_text.py`,
+`test_agent.py` and `test_torchrun.py`. May import every room below the recipes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
+from memograd.evaluation import plot_curves
+from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World
+from memograd.grpo.drawing import Drawing
+from memograd.grpo.resume import resumed_config, stored_config
+from memograd.grpo.trackers import check_trackers, open_trackers
+from memograd.grpo.trainer import Trainer
+from memograd.policy.language_model import LanguageModel
+from memograd.recipes.progress import training_progress
+from memograd.recipes.ranks import held, joined_ranks
+from memograd.recipes.starting_adapter import settings_with_adapter
+from memograd.rewards import WeightedReward
+from memograd.rollout.types import Scenario
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Job(Generic[M]):
+    """What is trained on what, and how it is measured.
+
+    `describe` says it before training begins; `measure` (None: nothing is held out) gets a label
+    for the screen; `report` gets what was measured before and after, and the run folder.
+    """
+
+    policy: LanguageModel
+    rewards: list[WeightedReward]
+    train: list[Scenario]
+    describe: Callable[[RunFolder], None]
+    measure: Callable[[str], M] | None
+    report: Callable[[M, M, Path], None]
+    drawing: Drawing | None = None
+
+
+def train_job(
+    config: TrainConfig,
+    task: str,
+    prepare: Callable[[TrainConfig, Path | None], Job[M]],
+    console: Console,
+) -> Path:
+    """Train the job that `prepare` makes of settings and checkpoint; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+
+    Raises:
+        BadInput: that folder is a run of another task; or what `prepare` refuses.
+    """
+    if config.resume is not None:
+        began = RunFolder.open(config.resume)
+        if began.task != task:
+            raise BadInput(
+                f"{began.path} is a run of {began.task or 'another task'}, not of {task}; go on "
+                "with it by the command that began it."
+            )
+        device = stored_config(began).device
+        with joined_ranks(device, console) as world, held(began, world) as run:
+            config = world.led(lambda: resumed_config(run, config))
+            checkpoint = world.led(run.latest_checkpoint)
+            job = world.guarded(lambda: prepare(config, checkpoint))
+            return _train_in(world, run, config, job, checkpoint, console, resumed=True)
+    with joined_ranks(config.device, console) as world:
+        out = world.led(lambda: _free_folder(config, task))
+        config = settings_with_adapter(config)
+        job = world.guarded(lambda: prepare(config, None))
+        with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
+            return _train_in(world, run, config, job, None, console)
+
+
+def _free_folder(config: TrainConfig, task: str) -> Path:
+    out = config.out or Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}"
+    RunFolder.check_free(out)
+    check_trackers(config.track)
+    return out
+
+
+def _new_run(out: Path, config: TrainConfig, job: Job[M], task: str) -> RunFolder:
+    run = RunFolder.create(out, config.model_dump_json(indent=2), task=task)
+    environment = json.dumps(job.policy.environment(), indent=2)
+    (run.path / "environment.json").write_text(environment, encoding="utf-8")
+    return run
+
+
+def _train_in(
+    world: World,
+    run: RunFolder,
+    config: TrainConfig,
+    job: Job[M],
+    checkpoint: Path | None,
+    console: Console,
+    *,
+    resumed: bool = False,
+) -> Path:
+    """Train in a folder that is ours."""
+    trackers = world.guarded(lambda: open_trackers(config, run))
+    world.led(lambda: job.describe(run))
+    before = world.led(lambda: _measured_untrained(job))
+    with training_progress(console, total=config.steps) as on_step:
+        trainer = world.guarded(
+            lambda: Trainer(
+                job.policy,
+                job.train,
+                job.rewards,
+                config,
+                run,
+                drawing=job.drawing,
+                on_step=on_step,
+                trackers=trackers,
+                world=world,
+            )
+        )
+        if checkpoint is not None:
+            world.guarded(lambda: trainer.restore(checkpoint))
+            console.print(f"going on after step {trainer.step} ({checkpoint.name})")
+        elif resumed:
+            console.print("there is no complete checkpoint yet: starting over from the first step")
+        if resumed:
+            world.guarded(lambda: run.truncate_metrics(trainer.step))
+        trainer.train()
+    world.led(lambda: _finish(run, job, before))
+    return run.path
+
+
+def _measured_untrained(job: Job[M]) -> M | None:
+    if job.measure is None:
+        return None
+    with job.policy.untrained():
+        return job.measure("untrained")
+
+
+def _finish(run: RunFolder, job: Job[M], before: M | None) -> None:
+    """Plot the curves, measure again and report both measurements."""
+    plot_curves(run.metrics_path, run.path / "curves.png")
+    if job.measure is not None and before is not None:
+        job.report(before, job.measure("trained"), run.path)

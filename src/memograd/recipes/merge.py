@@ -1,0 +1,78 @@
+"""Adapter into weights: one folder that transformers, vLLM and others load without peft.
+
+The product of the two LoRA matrices is added to the weights that it adapts, once, in fp32, and the
+model is written with its tokenizer, chat template and generation settings.
+
+Invariant: the merged model's logits are those of model plus adapter (to 1e-4 in fp32), and a folder
+of that name exists only when all of it is written. Tested in `tests/recipes/test_merge.py`. May
+import policy, grpo.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors import SafetensorError
+
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo import RunFolder
+from memograd.grpo.checkpoint_folder import sync
+from memograd.grpo.resume import stored_settings
+from memograd.policy.language_model import LanguageModel
+from memograd.recipes.starting_adapter import adapter_of
+
+NumberType = Literal["float32", "bfloat16", "float16"]
+
+
+def merge(run: Path, out: Path, dtype: NumberType = "float32") -> Path:
+    """Write the model of `run` with its trained adapter merged into `out`, and return `out`.
+
+    `run` is a run folder (its latest checkpoint is taken) or a checkpoint in one.
+    `dtype` is the number type of the written weights; the sum is computed in fp32.
+
+    Raises:
+        BadInput: there is no trained run, or `out` is not a new or empty folder.
+        MemogradError: the merged weights are not finite, or could not be written; nothing is left.
+    """
+    checkpoint = adapter_of(run)
+    _check_free(out)
+    settings = stored_settings(RunFolder.open(checkpoint.parent))
+    policy = LanguageModel.load_adapter(settings.model, checkpoint, reference=None, device="cpu")
+    try:
+        merged = policy.peft_model.merge_and_unload(safe_merge=True)
+    except ValueError as error:
+        raise MemogradError(f"The adapter in {checkpoint} cannot be merged: {error}") from error
+    merged.to(getattr(torch, dtype))
+    try:
+        aside = _written_aside(merged, policy, out)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise MemogradError(f"{out} could not be written ({reason}); nothing is left.") from error
+    aside.rename(out)
+    sync(out.parent)
+    return out
+
+
+def _check_free(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{out} is not an empty folder; choose another one with --out.")
+
+
+def _written_aside(merged: torch.nn.Module, policy: LanguageModel, out: Path) -> Path:
+    """A complete folder beside `out`, flushed to disk; a half-written one is removed."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    aside.chmod(0o755)
+    try:
+        merged.save_pretrained(aside)  # type: ignore[operator]
+        policy.tokenizer.save_pretrained(aside)
+        for path in aside.rglob("*"):
+            sync(path)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return aside

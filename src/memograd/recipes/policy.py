@@ -1,0 +1,36 @@
+"""The policy that a run trains, opened as its settings say: the same for every task.
+
+Invariant: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
+run that `adapter` names, which is then the reference too; with one it is the checkpoint's. Tested
+in `tests/recipes/test_sft_adapter.py`. May import config, policy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memograd.config import TrainConfig
+from memograd.policy.language_model import LanguageModel
+
+
+def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+    """The model of the settings, with the checkpoint's adapter, or the one to begin with."""
+    if checkpoint is not None:
+        return LanguageModel.load_adapter(
+            config.model, checkpoint, device=config.device, forward=config.forward
+        )
+    if config.adapter is not None:
+        return LanguageModel.load_adapter(
+            config.model,
+            config.adapter,
+            reference=config.adapter,
+            device=config.device,
+            forward=config.forward,
+        )
+    return LanguageModel.load(
+        config.model,
+        lora=config.lora,
+        device=config.device,
+        seed=config.seed,
+        forward=config.forward,
+    )

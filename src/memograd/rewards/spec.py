@@ -1,0 +1,165 @@
+"""Which rewards a run uses, written in one line.
+
+    exact_match                              a built-in reward, weight 1
+    length(low=40, high=60):0.2              with settings, and a weight
+    my_rewards.py:exact,polite:0.5           functions of a file: exact, and polite at half weight
+    my_package.rewards:exact                 a function of a module
+    my_rewards.py:exact,length:0.1           all of them together
+
+Entries are separated by commas. A bare name after a file or module is looked for there first and
+among the built-ins next, so what is the user's own wins. Only built-in rewards have settings.
+
+Invariant: a specification is either understood whole or refused in one sentence
+(`tests/rewards/test_spec.py`, `test_compose.py`). May import: errors, rewards.registry,
+rewards.user_code, rewards.compose.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memograd.errors import BadInput
+from memograd.rewards.compose import WeightedReward
+from memograd.rewards.registry import REWARDS, SCORES, get_reward
+from memograd.rewards.user_code import function_of, load_file, load_module
+
+_FILE = re.compile(r"(?P<source>.+\.py)\s*:(?P<rest>.*)", re.DOTALL)
+_NAME = r"[^\W\d]\w*"
+_MODULE = re.compile(rf"(?P<source>{_NAME}(?:\.{_NAME})*)\s*:\s*(?P<rest>{_NAME}.*)", re.DOTALL)
+_CALL = re.compile(r"(?P<name>\w+)\s*\((?P<settings>.*)\)", re.DOTALL)
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def parse_rewards(spec: str) -> list[WeightedReward]:
+    """Read a specification; the names in it are the names that the rewards are logged under.
+
+    Raises:
+        BadInput: a name is unknown, empty or given twice, a file or module cannot be loaded, a
+            weight is not a finite number, a setting does not fit, or all weights are 0.
+    """
+    rewards: list[WeightedReward] = []
+    modules: dict[str, ModuleType] = {}
+    source: ModuleType | None = None
+    for part in split_entries(spec):
+        named, rest = _source_and_rest(part)
+        if named is not None:
+            if named not in modules:
+                modules[named] = (
+                    load_file(Path(named)) if named.endswith(".py") else load_module(named)
+                )
+            source = modules[named]
+        reward = _one_reward(rest, part, source, own=named is not None)
+        if reward.name in (earlier.name for earlier in rewards):
+            raise BadInput(f'Reward "{spec}" names {reward.name} twice; give it one weight.')
+        rewards.append(reward)
+    if all(reward.weight == 0 for reward in rewards):
+        raise BadInput(f'Reward "{spec}" gives every function weight 0; nothing would be learned.')
+    return rewards
+
+
+def with_absolute_files(spec: str) -> str:
+    """The same specification for any working directory."""
+    parts = []
+    for part in split_entries(spec):
+        named, rest = _source_and_rest(part)
+        whole = named is not None and named.endswith(".py")
+        parts.append(f"{Path(str(named)).resolve()}:{rest}" if whole else part)
+    return ",".join(parts)
+
+
+def split_entries(spec: str) -> list[str]:
+    """Cut at the commas that are in no brackets and no quotes; entries without outer blanks."""
+    entries, depth, quote, start = [], 0, "", 0
+    for at, character in enumerate(spec):
+        if quote:
+            if character == quote and spec[at - 1] != "\\":
+                quote = ""
+        elif character in "\"'" and depth:
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth -= 1
+        elif character == "," and depth <= 0:
+            entries.append(spec[start:at].strip())
+            start = at + 1
+    return [*entries, spec[start:].strip()]
+
+
+def _source_and_rest(part: str) -> tuple[str | None, str]:
+    """The file or module that an entry names, and what it takes from there."""
+    match = None if _CALL.match(part) else _FILE.fullmatch(part) or _MODULE.fullmatch(part)
+    if match is None:
+        return None, part
+    source, rest = match["source"].strip(), match["rest"].strip()
+    if source in REWARDS or source in SCORES or _is_number(rest):
+        return None, part
+    return source, rest
+
+
+def _one_reward(rest: str, part: str, source: ModuleType | None, *, own: bool) -> WeightedReward:
+    called, weight = _called_and_weight(rest, part)
+    match = _CALL.fullmatch(called)
+    name = match["name"] if match else called
+    if not name:
+        raise BadInput(f'Reward "{part}" has an empty entry; write name or name:weight.')
+    if source is not None and (own or hasattr(source, name)):
+        if match:
+            raise BadInput(
+                f'Reward "{part}": only built-in rewards have settings; write another function in '
+                f"{getattr(source, '__file__', source.__name__)} that calls {name} with them."
+            )
+        return WeightedReward(name, function_of(source, name), weight, reads_messages=True)
+    settings = _settings(match["settings"], part) if match else {}
+    return WeightedReward(name, get_reward(name, settings), weight)
+
+
+def _called_and_weight(rest: str, part: str) -> tuple[str, float]:
+    """`name(settings)` and the weight behind the last colon that is in no brackets."""
+    end = rest.rfind(")") + 1
+    name, colon, weight = rest[end:].partition(":")
+    called = (rest[:end] + name).strip()
+    return called, _parse_weight(weight.strip(), part) if colon else 1.0
+
+
+def _settings(text: str, part: str) -> Mapping[str, Any]:
+    """`low=40, language=zh` as Python literals; a bare word is a text."""
+    problem = f'Reward "{part}": write settings as name(key=value, key="text")'
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"{problem}.") from error
+    if not isinstance(call, ast.Call) or call.args:
+        raise BadInput(f"{problem}.")
+    settings = {}
+    for keyword in call.keywords:
+        try:
+            word = keyword.value.id if isinstance(keyword.value, ast.Name) else None
+            value = ast.literal_eval(keyword.value) if word is None else word
+        except ValueError as error:
+            raise BadInput(f"{problem}; {keyword.arg} has another kind of value.") from error
+        if keyword.arg is None:
+            raise BadInput(f"{problem}.")
+        settings[keyword.arg] = value
+    return settings
+
+
+def _parse_weight(text: str, part: str) -> float:
+    weight = float(text) if _is_number(text) else math.nan
+    if not math.isfinite(weight):
+        raise BadInput(f'"{text}" in reward "{part}" is not a finite number; write name:0.5.')
+    return weight
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

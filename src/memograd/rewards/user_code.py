@@ -1,0 +1,102 @@
+"""Reward functions of the user's own, from a Python file or a module; environments of agents too.
+
+A file is run once for each reading of a reward specification, under a module name of its own; its
+folder is made importable, after everything else, so that it can import what lies beside it. What
+the file remembers between calls is the user's affair: it is not in a checkpoint.
+
+Invariant: whatever is wrong with the code (it is not there, not Python, fails while loading, lacks
+the name, the name is no function) is one `BadInput` sentence with the file and, where there is one,
+the line. Tested in `tests/rewards/test_user_code.py`. May import: errors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memograd.errors import BadInput
+
+KINDS = {"reward": "function", "environment": "class"}
+"""What is loaded, and what it is in Python; for error messages."""
+
+
+def load_file(path: Path, kind: str = "reward") -> ModuleType:
+    """Run a Python file as a module; `BadInput` if it cannot be read, parsed or run."""
+    path = path.resolve()
+    if not path.is_file():
+        raise BadInput(f"There is no {kind} file {path}; write path/to/file.py:{KINDS[kind]}.")
+    # Two files of the same name must not take each other's place.
+    name = f"memograd_{kind}s_{path.stem}_{hashlib.sha256(bytes(path)).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"The {kind} file {path} is no Python file; its name must end with .py.")
+    module = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise BadInput(
+            f"{error.filename or path} line {error.lineno} is not valid Python: {error.msg}."
+        ) from error
+    except Exception as error:
+        raise BadInput(f"{_place(path, error)} {_what(error)} while it was loaded.") from error
+    return module
+
+
+def load_module(name: str, kind: str = "reward") -> ModuleType:
+    """Import a module by its dotted name; `BadInput` if that fails."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and name.startswith(error.name or name):
+            raise BadInput(
+                f"There is no module {name} to take {kind}s from; name an installed module, or a "
+                f"file (path/to/file.py:{KINDS[kind]})."
+            ) from error
+        raise BadInput(f"The {kind} module {name} {_what(error)} while it was loaded.") from error
+
+
+def function_of(module: ModuleType, name: str, kind: str = "reward") -> Any:
+    """The function of that name; `BadInput` if there is none or it cannot be called."""
+    where = getattr(module, "__file__", None) or module.__name__
+    if not hasattr(module, name):
+        own = [
+            key
+            for key, value in vars(module).items()
+            if callable(value) and getattr(value, "__module__", None) == module.__name__
+        ]
+        near = difflib.get_close_matches(name, own, n=2, cutoff=0.5) or own
+        hint = f"it has {', '.join(near)}" if near else f"it has no {KINDS[kind]} at all"
+        raise BadInput(f'{where} has no {kind} {KINDS[kind]} "{name}"; {hint}.')
+    value = getattr(module, name)
+    if not callable(value):
+        wanted = {
+            "reward": "a reward is f(prompts, completions, **columns) -> list of numbers",
+            "environment": "an environment is a class with reset(**row)",
+        }
+        raise BadInput(
+            f"{name} in {where} is {type(value).__name__}, not a {KINDS[kind]}; {wanted[kind]}."
+        )
+    return value
+
+
+def _place(path: Path, error: Exception) -> str:
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
+    return f"{path} line {lines[-1]}" if lines else str(path)
+
+
+def _what(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {error}"

@@ -1,0 +1,115 @@
+"""From finished rollouts to what training scores: rows of tokens, grown into token trees.
+
+A rollout is one row of tokens as long as every turn continues the tokens of the turn before it, and
+several rows where the chat template rewrote the conversation. A row is a prompt (all that the model
+saw before its first action) and a branch below it: actions, which are scored, and observations,
+which are not.
+
+    rollout 0   [prompt] action observation action                 one row
+    rollout 1   [prompt] action | [rewritten prompt] action        two rows, one share of the loss
+
+Rows of a group whose prompts begin alike share a tree, so their beginnings are computed once.
+
+Invariants: every action token is scored exactly once over all trees and observations never;
+`prompt + branch` is what the model saw; each branch knows its rollout. Proved in
+`tests/rollout/test_branches.py`. May import numpy and `memograd.rollout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.types import Rollout
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The trees of all groups, with what belongs to each of their branches.
+
+    Rollouts are numbered group after group. Branch i of `trees[t]` is a row of rollout
+    `rollouts_of_tree[t][i]`; a tree holds rows of one group. `old_logprobs[t][i]` [C_i] float32 are
+    the sampler's log-probabilities, 0 where a token is not scored.
+    """
+
+    trees: tuple[TokenTree, ...]
+    rollouts_of_tree: tuple[tuple[int, ...], ...]
+    old_logprobs: tuple[tuple[np.ndarray, ...], ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sequence of tokens: a prompt and what follows, [C] each."""
+
+    prompt: tuple[int, ...]
+    ids: tuple[int, ...]
+    scored: np.ndarray
+    logprobs: np.ndarray
+
+
+def rows_of(rollout: Rollout) -> Iterator[Row]:
+    """The rows of a rollout, in order."""
+    starts = [place for place, turn in enumerate(rollout.turns) if turn.starts_row]
+    for start, end in zip(starts, [*starts[1:], len(rollout.turns)], strict=True):
+        prompt = rollout.turns[start].observation_ids
+        ids: list[int] = []
+        scored: list[bool] = []
+        logprobs: list[np.ndarray] = []
+        for place in range(start, end):
+            turn = rollout.turns[place]
+            seen = () if place == start else turn.observation_ids
+            ids += [*seen, *turn.action_ids]
+            scored += [False] * len(seen) + [True] * len(turn.action_ids)
+            logprobs += [np.zeros(len(seen), dtype=np.float32), turn.logprobs]
+        yield Row(prompt, tuple(ids), np.asarray(scored, dtype=bool), np.concatenate(logprobs))
+
+
+def grow_trees(groups: Sequence[Sequence[Rollout]]) -> Branches:
+    """The token trees of all groups' rollouts.
+
+    A row joins the first tree of its group whose prompt its own prompt begins with; what its prompt
+    has beyond that becomes unscored tokens of its branch.
+    """
+    grown: list[_Grown] = []
+    number = 0
+    for group in groups:
+        of_group: list[_Grown] = []
+        for rollout in group:
+            for row in rows_of(rollout):
+                tree = next((tree for tree in of_group if tree.takes(row)), None)
+                if tree is None:
+                    tree = _Grown(row.prompt)
+                    of_group.append(tree)
+                tree.add(row, number)
+            number += 1
+        grown += of_group
+    return Branches(
+        trees=tuple(TokenTree.from_branches(tree.prompt, tree.ids, tree.scored) for tree in grown),
+        rollouts_of_tree=tuple(tuple(tree.rollouts) for tree in grown),
+        old_logprobs=tuple(tuple(tree.logprobs) for tree in grown),
+    )
+
+
+class _Grown:
+    """A tree's rows while they are collected."""
+
+    def __init__(self, prompt: tuple[int, ...]) -> None:
+        self.prompt = prompt
+        self.ids: list[tuple[int, ...]] = []
+        self.scored: list[list[bool]] = []
+        self.logprobs: list[np.ndarray] = []
+        self.rollouts: list[int] = []
+
+    def takes(self, row: Row) -> bool:
+        return row.prompt[: len(self.prompt)] == self.prompt
+
+    def add(self, row: Row, rollout: int) -> None:
+        more = row.prompt[len(self.prompt) :]
+        self.ids.append((*more, *row.ids))
+        self.scored.append([False] * len(more) + row.scored.tolist())
+        before = np.zeros(len(more), dtype=np.float32)
+        self.logprobs.append(np.concatenate([before, row.logprobs]))
+        self.rollouts.append(rollout)

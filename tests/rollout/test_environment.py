@@ -1,0 +1,238 @@
+"""Classes written for TRL's `environment_factory` work unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from memograd.errors import BadInput, MemogradError
+from memograd.rollout import Message, Scenario
+from memograd.rollout.environment import EnvironmentTask
+from memograd.rollout.limits import Limits
+from memograd.rollout.lockstep import run_in_lockstep
+
+TEMPLATE = "Call a tool as <tool_call>{...}</tool_call>."
+
+
+class Ledger:
+    """An environment as TRL's documentation describes one."""
+
+    def __init__(self) -> None:
+        self.entries: list[int] = []
+        self.answer: int | None = None
+
+    @property
+    def expensive(self) -> int:
+        raise AssertionError("properties are not asked")
+
+    def reset(self, **row) -> str | None:
+        self.answer = row["answer"]
+        assert row["prompt"][-1]["role"] == "user"
+        return f" The limit is {row['limit']}."
+
+    def add(self, amount: int) -> str:
+        """Write an amount down.
+
+        Args:
+            amount: The amount, in euros.
+
+        Returns:
+            The sum so far.
+        """
+        if amount < 0:
+            raise ValueError("no debts")
+        self.entries.append(amount)
+        return f"sum {sum(self.entries)}"
+
+    async def wait(self) -> list[int]:
+        """Wait for the books."""
+        await asyncio.sleep(0)
+        return self.entries
+
+    def get_reward(self) -> float:
+        return 1.0 if sum(self.entries) == self.answer else 0.0
+
+    def _private(self) -> None: ...
+
+
+SCENARIO = Scenario(
+    id="s1",
+    messages=(Message(role="system", content="Be exact."), Message(role="user", content="Add.")),
+    columns={"answer": 5, "limit": 9},
+)
+
+
+def call(name: str, **arguments: object) -> str:
+    body = json.dumps({"name": name, "arguments": arguments})
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
+def one_episode(factory=Ledger, scenario: Scenario = SCENARIO):
+    (episode,) = EnvironmentTask(factory, chat_template=TEMPLATE).episodes(scenario, 1)
+    return episode
+
+
+def test_tools_are_the_public_methods_as_transformers_describes_them() -> None:
+    tools = {tool["function"]["name"]: tool["function"] for tool in one_episode().tools}
+    assert list(tools) == ["add", "wait"]
+    assert tools["add"]["description"] == "Write an amount down."
+    assert tools["add"]["parameters"]["properties"] == {
+        "amount": {"type": "integer", "description": "The amount, in euros."}
+    }
+
+
+def test_what_reset_returns_is_appended_to_the_last_message() -> None:
+    episode = one_episode()
+    assert episode.reset() == [
+        Message(role="system", content="Be exact."),
+        Message(role="user", content="Add. The limit is 9."),
+    ]
+    assert SCENARIO.messages[-1]["content"] == "Add."
+
+
+def test_calls_are_made_in_order_and_an_answer_without_calls_ends() -> None:
+    episode = one_episode()
+    episode.reset()
+    step = episode.step("First. " + call("add", amount=2) + call("wait") + call("add", amount=3))
+    assert [message["content"] for message in step.observation] == ["sum 2", "[2]", "sum 5"]
+    assert {message["role"] for message in step.observation} == {"tool"}
+    assert [message.get("name") for message in step.observation] == ["add", "wait", "add"]
+    assert (step.done, step.failed_calls) == (False, ())
+    assert episode.step("It is 5.").done
+    assert episode.finish() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "told"),
+    [
+        ("<tool_call>add(2)</tool_call>", "malformed", "this tool call is malformed: not JSON"),
+        (call("subtract", amount=1), "unknown_tool", "no such tool; known are add, wait"),
+        (call("get_reward"), "unknown_tool", "no such tool"),
+        (call("_private"), "unknown_tool", "no such tool"),
+        (call("add", much=1), "bad_arguments", "wrong arguments: missing a required argument"),
+        (call("add", amount=-1), "raised", "ValueError: no debts"),
+        (call("add", amount="two"), "raised", "TypeError"),
+    ],
+)
+def test_a_failed_call_is_told_and_counted(action: str, kind: str, told: str) -> None:
+    episode = one_episode()
+    episode.reset()
+    step = episode.step(action + call("add", amount=1))
+    assert step.failed_calls == (kind,)
+    assert not step.done
+    failed, worked = (message["content"] for message in step.observation)
+    assert failed.startswith("Error: ") and told in failed
+    assert worked == "sum 1"
+
+
+def test_async_tools_work_inside_a_running_loop() -> None:
+    """As in a notebook; and all calls share one loop, as async clients want it."""
+    loops = []
+
+    class Clients:
+        def reset(self, **row) -> None: ...
+
+        async def fetch(self) -> str:
+            """Fetch something."""
+            loops.append(asyncio.get_running_loop())
+            return "fetched"
+
+    async def notebook() -> list[str]:
+        episode = one_episode(Clients)
+        episode.reset()
+        steps = [episode.step(call("fetch")) for _ in range(2)]
+        return [step.observation[0]["content"] for step in steps]
+
+    assert asyncio.run(notebook()) == ["fetched", "fetched"]
+    assert loops[0] is loops[1]
+
+
+def test_the_column_environment_chooses_among_several() -> None:
+    class Silent:
+        def reset(self, **row) -> None:
+            assert "environment" not in row
+
+    def scenario(name: str) -> Scenario:
+        columns = {**SCENARIO.columns, "environment": name}
+        return Scenario(id="s2", messages=(), columns=columns)
+
+    task = EnvironmentTask({"ledger": Ledger, "silent": Silent}, chat_template=TEMPLATE)
+    (ledger,) = task.episodes(scenario("ledger"), 1)
+    (silent,) = task.episodes(scenario("silent"), 1)
+    assert len(ledger.tools) == 2 and silent.tools == []
+    assert silent.reset() == [Message(role="user", content="")]
+    assert silent.finish() is None
+    with pytest.raises(BadInput, match="s2: environment='bank' is not one of ledger, silent"):
+        task.episodes(scenario("bank"), 1)
+
+
+def test_a_class_that_cannot_be_used_is_bad_input() -> None:
+    class NoReset: ...
+
+    class Untyped:
+        def reset(self, **row) -> None: ...
+
+        def look(self, where):
+            """Look."""
+
+    class NoText:
+        def reset(self, **row):
+            return ["an image"]
+
+    with pytest.raises(BadInput, match="NoReset has no method reset"):
+        one_episode(NoReset)
+    with pytest.raises(BadInput, match=r"tool Untyped\.look cannot be described .*where"):
+        one_episode(Untyped)
+    with pytest.raises(MemogradError, match="returned list; return a text or None"):
+        one_episode(NoText).reset()
+    with pytest.raises(BadInput, match="does not ask for tool calls as JSON"):
+        EnvironmentTask(Ledger, chat_template="no tools").episodes(SCENARIO, 1)
+    with pytest.raises(BadInput, match="needs chat messages"):
+        one_episode(Ledger, Scenario(id="s", messages=(), text="Once"))
+
+
+def test_a_group_plays_through_qwen3_s_template(qwen3_tokenizer, chat_of, scripted) -> None:
+    """Three rollouts in their own ledgers; each is told its own sums."""
+    amounts = {0: 2, 1: 5, 2: 4}
+
+    def answer(shown: str, sample: int) -> str:
+        assert '"name": "add"' in shown and "The limit is 9." in shown
+        if "<tool_response>" not in shown:
+            return call("add", amount=amounts[sample])
+        return "It is " + shown.rpartition("sum ")[2].partition("\n")[0]
+
+    task = EnvironmentTask(Ledger, chat_template=qwen3_tokenizer.chat_template)
+    (rollouts,) = run_in_lockstep(
+        scripted(qwen3_tokenizer, answer),
+        chat_of(qwen3_tokenizer),
+        [task.episodes(SCENARIO, 3)],
+        rollout_ids=[["a", "b", "c"]],
+        limits=Limits(max_turns=4),
+        temperature=1.0,
+        max_completion_length=50,
+        generator=None,
+    )
+    assert [rollout.completion for rollout in rollouts] == ["It is 2", "It is 5", "It is 4"]
+    assert [rollout.reward for rollout in rollouts] == [0.0, 1.0, 0.0]
+    assert {rollout.stop_reason for rollout in rollouts} == {"end"}
+    for rollout in rollouts:
+        assert rollout.mismatches == {}
+        assert [turn.starts_row for turn in rollout.turns] == [True, False]
+        roles = [message["role"] for message in rollout.messages]
+        assert roles == ["system", "user", "assistant", "tool", "assistant"]
+        seen = qwen3_tokenizer.decode(rollout.turns[1].observation_ids)
+        assert seen.startswith("\n<|im_start|>user\n<tool_response>\nsum ")
+
+
+def test_reset_gets_what_it_names() -> None:
+    """A row's id, and columns for rewards, are not forced on a `reset` without `**row`."""
+
+    class Named(Ledger):
+        def reset(self, limit, answer=None) -> str:
+            return f" {limit} {answer}"
+
+    columns = {**SCENARIO.columns, "id": "s1"}
+    opening = one_episode(Named, Scenario("s1", SCENARIO.messages, columns)).reset()
+    assert opening[-1]["content"] == "Add. 9 5"
