@@ -1,12 +1,15 @@
 """Do memograd and TRL's GRPOTrainer learn the same from the same? Curves by seed, time a step.
 
-    python benchmarks/parity.py --seeds 0,1,2 --steps 15 --out runs/parity
+    python benchmarks/parity.py --seeds 0,1,2 --steps 15 --out runs/parity --plot parity.png
 
 Both sides train the packaged SmolLM2 to answer questions with digits only. What is equal: base
 weights (fp32), the adapter's initial weights, prompts and their order, the reward function, group
 size, temperature, completion length, GRPO's loss and advantage, no KL term, AdamW, a constant
-learning rate, clipping. What differs: the two samplers draw from their own random streams, so the
-curves of one seed agree as two draws of one experiment do, not to the bit.
+learning rate, clipping, and the linear layers (ours are faster on some processors: TRL gets them
+too). What differs: the samplers use up random numbers differently, so the curves of one seed agree
+as two draws of one experiment do, not to the bit. `--same-answers 0` takes that difference away for
+a seed: TRL learns, memograd's sampler answers, and the curve is memograd's own until rounding makes
+a first answer differ.
 
 One JSON line a run, then a summary: the mean reward of the last third of the steps and of all of
 them, the differences (ours - TRL's) with 95% bootstrap intervals, and seconds and CPU seconds: the
@@ -33,7 +36,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from matplotlib.figure import Figure
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from memograd.config import LoraConfig, TrainConfig
@@ -207,6 +210,7 @@ def run_trl(
         callbacks=[Clock()],
         rollout_func=draw if our_answers else None,
     )
+    trainer.remove_callback(PrinterCallback)  # whose lines are no JSON
     trainer.train()
     return progress
 
@@ -380,7 +384,10 @@ def main() -> None:
         for number, seed in enumerate(seeds)
         for side in (SIDES if number % 2 == 0 else SIDES[::-1])
     ]
-    runs += [(SAME_ANSWERS, int(seed)) for seed in arguments.same_answers.split(",") if seed]
+    repeated = [int(seed) for seed in arguments.same_answers.split(",") if seed]
+    if not set(repeated) <= set(seeds):
+        parser.error("--same-answers takes seeds that are in --seeds")
+    runs += [(SAME_ANSWERS, seed) for seed in repeated]
     lines: dict[str, list[dict[str, Any]]] = {side: [] for side in RUN}
     for side, seed in runs:
         lines[side].append(measured(side, seed, settings, arguments.out))

@@ -56,7 +56,7 @@ def settings(begun, small_data) -> dict[str, Any]:
         "max_completion_length": 4,
         "save_steps": 2,
         "memory": {"top_k": 2},
-        "rewards": "mem0_bleu1",
+        "rewards": "length(low=2, high=4)",
     }
 
 

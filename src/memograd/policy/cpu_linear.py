@@ -27,6 +27,7 @@ def onednn_is_faster() -> bool:
     return (
         torch.backends.mkl.is_available()
         and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")  # torch's own, and not documented
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
         and CPUINFO.is_file()
         and "AuthenticAMD" in CPUINFO.read_text(encoding="utf-8")
