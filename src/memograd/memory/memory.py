@@ -23,6 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.config import MemorySettings, from_mem0_config, load_memory_settings
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.arguments import (
+    check_text,
+    checked_count,
+    checked_id,
+    checked_labels,
+    checked_number,
+)
 from memograd.memory.changes import deleted, updated
 from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.items import Kind, MemoryItem
@@ -37,7 +44,7 @@ from memograd.memory.results import (
     operation_result,
     turn_result,
 )
-from memograd.memory.scope import Scope, check_unicode
+from memograd.memory.scope import Scope
 from memograd.memory.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -148,7 +155,7 @@ class Memory:
         events = self.learn(
             messages,
             scope=Scope(user_id, agent_id, run_id),
-            labels=_labels(metadata, kind, categories),
+            labels=checked_labels(metadata, kind, categories),
             infer=infer,
             timestamp=timestamp,
         )
@@ -198,10 +205,10 @@ class Memory:
         if text is None and metadata is None:
             raise BadInput("update needs a new text or new metadata.")
         if text is not None:
-            _check_text(text, "The new text")
+            check_text(text, "The new text")
             if not text.strip():
                 raise BadInput("update needs a text with something in it; use delete to forget.")
-        changed = _labels(metadata, None, ()).metadata
+        changed = checked_labels(metadata, None, ()).metadata
 
         def change(item: MemoryItem) -> NewEvent:
             now = max(self.store.now(), item.updated_at)  # the clock may have gone back
@@ -279,11 +286,11 @@ class Memory:
         found = self.recall.search(
             query,
             self._wanted(user_id, agent_id, run_id, filters),
-            top_k=_count(
+            top_k=checked_count(
                 limit if top_k is None else top_k, self.store.settings.top_k, "top_k", least=1
             ),
-            turns=_count(turns, 0, "turns"),
-            threshold=_number(threshold, "threshold"),
+            turns=checked_count(turns, 0, "turns"),
+            threshold=checked_number(threshold, "threshold"),
             as_of=None if as_of is None else to_moment(as_of, "as_of"),
             mode=mode,
             recency_half_life=recency_half_life,
@@ -313,14 +320,14 @@ class Memory:
         return self.recall.context(
             query,
             self._wanted(user_id, agent_id, run_id, filters),
-            top_k=_count(top_k, self.store.settings.top_k, "top_k", least=1),
-            turns=_count(turns, 0, "turns"),
-            token_budget=_count(token_budget, 0, "token_budget"),
+            top_k=checked_count(top_k, self.store.settings.top_k, "top_k", least=1),
+            turns=checked_count(turns, 0, "turns"),
+            token_budget=checked_count(token_budget, 0, "token_budget"),
         )
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """The item as it stands, or None when it never was or is no more."""
-        item = self.store.item(_known_text(memory_id))
+        item = self.store.item(checked_id(memory_id))
         return None if item is None else item_result(item)
 
     def get_all(
@@ -338,7 +345,7 @@ class Memory:
         limit = limit if top_k is None else top_k
         items = self.recall.all_items(
             self._wanted(user_id, agent_id, run_id, filters),
-            limit=None if limit is None else _count(limit, 0, "limit"),
+            limit=None if limit is None else checked_count(limit, 0, "limit"),
             as_of=None if as_of is None else to_moment(as_of, "as_of"),
         )
         return {"results": [item_result(item) for item in items]}
@@ -346,7 +353,7 @@ class Memory:
     def history(self, memory_id: str) -> list[dict[str, Any]]:
         """Everything that happened to an item, oldest first: who, when, why, before and after."""
         return [
-            history_result(event) for event in self.store.journal.history(_known_text(memory_id))
+            history_result(event) for event in self.store.journal.history(checked_id(memory_id))
         ]
 
     def stats(self) -> dict[str, Any]:
@@ -378,7 +385,7 @@ class Memory:
             raise BadInput("purge takes either the id of an item or user, agent and run ids.")
         try:
             if memory_id is not None:
-                report = purge_item(self.store, _known_text(memory_id))
+                report = purge_item(self.store, checked_id(memory_id))
             else:
                 report = purge_scope(self.store, Scope(user_id, agent_id, run_id))
         except BadInput:
@@ -455,7 +462,7 @@ class Memory:
     def _change(self, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
         """Write the event that `change` makes of the item as it stands, even in a race."""
         for _ in range(ATTEMPTS):
-            latest = self.store.journal.latest(_known_text(memory_id))
+            latest = self.store.journal.latest(checked_id(memory_id))
             item = self.store.item(memory_id)
             if latest is None or item is None:
                 raise BadInput(
@@ -467,48 +474,3 @@ class Memory:
             except Conflict:
                 continue  # somebody else was faster: look again
         raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")
-
-
-def _labels(
-    metadata: Mapping[str, Any] | None, kind: Kind | str | None, categories: Iterable[str]
-) -> Labels:
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise BadInput(f"metadata must be a dictionary, not {type(metadata).__name__}.")
-    names = None if isinstance(categories, str) else tuple(categories)
-    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
-        raise BadInput(f"categories must be a list of names, not {categories!r}.")
-    for name in names:
-        check_unicode(name, "a category")
-    try:
-        known = None if kind is None else Kind(kind)
-    except ValueError:
-        choices = ", ".join(Kind)
-        raise BadInput(f"There is no kind {kind!r}: choose one of {choices}.") from None
-    return Labels(metadata=dict(metadata or {}), kind=known, categories=names)
-
-
-def _count(given: int | None, default: int, name: str, *, least: int = 0) -> int:
-    if given is None:
-        return default
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise BadInput(f"{name} must be a whole number of at least {least}, not {given!r}.")
-    return given
-
-
-def _number(given: float | None, name: str) -> float | None:
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
-        raise BadInput(f"{name} must be a number, not {given!r}.")
-    return given
-
-
-def _check_text(text: object, what: str) -> None:
-    if not isinstance(text, str):
-        raise BadInput(f"{what} must be a text, not {text!r}.")
-    check_unicode(text, what)
-
-
-def _known_text(memory_id: str) -> str:
-    if not isinstance(memory_id, str):
-        raise BadInput(f"The id of a memory must be a text, not {memory_id!r}.")
-    check_unicode(memory_id, "the id of a memory")
-    return memory_id

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.index.connection import Connection, IndexUnavailable
 from memograd.memory.index.folding import Effects, Layer, Row, fold
+from memograd.memory.index.hits import IndexHit, merged, ordered, score
 from memograd.memory.index.schema import (
     FIELDS,
     MAX_HITS,
@@ -57,35 +58,12 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS: Final = 1_000
 BATCH_ROWS: Final = 200  # 20 MB in the worst case; servers refuse requests over 64 MB
-SCORE_NOISE: Final = 1e-6
-RRF_K: Final = 20  # as in `retrieval.fusion`
 
 logger = logging.getLogger(__name__)
 
 Mode = Literal["hybrid", "dense", "lexical"]
 Embed = Callable[[str, Sequence[str]], "list[tuple[np.ndarray, tuple[str, ...]]]"]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class IndexHit:
-    """A row that a search found: whose it is, its id, and its places in the two lists.
-
-    Ranks start at 1 and are None where the list does not hold the row. similarity: cosine, None
-    without a dense rank.
-    """
-
-    owner: str
-    id: str
-    dense_rank: int | None
-    similarity: float | None
-    lexical_rank: int | None
-
-    @property
-    def fused(self) -> float:
-        """Reciprocal rank fusion: the sum of 1 / (20 + rank) over the lists that hold the row."""
-        ranks = (self.dense_rank, self.lexical_rank)
-        return sum(1.0 / (RRF_K + rank) for rank in ranks if rank is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +248,7 @@ class MilvusIndex:
                 dense = self._list("vector", [self._checked(vector)], where, k)
             if mode != "dense" and terms:
                 lexical = self._list("lexical", [encode_terms(terms)], where, k)
-        return _merged(dense, lexical)
+        return merged(dense, lexical)
 
     def stats(self) -> dict[str, Any]:
         """rows, items, turns, watermark, lag (events) and bytes (None on a server)."""
@@ -442,8 +420,8 @@ class MilvusIndex:
                 output_fields=["owner", "item_id", "seq"],
             )
             # Lite returns BM25 below zero, servers above.
-            scored.extend((_score(field, hit["distance"]), dict(hit["entity"])) for hit in hits[0])
-        return _ordered(scored)[:k]
+            scored.extend((score(field, hit["distance"]), dict(hit["entity"])) for hit in hits[0])
+        return ordered(scored)[:k]
 
     def _watermark(self) -> Watermark | None:
         with self._connection.explained("read its watermark"):
@@ -478,39 +456,6 @@ class MilvusIndex:
     def _reading(self) -> AbstractContextManager[object]:
         """Readers of a Lite folder wait for writers, who may have to close it for a moment."""
         return self._lock if self._connection.is_lite else nullcontext()
-
-
-def _merged(
-    dense: Sequence[tuple[float, dict[str, Any]]], lexical: Sequence[tuple[float, dict[str, Any]]]
-) -> list[IndexHit]:
-    """One hit a row, best fused rank first; equals in the order of the dense list."""
-    ids = [(row["owner"], row["item_id"]) for _, row in dense]
-    dense_ranks = {place: rank for rank, place in enumerate(ids, start=1)}
-    similarities = {place: score for place, (score, _) in zip(ids, dense, strict=True)}
-    lexical_ranks = {
-        (row["owner"], row["item_id"]): rank for rank, (_, row) in enumerate(lexical, start=1)
-    }
-    hits = [
-        IndexHit(*place, dense_ranks.get(place), similarities.get(place), lexical_ranks.get(place))
-        for place in dense_ranks | lexical_ranks
-    ]
-    return sorted(hits, key=lambda hit: -hit.fused)
-
-
-def _score(field: str, distance: float) -> float:
-    return distance if field == "vector" else abs(distance)
-
-
-def _ordered(scored: Sequence[tuple[float, dict[str, Any]]]) -> list[tuple[float, dict[str, Any]]]:
-    """Best first, equal scores by age: the same text scores float noise apart in another file."""
-    falling = sorted(scored, key=lambda pair: -pair[0])
-    keyed = []
-    group, previous = 0, float("inf")
-    for score, row in falling:
-        group += previous - score > SCORE_NOISE
-        keyed.append((group, row["seq"], score, row))
-        previous = score
-    return [(score, row) for _, _, score, row in sorted(keyed, key=lambda entry: entry[:2])]
 
 
 def _fits(row: Row) -> bool:
