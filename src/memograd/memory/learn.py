@@ -36,7 +36,7 @@ from memograd.memory.turns import RawTurn
 
 RELATED_ITEMS: Final = 8
 SAME_PROPERTY_ITEMS: Final = 4
-ATTEMPTS: Final = 10
+ATTEMPTS: Final = 20
 STRICT_ATTEMPTS: Final = 5
 
 
@@ -115,7 +115,7 @@ def learn(
                 written = store.write(scope.owner, events, expect=expect, expect_last=last)
                 return _operations(written)
             except Conflict:
-                continue  # another process changed one of these items: decide again
+                store.step_aside(attempt)  # another writer was faster: decide again
     raise MemogradError(
         f"The memory of {scope.owner} was changed by others {ATTEMPTS} times while this call"
         " decided what to do: nothing was written, try again."

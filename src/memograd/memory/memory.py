@@ -441,7 +441,7 @@ class Memory:
     def _delete_in(self, owner: str, wanted: Filter) -> int:
         """Delete what matches among one owner's items, all at once, even in a race."""
         reason = "deleted by the application with others"
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             state = self.store.states.current(owner)
             items = [item for item in state.items if wanted.matches(item)]
             if not items:
@@ -456,12 +456,12 @@ class Memory:
                 )
                 return len(items)
             except Conflict:
-                continue  # somebody changed one of them: look again
+                self.store.step_aside(attempt)  # somebody changed one of them: look again
         raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
 
     def _change(self, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
         """Write the event that `change` makes of the item as it stands, even in a race."""
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             latest = self.store.journal.latest(checked_id(memory_id))
             item = self.store.item(memory_id)
             if latest is None or item is None:
@@ -472,5 +472,5 @@ class Memory:
                 self.store.write(item.scope.owner, [change(item)], expect={item.id: latest.seq})
                 return
             except Conflict:
-                continue  # somebody else was faster: look again
+                self.store.step_aside(attempt)  # somebody else was faster: look again
         raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")

@@ -11,8 +11,9 @@ Invariant: **scope is a wall**: a read that names an owner touches the events of
 
 from __future__ import annotations
 
-import logging
+import random
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
     from memograd.memory.filters import Filter
 
-logger = logging.getLogger(__name__)
-
 WRITER_LOCKS: Final = 64
+LEAST_WAIT: Final = 0.005  # seconds; 0.16 at most
 
 
 class MemoryStore:
@@ -101,6 +101,11 @@ class MemoryStore:
         """One decision at a time for an owner within this process."""
         with self._writers[zlib.crc32(owner.encode()) % WRITER_LOCKS]:
             yield
+
+    @staticmethod
+    def step_aside(attempt: int) -> None:
+        """Wait a random moment, longer after more attempts, so that colliding writers part."""
+        time.sleep(random.uniform(0, LEAST_WAIT * 2 ** min(attempt, 5)))
 
     def forget(self, owner: str) -> None:
         """Let go of what the process holds of an owner, as after a purge."""
