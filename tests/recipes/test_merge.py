@@ -131,5 +131,5 @@ def test_smollm2_whose_embeddings_are_its_output_layer(tmp_path) -> None:
     ids = torch.tensor([policy.encode([{"role": "user", "content": "Where is Oslo?"}])])
     expected = logits(policy.peft_model, ids)
     merged = AutoModelForCausalLM.from_pretrained(merge(run, tmp_path / "merged")).eval()
-    # Logits reach 30, and two libraries of matrix products round them apart (2e-4 was measured).
+    # Two libraries of matrix products round apart: 2e-4 was measured.
     torch.testing.assert_close(logits(merged, ids), expected, atol=1e-3, rtol=0)
