@@ -3,9 +3,9 @@
 The product of the two LoRA matrices is added to the weights that it adapts, once, in fp32, and the
 model is written with its tokenizer, chat template and generation settings.
 
-Invariant: the merged model's logits are those of model plus adapter (to float rounding), and a folder
-of that name exists only when all of it is written. Tested in `tests/recipes/test_merge.py`. May
-import policy, grpo.
+Invariant: the merged model's logits are those of model plus adapter (to float rounding), and a
+folder of that name exists only when all of it is written. Tested in `tests/recipes/test_merge.py`.
+May import policy, grpo.
 """
 
 from __future__ import annotations
