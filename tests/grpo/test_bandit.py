@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from single_turn import score_groups
 
 from memograd.config import TrainConfig
 from memograd.config.algorithms import ALGORITHMS
-from memograd.grpo.batch import sample_groups, score_groups
+from memograd.grpo.batch import sample_groups
 from memograd.grpo.learner import learn
 from memograd.grpo.objective import Objective
 from memograd.policy.protocol import SampledGroup

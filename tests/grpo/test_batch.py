@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from single_turn import score_groups
 
 from memograd.grpo.batch import (
     replacement_scenarios,
     sample_groups,
     scenarios_of_step,
-    score_groups,
 )
 from memograd.grpo.objective import Objective
 from memograd.rewards import RewardError, WeightedReward

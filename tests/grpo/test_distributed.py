@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from single_turn import score_groups
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.batch import sample_groups, score_groups
+from memograd.grpo.batch import sample_groups
 from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.experience import Experience
 from memograd.grpo.follower_folder import FollowerFolder

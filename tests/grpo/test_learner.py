@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from single_turn import score_groups
 
-from memograd.grpo.batch import sample_groups, score_groups
+from memograd.grpo.batch import sample_groups
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import learn
 from memograd.grpo.not_finite import NotFinite

@@ -115,23 +115,6 @@ def answer_rows(groups: Sequence[Group]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(range(index * size, (index + 1) * size)) for index in range(len(groups)))
 
 
-def score_groups(
-    groups: Sequence[Group],
-    sampled: Sequence[SampledGroup],
-    rewards: Sequence[WeightedReward],
-    objective: Objective,
-) -> Experience:
-    """`score_rows` for answers to one prompt each: a group is a tree, a rollout is a row."""
-    return score_rows(
-        groups,
-        rewards,
-        objective,
-        trees=[group.tree for group in sampled],
-        rollouts_of_tree=answer_rows(groups),
-        old_logprobs=[group.logprobs for group in sampled],
-    )
-
-
 def score_rows(
     groups: Sequence[Group],
     rewards: Sequence[WeightedReward],

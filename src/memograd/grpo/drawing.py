@@ -22,10 +22,10 @@ from memograd.policy.protocol import Policy
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.episode import Task
+from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.limits import Limits
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.trace import episode_metrics
 from memograd.rollout.types import Group, Rollout, Scenario
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ class Trainer:
     ) -> None:
         if not scenarios:
             raise BadInput(
-                "there is nothing to train on: the chosen conversations have no questions"
+                "there is nothing to train on: the chosen data hold no question and no row"
             )
         check_data(run, scenarios)
         self.policy = policy

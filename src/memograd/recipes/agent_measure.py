@@ -23,8 +23,8 @@ from memograd.grpo.random_states import seed_everything
 from memograd.recipes.agent_setup import AgentJob
 from memograd.recipes.progress import counting_progress
 from memograd.recipes.text_measure import Measured, report
+from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.lockstep import run_in_lockstep
-from memograd.rollout.trace import episode_metrics
 from memograd.rollout.types import Rollout
 
 

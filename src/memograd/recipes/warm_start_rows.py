@@ -33,7 +33,7 @@ class Placed(Protocol):
     @property
     def place(self) -> str:
         """Number or id."""
-        raise NotImplementedError
+        ...
 
 
 R = TypeVar("R", bound=Placed)
