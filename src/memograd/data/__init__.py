@@ -4,7 +4,10 @@ May import errors, config and `memory`; knows no policy. Where each invariant is
 the files of this room.
 """
 
+from memograd.data.construction import ConstructionCase, construction_case_of
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
+from memograd.data.conversations_jsonl import load_conversations_jsonl, write_conversations_jsonl
+from memograd.data.detect import load_any
 from memograd.data.generator import generate_conversations, generate_file
 from memograd.data.locomo import CATEGORIES, LoadReport, load_locomo, load_locomo_with_report
 from memograd.data.locomo_writer import write_locomo
@@ -13,7 +16,13 @@ from memograd.data.longmemeval import (
     load_longmemeval,
     load_longmemeval_with_report,
 )
+from memograd.data.mem_alpha import MemAlphaReport, load_mem_alpha, load_mem_alpha_with_report
 from memograd.data.memdaily import MemDailyReport, load_memdaily, load_memdaily_with_report
+from memograd.data.memory_agent_bench import (
+    MemoryAgentBenchReport,
+    load_memory_agent_bench,
+    load_memory_agent_bench_with_report,
+)
 from memograd.data.splits import Split, select_conversations, split_by_conversation
 
 load_conversations = load_locomo
@@ -21,22 +30,33 @@ load_conversations = load_locomo
 __all__ = [
     "CATEGORIES",
     "NOT_MENTIONED",
+    "ConstructionCase",
     "Conversation",
     "LoadReport",
     "LongMemEvalReport",
+    "MemAlphaReport",
     "MemDailyReport",
+    "MemoryAgentBenchReport",
     "Question",
     "Split",
+    "construction_case_of",
     "generate_conversations",
     "generate_file",
+    "load_any",
     "load_conversations",
+    "load_conversations_jsonl",
     "load_locomo",
     "load_locomo_with_report",
     "load_longmemeval",
     "load_longmemeval_with_report",
+    "load_mem_alpha",
+    "load_mem_alpha_with_report",
     "load_memdaily",
     "load_memdaily_with_report",
+    "load_memory_agent_bench",
+    "load_memory_agent_bench_with_report",
     "select_conversations",
     "split_by_conversation",
+    "write_conversations_jsonl",
     "write_locomo",
 ]

@@ -25,7 +25,8 @@ class Question:
     open-domain | single-hop | adversarial`. evidence: ids of the turns that hold the answer; may be
     empty. adversarial: the conversation has no answer, so the right one is usually `NOT_MENTIONED`;
     `adversarial_answer` is the wrong one that tempts. asked_at: when it is asked, None where
-    unknown. choices: what a multiple-choice question offers, `answer` among them.
+    unknown. choices: what a multiple-choice question offers, `answer` among them. accepted: other
+    texts that are as right as `answer`.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Question:
     adversarial_answer: str | None = None
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,17 +21,28 @@ T = TypeVar("T")
 
 def read_json(path: Path, what: str) -> Any:
     """The parsed contents of a file, which may be gzipped (`.gz`); `what` names the format."""
+    text = read_text(path, what)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _damaged(path, error) from None
+
+
+def read_text(path: Path, what: str) -> str:
+    """The UTF-8 text of a file, which may be gzipped (`.gz`); `what` names the format."""
     try:
         raw = path.read_bytes()
-        return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
     except FileNotFoundError:
         raise BadInput(f"There is no file {path}: give the path of a {what} file.") from None
-    except (gzip.BadGzipFile, EOFError, ValueError) as error:
-        raise BadInput(
-            f"The file {path} is not valid JSON ({error}): was it cut off? Fetch it again."
-        ) from None
+    except (gzip.BadGzipFile, EOFError, ValueError, zlib.error) as error:
+        raise _damaged(path, error) from None
     except OSError as error:
         raise BadInput(f"The file {path} cannot be read ({error.strerror or error}).") from None
+
+
+def _damaged(path: Path, error: Exception) -> BadInput:
+    return BadInput(f"The file {path} is not valid JSON ({error}): was it cut off? Fetch it again.")
 
 
 def field(record: Any, key: str, kind: type[T], where: str) -> T:
@@ -57,6 +69,14 @@ def answer_text(record: Any, key: str, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadInput(f"{where} needs {key!r} as a text or a whole number.")
     return str(value).strip()
+
+
+def answer_texts(record: Any, key: str, where: str) -> tuple[str, ...]:
+    """The right answers of a field: one, or a list of them; without empty ones and repetitions."""
+    value = typed(record, dict, where).get(key)
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    texts = [answer_text({key: one}, key, where) for one in values if one is not None]
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def moment(text: str, pattern: str, where: str, example: str) -> datetime:

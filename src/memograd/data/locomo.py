@@ -3,7 +3,7 @@
 A file is a JSON list of conversations: `session_1`, `session_2`, ... with one date each, and `qa`.
 Invariants: all evidence that is kept names a turn, and what names none is dropped and counted,
 never in silence; anything else out of the ordinary is BadInput (`tests/data/test_locomo.py`). May
-import errors, `memory` and `conversation`.
+import errors, `memory`, `conversation` and `json_records`.
 
 The format's traps, each with a test: adversarial questions carry `adversarial_answer` instead of
 `answer`; some answers are integers; one evidence string may name several turns; dates exist for
@@ -12,7 +12,6 @@ sessions that do not.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
+from memograd.data.json_records import read_json
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -76,18 +76,7 @@ def load_locomo(path: Path | str) -> list[Conversation]:
 
 def load_locomo_with_report(path: Path | str) -> tuple[list[Conversation], LoadReport]:
     """The conversations of a file, and what was peculiar in it."""
-    path = Path(path)
-    try:
-        payload = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"There is no file {path}: give the path of a LoCoMo file.") from None
-    except OSError as error:
-        raise BadInput(f"The file {path} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise BadInput(
-            f"The file {path} is not valid JSON ({error}): was it cut off? Fetch it again."
-        ) from None
-    return parse_locomo(payload, str(path))
+    return parse_locomo(read_json(Path(path), "LoCoMo"), str(path))
 
 
 def parse_locomo(payload: Any, where: str) -> tuple[list[Conversation], LoadReport]:

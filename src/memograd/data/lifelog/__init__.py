@@ -1,0 +1,28 @@
+"""Life logs: what a policy of the memory is trained and tested on.
+
+`types` says what a log is. `generate` makes them from a seed, `files` writes and reads them,
+`from_conversation` makes one of a real conversation. Behind the generator: `kinds` (which
+attributes there are), `english` and `chinese` (how they are told, apart for training and test),
+`world` (what is true), `plan` (what is told next, with the gold operation), `scribe` (in which
+words), `questions`. May import errors, `memory` and the rest of `data`.
+"""
+
+from __future__ import annotations
+
+from memograd.data.lifelog.files import read_lifelogs, write_lifelogs
+from memograd.data.lifelog.from_conversation import lifelog_of
+from memograd.data.lifelog.generate import generate_lifelogs
+from memograd.data.lifelog.settings import LifelogSettings
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+
+__all__ = [
+    "GoldOp",
+    "Lifelog",
+    "LifelogSettings",
+    "Probe",
+    "Statement",
+    "generate_lifelogs",
+    "lifelog_of",
+    "read_lifelogs",
+    "write_lifelogs",
+]

@@ -1,0 +1,214 @@
+"""Life logs as JSONL: one log a line, nothing lost.
+
+Invariant: what `write_lifelogs` writes, `read_lifelogs` reads back equal; a line that is wrong is
+BadInput with its number (`tests/data/test_lifelog_files.py`). May import errors, `memory` and the
+file's neighbours. The format is described in `docs/lifelog.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memograd.data.conversation import Question
+from memograd.data.json_records import field, typed
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+from memograd.errors import BadInput
+from memograd.memory import RawTurn
+from memograd.memory.operations import OpKind
+
+LANGUAGES = ("en", "zh")
+
+
+def write_lifelogs(logs: Iterable[Lifelog], path: Path | str) -> None:
+    """One log a line; raises BadInput when the file cannot be written."""
+    lines = [json.dumps(_log_to_json(log), ensure_ascii=False) + "\n" for log in logs]
+    try:
+        Path(path).write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"The file {path} cannot be written ({error.strerror}).") from None
+
+
+def read_lifelogs(path: Path | str) -> list[Lifelog]:
+    """The logs of a file; raises BadInput, naming file and line, where it is not in the format."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise BadInput(
+            f"There is no file {path}: make one with `memograd data generate --out {path}`."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The file {path} is not UTF-8 text ({error}): convert it.") from None
+    except OSError as error:
+        raise BadInput(f"The file {path} cannot be read ({error.strerror}).") from None
+    logs: dict[str, Lifelog] = {}
+    # Not splitlines: a text may hold other signs that end a line, such as U+2028.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise BadInput(f"{where} is not JSON ({error}): one life log a line.") from None
+        log = _log_from_json(record, where)
+        if log.id in logs:
+            raise BadInput(f"{where} has the id {log.id!r} of an earlier log: rename one of them.")
+        logs[log.id] = log
+    if not logs:
+        raise BadInput(f"The file {path} holds no life log.")
+    return list(logs.values())
+
+
+def _log_to_json(log: Lifelog) -> dict[str, Any]:
+    return {
+        "id": log.id,
+        "language": log.language,
+        "speakers": list(log.speakers),
+        "turns": [turn.to_json() for turn in log.turns],
+        "statements": [_statement_to_json(statement) for statement in log.statements],
+        "probes": [_probe_to_json(probe) for probe in log.probes],
+    }
+
+
+def _statement_to_json(statement: Statement) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "id": statement.id,
+        "turn_id": statement.turn_id,
+        "text": statement.text,
+        "told_at": statement.told_at.isoformat(),
+    }
+    if statement.gold is not None:
+        values["gold"] = {"kind": statement.gold.kind.value}
+        if statement.gold.target is not None:
+            values["gold"]["target"] = statement.gold.target
+    if statement.retracts:
+        values["retracts"] = True
+    if statement.subject:
+        values["subject"] = statement.subject
+    return values
+
+
+def _probe_to_json(probe: Probe) -> dict[str, Any]:
+    question = probe.question
+    values: dict[str, Any] = {
+        "id": question.id,
+        "question": question.text,
+        "answer": question.answer,
+        "category": question.category,
+        "asked_at": probe.asked_at.isoformat(),
+        "evidence": list(question.evidence),
+        "needed": list(probe.needed),
+        "misleading": list(probe.misleading),
+    }
+    if question.adversarial:
+        values["adversarial"] = True
+    if question.adversarial_answer is not None:
+        values["adversarial_answer"] = question.adversarial_answer
+    if question.choices:
+        values["choices"] = list(question.choices)
+    if question.accepted:
+        values["accepted"] = list(question.accepted)
+    return values
+
+
+def _log_from_json(record: Any, where: str) -> Lifelog:
+    language = field(record, "language", str, where)
+    if language not in LANGUAGES:
+        raise BadInput(f"{where} has the language {language!r}: it must be en or zh.")
+    speakers = _texts(record, "speakers", where)
+    if len(speakers) != 2:
+        raise BadInput(f"{where} has {len(speakers)} speakers: there must be two.")
+    parts: dict[str, list[Any]] = {
+        key: field(record, key, list, where) for key in ("turns", "statements", "probes")
+    }
+    try:
+        return Lifelog(
+            id=field(record, "id", str, where),
+            language=language,
+            speakers=(speakers[0], speakers[1]),
+            turns=tuple(
+                _turn(one, f"{where}, turn {place}") for place, one in enumerate(parts["turns"])
+            ),
+            statements=tuple(
+                _statement(one, f"{where}, statement {place}")
+                for place, one in enumerate(parts["statements"])
+            ),
+            probes=tuple(
+                _probe(one, f"{where}, probe {place}") for place, one in enumerate(parts["probes"])
+            ),
+        )
+    except BadInput as error:
+        message = str(error)
+        raise BadInput(message if where in message else f"{where}: {message}") from None
+
+
+def _turn(record: Any, where: str) -> RawTurn:
+    for key in ("id", "speaker", "text"):
+        field(record, key, str, where)
+    field(record, "session", int, where)
+    if "time" in record:
+        _moment(record, "time", where)
+    if "caption" in record:
+        field(record, "caption", str, where)
+    return RawTurn.from_json(record)
+
+
+def _statement(record: Any, where: str) -> Statement:
+    return Statement(
+        id=field(record, "id", str, where),
+        turn_id=field(record, "turn_id", str, where),
+        text=field(record, "text", str, where),
+        told_at=_moment(record, "told_at", where),
+        gold=_gold(record["gold"], where) if "gold" in record else None,
+        retracts=field(record, "retracts", bool, where) if "retracts" in record else False,
+        subject=field(record, "subject", str, where) if "subject" in record else "",
+    )
+
+
+def _gold(record: Any, where: str) -> GoldOp:
+    kind = field(record, "kind", str, f"the gold operation of {where}")
+    if kind not in OpKind.__members__:
+        raise BadInput(f"{where} has the gold operation {kind!r}: {', '.join(OpKind)} are known.")
+    target = field(record, "target", str, where) if "target" in record else None
+    return GoldOp(OpKind(kind), target)
+
+
+def _probe(record: Any, where: str) -> Probe:
+    question = Question(
+        id=field(record, "id", str, where),
+        text=field(record, "question", str, where),
+        answer=field(record, "answer", str, where),
+        category=field(record, "category", str, where),
+        evidence=_texts(record, "evidence", where),
+        adversarial=field(record, "adversarial", bool, where) if "adversarial" in record else False,
+        adversarial_answer=(
+            field(record, "adversarial_answer", str, where)
+            if "adversarial_answer" in record
+            else None
+        ),
+        asked_at=_moment(record, "asked_at", where),
+        choices=_texts(record, "choices", where) if "choices" in record else (),
+        accepted=_texts(record, "accepted", where) if "accepted" in record else (),
+    )
+    return Probe(question, _texts(record, "needed", where), _texts(record, "misleading", where))
+
+
+def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
+    return tuple(
+        typed(one, str, f"an entry of {key!r} in {where}")
+        for one in field(record, key, list, where)
+    )
+
+
+def _moment(record: Any, key: str, where: str) -> datetime:
+    text = field(record, key, str, where)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"{where} has the {key} {text!r}: write it like '2024-05-07T18:30:00'."
+        ) from None

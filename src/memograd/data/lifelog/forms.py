@@ -1,0 +1,150 @@
+"""The shape of a language's tables: the forms of each kind, the frames around them, the names.
+
+A *form* is a clause with slots: `{who} [live|lives] in {v}`. What stands in brackets is said in the
+first person, or in the third: `[live|lives]`. Slots: `{who}`, `{whose}` (I, my / Ann, Ann's),
+`{he}`, `{his}`, `{him}` (a pronoun), `{v}` the value, `{old}` the value before, `{k}` the key,
+`{d}` the detail, `{when}` a day; `{a_v}` has an article. A *frame* is a sentence around
+`{clause}`. Invariant: no form and no frame of one split is in the other
+(`tests/data/test_lifelog_wording.py`). May import nothing of this folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+SplitName = Literal["train", "test"]
+Texts = tuple[str, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parts(Generic[T]):
+    """What belongs to training, and what to the test."""
+
+    train: tuple[T, ...] = ()
+    test: tuple[T, ...] = ()
+
+    def of(self, split: SplitName) -> tuple[T, ...]:
+        """The part of that split."""
+        return self.train if split == "train" else self.test
+
+    def __bool__(self) -> bool:
+        return bool(self.train or self.test)
+
+
+Forms = Parts[str]
+NOTHING = Forms()
+
+
+def held_apart(pool: Texts, split: SplitName) -> Texts:
+    """The values of a pool that belong to a split: every third one is kept for the test."""
+    return tuple(value for place, value in enumerate(pool) if (place % 3 == 2) == (split == "test"))
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How one kind is told and asked for.
+
+    pool: its values; where it has keys, the values of each. details: what a refinement adds, told
+    with `more`; events tell `{d}` at once. change: the value is another now. end: it is over.
+    ask, ask_more, ask_when, ask_before: questions for the value, the detail, the day, the value
+    before. topic: what it is called by those who ask to forget it.
+    """
+
+    tell: Forms
+    ask: Forms
+    pool: Texts = ()
+    keys: dict[str, Texts] = field(default_factory=dict)
+    details: Texts = ()
+    change: Forms = NOTHING
+    end: Forms = NOTHING
+    more: Forms = NOTHING
+    ask_more: Forms = NOTHING
+    ask_when: Forms = NOTHING
+    ask_before: Forms = NOTHING
+    topic: Forms = NOTHING
+    noun: Forms = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What somebody is to the user.
+
+    group: as the owners of a `Kind`. sex: `f`, `m`, or either. surname: the name begins with the
+    user's own family name, a single sign, as in Chinese.
+    """
+
+    name: str
+    group: str
+    sex: str = ""
+    surname: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody says, and how a reader writes it down.
+
+    pool: what `{v}` may be. either: an assistant could say it as well as its user.
+    """
+
+    said: str
+    text: str
+    pool: Texts = ()
+    either: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trifle:
+    """A clause that is true and not worth keeping. pool: what `{v}` may be."""
+
+    form: str
+    pool: Texts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Sentences around a clause: `said` in the speaker's words, `text` as a reader writes it.
+
+    A `text` that names `{speaker}` speaks of the speaker as he or she. hidden: chatter that goes
+    before a fact. gossip: who spreads hearsay. introduced: who somebody is to the user. ask_both:
+    one question for two facts. ask_first: which of two events came first.
+    """
+
+    said: Forms
+    text: Forms
+    hidden: Forms
+    again: Forms
+    corrected: Parts[Said]
+    hearsay: Parts[Said]
+    gossip: Forms
+    forget_topic: Parts[Said]
+    forget_clause: Parts[Said]
+    introduced: Forms
+    ask_name: Forms
+    ask_both: Forms
+    ask_first: Forms
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """All tables of one language.
+
+    unknown: the answer where nothing is known. comma: joins lists; stop: ends a sentence; space:
+    between sentences and words.
+    """
+
+    code: str
+    unknown: str
+    assistant: str
+    comma: str
+    stop: str
+    space: str
+    women: Forms
+    men: Forms
+    pets: Forms
+    roles: tuple[Role, ...]
+    kinds: dict[str, Wording]
+    frames: Frames
+    small_talk: Parts[Said]
+    trifles: Parts[Trifle]

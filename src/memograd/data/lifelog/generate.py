@@ -1,0 +1,65 @@
+"""Life logs from a seed: sessions over months, a step at a time, with exams in between.
+
+Invariants: the same seed gives the same logs, and the first n do not depend on how many more follow
+(`tests/data/test_lifelog_generate.py`). May import the files beside it.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+from memograd.data.lifelog.chinese import CHINESE
+from memograd.data.lifelog.english import ENGLISH
+from memograd.data.lifelog.forms import Language
+from memograd.data.lifelog.plan import Life
+from memograd.data.lifelog.questions import Examiner
+from memograd.data.lifelog.scribe import Scribe
+from memograd.data.lifelog.settings import LifelogSettings
+from memograd.data.lifelog.types import Lifelog
+from memograd.data.lifelog.world import World
+from memograd.errors import BadInput
+
+LANGUAGES: dict[str, Language] = {"en": ENGLISH, "zh": CHINESE}
+FRIEND_SHARE = 0.5  # share of logs in which a friend listens, not an assistant
+
+
+def generate_lifelogs(n: int, seed: int, settings: LifelogSettings | None = None) -> list[Lifelog]:
+    """`n` logs with the ids `life-<language>-<split>-<seed>-<number>`.
+
+    Raises BadInput for fewer than one.
+    """
+    settings = settings or LifelogSettings()
+    if n < 1:
+        raise BadInput(f"Cannot generate {n} life logs: ask for at least one.")
+    name = f"life-{settings.language}-{settings.split}-{seed}"
+    return [_generate(f"{name}-{number}", settings) for number in range(n)]
+
+
+def _generate(identity: str, settings: LifelogSettings) -> Lifelog:
+    rng = random.Random(identity)  # a text seeds the same numbers in every process
+    world = World(rng, LANGUAGES[settings.language], settings.split, settings.people)
+    grown = [one for one in world.cast[1:] if one.group == "adult"]
+    partner = rng.choice(grown) if rng.random() < FRIEND_SHARE else None
+    scribe = Scribe(rng, world, partner)
+    life = Life(rng, world, scribe, settings)
+    examiner = Examiner(rng, world, scribe, identity)
+    per_exam = max(1, settings.statements_per_session // 3)
+    day = datetime(2022, 1, 1) + timedelta(days=rng.randrange(1000))
+    for number in range(settings.sessions):
+        scribe.begin_session(day + timedelta(minutes=rng.randint(7 * 60, 21 * 60)))
+        for _ in range(settings.statements_per_session):
+            life.step()
+        if number > 0:
+            last = number == settings.sessions - 1
+            count = settings.sessions * per_exam // 2 if last else per_exam
+            examiner.exam(scribe.time + timedelta(minutes=5), count)
+        day += timedelta(days=rng.randint(4, 20))
+    return Lifelog(
+        id=identity,
+        language=settings.language,
+        speakers=scribe.speakers,
+        turns=tuple(scribe.turns),
+        statements=tuple(scribe.statements),
+        probes=tuple(examiner.probes),
+    )

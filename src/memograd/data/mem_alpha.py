@@ -1,0 +1,114 @@
+"""Reading the training data of Mem-alpha (arXiv 2509.25911): chunks, then questions.
+
+A published Parquet file (`train.parquet`, `test.parquet`) has a row for each case: `instance_id`,
+`data_source` (squad, hotpotqa, perltqa, booksum, ...), `chunks` and `questions_and_answers`, the
+last two as JSON texts. An answer is a text or a list of them, the first of which is `answer` and
+the others `accepted`. A case's id is `<name of the file>/<row>`, since `instance_id` counts anew
+in every source. The published files do not say which chunk holds an answer, so there is no
+evidence; their column `prompt` is an instruction to the original's agent and is not kept.
+
+Invariant: what cannot be asked (no text, no answer) or read (empty chunks) is dropped and reported,
+never in silence; anything else out of the ordinary is BadInput (`tests/data/test_mem_alpha.py`).
+May import errors, `conversation`, `construction`, `json_records` and `parquet_rows`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memograd.data.construction import ConstructionCase
+from memograd.data.conversation import Question
+from memograd.data.json_records import answer_texts, field, typed
+from memograd.data.parquet_rows import decoded, read_rows
+
+COLUMNS: Final = ("data_source", "chunks", "questions_and_answers")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MemAlphaReport:
+    """What was dropped from a file.
+
+    unasked: ids of questions without a text or without an answer. empty_chunks: (case id, position
+    in the file's list). dropped: ids of cases that were left with no chunk or no question.
+    """
+
+    unasked: tuple[str, ...]
+    empty_chunks: tuple[tuple[str, int], ...]
+    dropped: tuple[str, ...]
+
+
+def load_mem_alpha(path: Path | str) -> list[ConstructionCase]:
+    """The cases of a file; raises BadInput, in one sentence, when it is not in the format.
+
+    What `load_mem_alpha_with_report` drops is logged as warnings.
+    """
+    cases, report = load_mem_alpha_with_report(path)
+    for number, what in (
+        (len(report.unasked), "questions without a text or an answer"),
+        (len(report.empty_chunks), "empty chunks"),
+        (len(report.dropped), "cases left with no chunk or no question"),
+    ):
+        if number:
+            logger.warning("%s: dropped %d %s", path, number, what)
+    return cases
+
+
+def load_mem_alpha_with_report(path: Path | str) -> tuple[list[ConstructionCase], MemAlphaReport]:
+    """The cases of a file, and what was dropped from it."""
+    path = Path(path)
+    cases: list[ConstructionCase] = []
+    unasked: list[str] = []
+    empty: list[tuple[str, int]] = []
+    dropped: list[str] = []
+    for number, row in enumerate(read_rows(path, COLUMNS, "Mem-alpha")):
+        where, identity = f"{path}, row {number}", f"{path.stem}/{number}"
+        source = field(row, "data_source", str, where)
+        chunks = _chunks(row, where, identity, empty)
+        questions = _questions(row, where, identity, source, unasked)
+        if chunks and questions:
+            cases.append(ConstructionCase(identity, source, chunks, questions))
+        else:
+            dropped.append(identity)
+    return cases, MemAlphaReport(tuple(unasked), tuple(empty), tuple(dropped))
+
+
+def _chunks(
+    row: dict[str, Any], where: str, identity: str, empty: list[tuple[str, int]]
+) -> tuple[str, ...]:
+    here = f"'chunks' in {where}"
+    listed = [
+        typed(chunk, str, f"chunk {place} in {where}")
+        for place, chunk in enumerate(typed(decoded(row["chunks"], here), list, here))
+    ]
+    empty += [(identity, place) for place, chunk in enumerate(listed) if not chunk.strip()]
+    return tuple(chunk for chunk in listed if chunk.strip())
+
+
+def _questions(
+    row: dict[str, Any], where: str, identity: str, source: str, unasked: list[str]
+) -> tuple[Question, ...]:
+    here = f"'questions_and_answers' in {where}"
+    questions = []
+    for place, pair in enumerate(typed(decoded(row["questions_and_answers"], here), list, here)):
+        asked = f"{where}, question {place}"
+        text = field(pair, "question", str, asked).strip()
+        answers = answer_texts(pair, "answer", asked)
+        if text and answers:
+            questions.append(
+                Question(
+                    id=f"{identity}/q{place}",
+                    text=text,
+                    answer=answers[0],
+                    category=source,
+                    evidence=(),
+                    accepted=answers[1:],
+                )
+            )
+        else:
+            unasked.append(f"{identity}/q{place}")
+    return tuple(questions)

@@ -1,0 +1,155 @@
+"""Reading MemoryAgentBench (arXiv 2507.05257): one long context, many questions about it.
+
+A published Parquet file is one of four skills (`Accurate_Retrieval-00000-of-00001.parquet`, ...).
+A row has `context`, `questions`, `answers` (for each question a list of texts, any of which is
+right) and `metadata` (`source`, and where the source has them `question_types`, `question_dates`,
+`question_ids`). The context is cut into chunks at line and sentence ends. A case's id is
+`<skill>/<row>`; the category of a question is its type, else the source. Movies to recommend stay
+the numbers that the file gives for them.
+
+Invariant: questions without a text or an answer are dropped and reported, dates that cannot be read
+are left out and reported, never in silence; anything else out of the ordinary is BadInput
+(`tests/data/test_memory_agent_bench.py`). May import errors, `conversation`, `construction`,
+`json_records`, `longmemeval` (whose questions and dates are part of it), `parquet_rows` and
+`text_chunks`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from memograd.data.construction import ConstructionCase
+from memograd.data.conversation import Question
+from memograd.data.json_records import answer_texts, field, moment, typed
+from memograd.data.longmemeval import ABSTENTION, DATE_EXAMPLE, DATE_PATTERN
+from memograd.data.parquet_rows import decoded, read_rows
+from memograd.data.text_chunks import text_chunks
+from memograd.errors import BadInput
+
+COLUMNS: Final = ("context", "questions", "answers", "metadata")
+CHUNK_TOKENS: Final = 4096  # a common size for this benchmark
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MemoryAgentBenchReport:
+    """What was dropped from a file.
+
+    unasked: ids of questions without a text or without an answer. undated: (question id, what
+    stands in place of its date). dropped: ids of cases left with no question.
+    """
+
+    unasked: tuple[str, ...]
+    undated: tuple[tuple[str, str], ...]
+    dropped: tuple[str, ...]
+
+
+def load_memory_agent_bench(
+    path: Path | str, *, chunk_tokens: int = CHUNK_TOKENS
+) -> list[ConstructionCase]:
+    """The cases of a file, with chunks of at most so many tokens (estimated).
+
+    Raises BadInput, in one sentence, when it is not in the format. What
+    `load_memory_agent_bench_with_report` drops is logged as warnings.
+    """
+    cases, report = load_memory_agent_bench_with_report(path, chunk_tokens=chunk_tokens)
+    for number, what in (
+        (len(report.unasked), "dropped %d questions without a text or an answer"),
+        (len(report.undated), "left out %d dates that cannot be read"),
+        (len(report.dropped), "dropped %d cases left with no question"),
+    ):
+        if number:
+            logger.warning(f"%s: {what}", path, number)
+    return cases
+
+
+def load_memory_agent_bench_with_report(
+    path: Path | str, *, chunk_tokens: int = CHUNK_TOKENS
+) -> tuple[list[ConstructionCase], MemoryAgentBenchReport]:
+    """The cases of a file, and what was dropped from it."""
+    path = Path(path)
+    skill = path.name.split("-")[0].removesuffix(".parquet")
+    cases: list[ConstructionCase] = []
+    unasked: list[str] = []
+    undated: list[tuple[str, str]] = []
+    dropped: list[str] = []
+    for number, row in enumerate(read_rows(path, COLUMNS, "MemoryAgentBench")):
+        where, identity = f"{path}, row {number}", f"{skill}/{number}"
+        here = f"'metadata' in {where}"
+        metadata = typed(decoded(row["metadata"], here), dict, here)
+        source = field(metadata, "source", str, here)
+        chunks = text_chunks(field(row, "context", str, where), chunk_tokens)
+        questions = _questions(row, metadata, source, identity, where, unasked, undated)
+        if questions:
+            filled = tuple(chunk for chunk in chunks if chunk.strip())
+            cases.append(ConstructionCase(identity, source, filled, questions))
+        else:
+            dropped.append(identity)
+    return cases, MemoryAgentBenchReport(tuple(unasked), tuple(undated), tuple(dropped))
+
+
+def _questions(
+    row: dict[str, Any],
+    metadata: dict[str, Any],
+    source: str,
+    identity: str,
+    where: str,
+    unasked: list[str],
+    undated: list[tuple[str, str]],
+) -> tuple[Question, ...]:
+    asked = field(row, "questions", list, where)
+    answers = field(row, "answers", list, where)
+    if len(asked) != len(answers):
+        raise BadInput(
+            f"{where} has {len(asked)} questions and {len(answers)} answers: fetch the file again."
+        )
+    kinds = _column(metadata, "question_types", len(asked), where)
+    dates = _column(metadata, "question_dates", len(asked), where)
+    names = _column(metadata, "question_ids", len(asked), where)
+    questions = []
+    for place, (text, right) in enumerate(zip(asked, answers, strict=True)):
+        here = f"{where}, question {place}"
+        question_id = f"{identity}/q{place}"
+        said = typed(text, str, here).strip()
+        texts = answer_texts({"answers": right}, "answers", here)
+        if not said or not texts:
+            unasked.append(question_id)
+            continue
+        questions.append(
+            Question(
+                id=question_id,
+                text=said,
+                answer=texts[0],
+                category=kinds[place] or source,
+                evidence=(),
+                adversarial=(names[place] or "").endswith(ABSTENTION),
+                asked_at=_date(dates[place], question_id, undated),
+                accepted=texts[1:],
+            )
+        )
+    return tuple(questions)
+
+
+def _column(metadata: dict[str, Any], key: str, length: int, where: str) -> list[str | None]:
+    """A list with an entry for each question; None for each where the source has none."""
+    values = metadata.get(key) or []
+    here = f"{key!r} in the metadata of {where}"
+    listed = [None if one is None else typed(one, str, here) for one in typed(values, list, here)]
+    if listed and len(listed) != length:
+        raise BadInput(f"{here} has {len(listed)} entries for {length} questions.")
+    return listed or [None] * length
+
+
+def _date(text: str | None, question_id: str, undated: list[tuple[str, str]]) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return moment(text, DATE_PATTERN, question_id, DATE_EXAMPLE)
+    except BadInput:
+        undated.append((question_id, text))  # the question stands without it
+        return None
