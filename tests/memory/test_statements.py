@@ -86,6 +86,7 @@ Alice's boss is Carol | Alice | attribute:boss | Carol
 张三不再喜欢咖啡 | 张三 | -likes | 咖啡
 张三最喜欢的颜色是蓝色 | 张三 | favourite 颜色 | 蓝色
 张三对花生过敏 | 张三 | allergy | 花生
+张三对花生不过敏 | 张三 | -allergy | 花生
 张三结婚了 | 张三 | marital status | 结婚
 张三有两只猫 | 张三 | has | 两只猫
 张三去过巴黎 | 张三 | visited | 巴黎

@@ -1,11 +1,22 @@
 """Evaluation: how good are the answers, how sure is that, and how does it look.
 
-Scores (`score_answers`) come from the reward functions themselves, intervals from the bootstrap,
-reports derive everything else from per-question scores. May import the rooms below it (here:
-errors, rewards, rollout, the policy protocol); no trainer internals. Tests: `tests/evaluation/`.
+Scores (`score_answers`, `answer_scores`) come from the reward functions themselves or from a judge,
+operations are held against gold ones (`confusion`), intervals come from the bootstrap, reports and
+tables derive everything else from scores per question. May import the rooms below it (here: errors,
+memory, rewards, rollout, the policy protocol); no trainer internals. Tests: `tests/evaluation/`.
 """
 
 from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.budget import keep_preferred, keep_top
+from memograd.evaluation.confusion import (
+    ChosenOp,
+    Confusion,
+    compare_operations,
+    confusion_to_markdown,
+    plot_confusion,
+)
+from memograd.evaluation.judge import AnsweredQuestion, Judge, response_quality
+from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
 from memograd.evaluation.metrics import METRICS, score_answers
 from memograd.evaluation.plots import plot_comparison, plot_curves
 from memograd.evaluation.report import (
@@ -15,19 +26,35 @@ from memograd.evaluation.report import (
     compare_reports,
 )
 from memograd.evaluation.tables import print_reports, reports_to_json, reports_to_markdown
+from memograd.evaluation.text_metrics import ANSWER_METRICS, answer_scores
 
 __all__ = [
+    "ANSWER_METRICS",
     "METRICS",
+    "AnsweredQuestion",
+    "ChosenOp",
     "Comparison",
+    "Confusion",
     "Estimate",
     "EvaluationReport",
+    "Judge",
+    "MethodResult",
+    "answer_scores",
     "bootstrap_interval",
+    "compare_methods",
+    "compare_operations",
     "compare_reports",
+    "confusion_to_markdown",
+    "keep_preferred",
+    "keep_top",
     "paired_bootstrap_difference",
     "plot_comparison",
+    "plot_confusion",
     "plot_curves",
     "print_reports",
     "reports_to_json",
     "reports_to_markdown",
+    "response_quality",
     "score_answers",
+    "write_table",
 ]

@@ -3,11 +3,10 @@
 Three panels, because one alone misleads: the raw reward is what should rise; the normalised reward
 (group-relative advantages) has mean 0 by construction, its spread says whether groups still teach
 anything; the loss of GRPO is no measure of progress and is there to show trouble, with the KL
-divergence beside it. Uses matplotlib's objects without `pyplot`, so no global state and no window.
-A metrics file that is missing, empty or damaged is `BadInput`, never an empty picture
-(`tests/evaluation/test_plots.py`).
+divergence beside it. A metrics file that is missing, empty or damaged is `BadInput`, never an
+empty picture (`tests/evaluation/test_plots.py`).
 
-May import: errors, evaluation.metrics_file.
+May import: errors, evaluation.figures, evaluation.metrics_file.
 """
 
 from __future__ import annotations
@@ -19,17 +18,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.evaluation.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    GRID,
+    INK,
+    ORANGE,
+    font_families,
+    new_figure,
+    save_figure,
+)
 from memograd.evaluation.metrics_file import column, moving_average, read_metrics, smoothing_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_INK, _GRID = "#24292f", "#d8dee4"
-_BLUE, _ORANGE, _GREEN, _GREY = "#2563eb", "#d97706", "#059669", "#8b949e"
-_RUN_COLOURS = (_BLUE, _ORANGE, _GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")
-# Names of runs may be Chinese; matplotlib's own font has no Han characters: add what is installed.
-_CJK_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "Microsoft YaHei", "PingFang SC", "SimHei")
+_RUN_COLOURS = (BLUE, ORANGE, GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")
 
 
 def plot_curves(metrics_jsonl: Path, out_png: Path) -> None:
@@ -45,25 +50,25 @@ def plot_curves(metrics_jsonl: Path, out_png: Path) -> None:
     """
     metrics = read_metrics(metrics_jsonl)
     steps = column(metrics, "step", metrics_jsonl)
-    figure = _new_figure(width=11.0)
+    figure = new_figure(width=11.0)
     raw, normalised, loss = figure.subplots(1, 3)
 
-    mean = _draw_band(raw, steps, metrics, "reward", metrics_jsonl, _BLUE)
+    mean = _draw_band(raw, steps, metrics, "reward", metrics_jsonl, BLUE)
     window = smoothing_window(len(steps))
     if window > 1:
         smooth = moving_average(mean, window)
-        raw.plot(steps, smooth, color=_BLUE, linewidth=2.2, label=f"mean of {window} steps")
+        raw.plot(steps, smooth, color=BLUE, linewidth=2.2, label=f"mean of {window} steps")
     _style(raw, "Raw reward", steps)
-    _draw_band(normalised, steps, metrics, "reward_normalised", metrics_jsonl, _GREEN)
+    _draw_band(normalised, steps, metrics, "reward_normalised", metrics_jsonl, GREEN)
     _style(normalised, "Normalised reward", steps)
     losses = column(metrics, "loss", metrics_jsonl)
-    loss.plot(steps, losses, color=_INK, label="loss", **_line(steps))
+    loss.plot(steps, losses, color=INK, label="loss", **_line(steps))
     _style(loss, "Loss", steps)
     if any(row.get("kl") is not None for row in metrics):
         _draw_kl(loss, steps, column(metrics, "kl", metrics_jsonl))
     for axes in (raw, normalised, loss):
         _add_legend(axes)
-    _save(figure, out_png)
+    save_figure(figure, out_png)
 
 
 def plot_comparison(runs: Mapping[str, Path], out_png: Path) -> None:
@@ -80,7 +85,7 @@ def plot_comparison(runs: Mapping[str, Path], out_png: Path) -> None:
     """
     if not runs:
         raise BadInput("There is no run to plot; name at least one metrics file.")
-    figure = _new_figure(width=7.0)
+    figure = new_figure(width=7.0)
     axes = figure.subplots()
     all_steps: list[float] = []
     for index, (label, path) in enumerate(runs.items()):
@@ -95,18 +100,7 @@ def plot_comparison(runs: Mapping[str, Path], out_png: Path) -> None:
         all_steps.extend(steps)
     _style(axes, "Raw reward by run", np.asarray(all_steps))
     _add_legend(axes)
-    _save(figure, out_png)
-
-
-def _new_figure(width: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08, wspace=0.03)
-    figure = Figure(figsize=(width, 3.6), dpi=160, facecolor="white", layout=layout)
-    FigureCanvasAgg(figure)
-    return figure
+    save_figure(figure, out_png)
 
 
 def _line(steps: np.ndarray) -> dict[str, Any]:
@@ -137,23 +131,23 @@ def _draw_band(
 def _draw_kl(axes: Axes, steps: np.ndarray, kl: np.ndarray) -> None:
     """Draw the KL divergence over the loss on an axis of its own, at the right."""
     twin = axes.twinx()
-    (line,) = twin.plot(steps, kl, color=_ORANGE, **_line(steps))
-    twin.tick_params(colors=_ORANGE, labelsize=9, length=0)
+    (line,) = twin.plot(steps, kl, color=ORANGE, **_line(steps))
+    twin.tick_params(colors=ORANGE, labelsize=9, length=0)
     for spine in twin.spines.values():
         spine.set_visible(False)
     # The legend belongs to the axes of the loss: name the line there as well, without points.
-    axes.plot([], [], color=_ORANGE, linewidth=line.get_linewidth(), label="KL (right axis)")
+    axes.plot([], [], color=ORANGE, linewidth=line.get_linewidth(), label="KL (right axis)")
 
 
 def _style(axes: Axes, title: str, steps: np.ndarray) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(title, fontsize=11, fontweight="bold", color=_INK, loc="left")
-    axes.set_xlabel("step", fontsize=9.5, color=_INK)
+    axes.set_title(title, fontsize=11, fontweight="bold", color=INK, loc="left")
+    axes.set_xlabel("step", fontsize=9.5, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
-    axes.tick_params(colors=_INK, labelsize=9, length=0)
-    axes.grid(True, color=_GRID, linewidth=0.7)
+    axes.tick_params(colors=INK, labelsize=9, length=0)
+    axes.grid(True, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     if steps.min() < steps.max():
         axes.margins(x=0.01)
@@ -161,14 +155,11 @@ def _style(axes: Axes, title: str, steps: np.ndarray) -> None:
         axes.set_xlim(steps[0] - 1, steps[0] + 1)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(_GREY)
+    axes.spines["bottom"].set_color(GREY)
 
 
 def _add_legend(axes: Axes) -> None:
     """A row of labels under the panel, where it can hide no data."""
-    from matplotlib import font_manager
-
-    installed = {font.name for font in font_manager.fontManager.ttflist}
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.16),
@@ -176,14 +167,5 @@ def _add_legend(axes: Axes) -> None:
         frameon=False,
         handlelength=1.4,
         columnspacing=1.4,
-        prop={
-            "family": ["DejaVu Sans", *(name for name in _CJK_FONTS if name in installed)],
-            "size": 8.5,
-        },
+        prop={"family": font_families(), "size": 8.5},
     )
-
-
-def _save(figure: Figure, out_png: Path) -> None:
-    out_png = Path(out_png)
-    out_png.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out_png, format="png")

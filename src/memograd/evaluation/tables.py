@@ -67,11 +67,15 @@ def reports_to_markdown(
     blocks = []
     for metric in _metrics(reports):
         header, rows = _table(reports, metric)
-        lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-        table = "\n".join("| " + " | ".join(_escape(cell) for cell in row) + " |" for row in lines)
-        blocks.append(f"**{metric}**, {CAPTION}\n\n{table}")
+        blocks.append(f"**{metric}**, {CAPTION}\n\n{markdown_table(header, rows)}")
     blocks += ["\n".join(f"- {line}" for line in comparison.lines()) for comparison in comparisons]
     return "\n\n".join(blocks) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table without a last line break: names at the left, all else right-aligned."""
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join("| " + " | ".join(_escape(cell) for cell in row) + " |" for row in lines)
 
 
 def print_reports(

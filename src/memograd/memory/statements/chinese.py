@@ -54,6 +54,7 @@ _DAY: Final = (
 )
 _FORMS: Final[tuple[tuple[str, str, bool], ...]] = (
     ("allergy", rf"^{_S}不对(?P<v>.+?)过敏$", False),
+    ("allergy", rf"^{_S}对(?P<v>.+?)(?:并不|不|并没有|没有)过敏$", False),
     ("allergy", rf"^{_S}对(?P<v>.+?)(?:严重|有点|会)?过敏$", True),
     ("called", rf"^{_S}(?:希望|想|要)(?:别人|大家)?(?:被)?(?:叫|称呼)"
                r"(?:他|她|其|自己)?(?:为)?(?P<v>.+)$", True),

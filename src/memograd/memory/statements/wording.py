@@ -19,7 +19,7 @@ _LATIN: Final = re.compile(r"[a-zà-ɏ][a-zà-ɏ'-]*[+#]*")
 _HAN_RUN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
 _ENGLISH_NOT: Final = re.compile(r"\b(?:not|no|never|none|without|cannot|hates?|dislikes?)\b|n't\b")
 _CHINESE_NOT: Final = re.compile(
-    r"(?<!差)不(?!错|过|同|仅|但)|没|(?<![特区性分个级])别(?!人|的|墅)|无(?!锡|线|人机|论)|讨厌|戒(?!指)"
+    r"(?<!差)不(?!错|过(?!敏)|同|仅|但)|没|(?<![特区性分个级])别(?!人|的|墅)|无(?!锡|线|人机|论)|讨厌|戒(?!指)"
 )
 _CHANGE_EN: Final = re.compile(
     r"\b(?:now|instead|changed|switched|no longer|any ?more|nowadays|replaced|became|new)\b"

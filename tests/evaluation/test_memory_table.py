@@ -1,0 +1,123 @@
+"""The table of methods: the same estimates in JSON, Markdown and picture, item by item."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from memograd.errors import BadInput
+from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.memory_table import (
+    MethodResult,
+    compare_methods,
+    plot_table,
+    table_to_json,
+    table_to_markdown,
+    write_table,
+)
+
+KEEP_ALL = MethodResult(
+    "keep all", {"recall@10": [1.0, 1.0, 0.0, 0.0], "op accuracy": [0.0, 1.0]}, {"tokens": 20000}
+)
+RECENCY = MethodResult("最近 a|b", {"recall@10": [0.0, 1.0, 0.0, 0.0]}, {"seconds": 0.0123456})
+TRAINED = MethodResult(
+    "trained", {"recall@10": [1.0, 1.0, 1.0, 0.0], "op accuracy": [1.0, 1.0]}, {"tokens": 1234.5}
+)
+TABLE = compare_methods([KEEP_ALL, RECENCY, TRAINED], baseline="keep all")
+
+
+def test_estimates_and_differences_are_the_bootstraps() -> None:
+    found = TABLE.estimates["recall@10"]["trained"]
+    assert (found.mean, found.n) == (0.75, 4)
+    assert (found.low, found.high) == bootstrap_interval([1.0, 1.0, 1.0, 0.0])
+    difference = TABLE.differences["recall@10"]["trained"]
+    assert (difference.mean, difference.low, difference.high) == paired_bootstrap_difference(
+        KEEP_ALL.per_item["recall@10"], TRAINED.per_item["recall@10"]
+    )
+    assert list(TABLE.differences["op accuracy"]) == ["trained"]
+
+
+def test_markdown() -> None:
+    assert table_to_markdown(TABLE) == (
+        "points (0 to 100), mean [95% bootstrap interval over items]; totals as they are\n\n"
+        "| method | recall@10 (n=4) | op accuracy (n=2) | tokens | seconds |\n"
+        "| --- | ---: | ---: | ---: | ---: |\n"
+        "| keep all | 50.0 [0.0, 100.0] | 50.0 [0.0, 100.0] | 20000 | - |\n"
+        "| 最近 a\\|b | 25.0 [0.0, 75.0] | - | - | 0.0123 |\n"
+        "| trained | 75.0 [25.0, 100.0] | 100.0 [100.0, 100.0] | 1234 | - |\n\n"
+        "Difference to keep all over the same items, in points:\n\n"
+        "| method | recall@10 | op accuracy |\n"
+        "| --- | ---: | ---: |\n"
+        "| 最近 a\\|b | -25.0 [-75.0, +0.0] | - |\n"
+        "| trained | +25.0 [+0.0, +75.0] | +50.0 [+0.0, +100.0] |\n"
+    )
+    alone = table_to_markdown(compare_methods([RECENCY]))
+    assert "Difference" not in alone
+
+
+def test_json_holds_all_of_it() -> None:
+    text = table_to_json(TABLE)
+    assert "最近" in text
+    document = json.loads(text)
+    assert document["baseline"] == "keep all"
+    trained = document["methods"][2]
+    assert trained["totals"] == {"tokens": 1234.5}
+    assert trained["metrics"]["recall@10"]["scores"] == [1.0, 1.0, 1.0, 0.0]
+    assert trained["metrics"]["recall@10"]["mean"] == 0.75
+    assert document["differences"]["recall@10"]["trained"]["mean"] == 0.25
+    assert "op accuracy" not in document["methods"][1]["metrics"]
+
+
+def coloured(path: Path, colour: tuple[int, int, int]) -> int:
+    image = np.rint(imread(path)[..., :3] * 255).astype(int)
+    return int((np.abs(image - np.array(colour)).max(axis=-1) < 8).sum())
+
+
+BLUE_BAR, GREY_BAR = (91, 138, 240), (168, 174, 182)  # at alpha 0.75 on white
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # a machine without a Chinese font
+def test_bars_are_as_long_as_the_means(tmp_path: Path) -> None:
+    wide, narrow = tmp_path / "wide.png", tmp_path / "narrow.png"
+    for name, path in (("trained", wide), ("最近 a|b", narrow)):
+        plot_table(TABLE, path, metrics=["recall@10"], highlight=[name])
+    ratio = coloured(wide, BLUE_BAR) / coloured(narrow, BLUE_BAR)
+    assert ratio == pytest.approx(3, rel=0.1)  # 75 points against 25
+    assert coloured(wide, GREY_BAR) == pytest.approx(coloured(narrow, BLUE_BAR) * 3, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_three_files(tmp_path: Path) -> None:
+    paths = write_table(TABLE, tmp_path / "new", "table")
+    assert [path.name for path in paths] == ["table.json", "table.md", "table.png"]
+    assert paths[1].read_text(encoding="utf-8") == table_to_markdown(TABLE)
+    assert json.loads(paths[0].read_text(encoding="utf-8")) == json.loads(table_to_json(TABLE))
+    assert coloured(paths[2], BLUE_BAR) > 1000
+    only_totals = compare_methods([MethodResult("x", {}, {"tokens": 1})])
+    assert [path.suffix for path in write_table(only_totals, tmp_path)] == [".json", ".md"]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadInput, match=r"same items in every method; got \{'keep all': 4, 'x': 1\}"
+    ):
+        compare_methods([KEEP_ALL, MethodResult("x", {"recall@10": [1.0]})])
+    with pytest.raises(BadInput, match="each name once"):
+        compare_methods([KEEP_ALL, KEEP_ALL])
+    with pytest.raises(BadInput, match="each name once"):
+        compare_methods([])
+    with pytest.raises(BadInput, match='no method "none"'):
+        compare_methods([KEEP_ALL], baseline="none")
+    for scores in ([], [1.5], [math.nan]):
+        with pytest.raises(BadInput, match='"f1" of "x" needs'):
+            MethodResult("x", {"f1": scores})
+    with pytest.raises(BadInput, match='total "seconds" of "x" is nan'):
+        MethodResult("x", {}, {"seconds": math.nan})
+    for wanted in ({"metrics": ["f1"]}, {"highlight": ["f1"]}):
+        with pytest.raises(BadInput, match="The table has no f1; it has "):
+            plot_table(TABLE, tmp_path / "x.png", **wanted)
