@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,33 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import numpy as np
 import pytest
+
+
+class TrigramEmbedder:
+    """Character trigrams hashed into a unit vector: fast, deterministic, for any script."""
+
+    def __init__(self, dimension: int = 32, name: str = "trigram") -> None:
+        self.name = name
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            padded = f"  {text} "
+            for start in range(len(padded) - 2):
+                digest = hashlib.md5(padded[start : start + 3].encode()).digest()
+                vectors[row, digest[0] % self.dimension] += 1.0
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+        return self.embed(texts)
+
+
+@pytest.fixture(scope="session")
+def trigrams() -> type[TrigramEmbedder]:
+    return TrigramEmbedder
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +160,7 @@ class ChatServer:
 def chat_server() -> Iterator[ChatServer]:
     """A chat model's endpoint that the test commands."""
     served = ChatServer()
-    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=served.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield served
     served.server.shutdown()

@@ -24,11 +24,13 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Ground floor first: a room may import itself and the rooms before it. `data` only knows turns.
 FLOORS = (
     *("errors", "config", "memory", "data", "rollout", "policy", "rewards"),
-    *("tasks", "grpo", "evaluation", "assistant", "recipes", "cli", "__main__"),
+    *("tasks", "grpo", "evaluation", "reward_model", "gateway"),
+    *("assistant", "recipes", "cli", "__main__"),
 )
 HEAVY = {
     *("torch", "transformers", "peft", "trl", "datasets", "sentence_transformers"),
     *("pymilvus", "milvus_lite", "matplotlib", "nltk", "pandas", "scipy"),
+    *("fastapi", "uvicorn", "sqlglot", "pyarrow"),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from memograd.memory import Memory
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 ADDING = """
 import sys
 sys.path.insert(0, {folder!r})

@@ -13,29 +13,27 @@ import the other files of this room except `memory` and `async_memory`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, ItemsView, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from memograd.errors import MemogradError
-from memograd.memory.analysis import analyse
 from memograd.memory.changes import added, declined, deleted, heard, updated
 from memograd.memory.events import Event, NewEvent
 from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.journal import Conflict
-from memograd.memory.manager import MemoryManager, RelatedItem
+from memograd.memory.manager import MemoryManager, RelatedItem, StateManager
+from memograd.memory.manager.trained.following import settled
 from memograd.memory.operations import MemoryOp, OpKind
 from memograd.memory.reader import Fact, MemReader
-from memograd.memory.retrieval import Hit, Query, retrieve
+from memograd.memory.related import find_related
+from memograd.memory.retrieval import Query
 from memograd.memory.scope import Scope
 from memograd.memory.state import MemoryState
-from memograd.memory.statements import property_words
 from memograd.memory.store import MemoryStore
 from memograd.memory.turns import RawTurn
 
-RELATED_ITEMS: Final = 8
-SAME_PROPERTY_ITEMS: Final = 4
 ATTEMPTS: Final = 20
 STRICT_ATTEMPTS: Final = 5
 
@@ -56,10 +54,14 @@ def learn_verbatim(
     labels: Labels,
     *,
     categorise: Callable[[str], tuple[str, ...]],
+    beside: Sequence[NewEvent] = (),
 ) -> list[Event]:
-    """Remember every turn word for word, without reading or deciding; returns the operations."""
+    """Remember every turn word for word, without reading or deciding; returns the operations.
+
+    beside: events that are written with them.
+    """
     now = store.now()
-    events: list[NewEvent] = []
+    events: list[NewEvent] = list(beside)
     for turn in turns:
         events.append(heard(turn, scope, verbatim=True))
         item = MemoryItem(
@@ -81,16 +83,21 @@ def learn_verbatim(
 def learn(
     store: MemoryStore,
     reader: MemReader,
-    manager: MemoryManager,
+    manager: MemoryManager | StateManager,
     turns: Sequence[RawTurn],
     scope: Scope,
     labels: Labels,
     *,
     categorise: Callable[[str], tuple[str, ...]],
+    beside: Sequence[NewEvent] = (),
 ) -> list[Event]:
-    """Let the reader find facts and the manager decide on each; returns the operations."""
+    """Let the reader find facts and the manager decide on each; returns the operations.
+
+    beside: events that are written before them, in the same transaction.
+    """
+    manager = settled(manager)
     facts = reader.read(turns)
-    heard_events = [heard(turn, scope, verbatim=False) for turn in turns]
+    heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
     derivations = store.texts.derive(scope.owner, [fact.text for fact in facts])
     with store.writing(scope.owner):
         for attempt in range(ATTEMPTS):
@@ -146,7 +153,7 @@ class _Made:
 
 def _decide(
     state: MemoryState,
-    manager: MemoryManager,
+    manager: MemoryManager | StateManager,
     fact: Fact,
     query: Query,
     scope: Scope,
@@ -155,15 +162,14 @@ def _decide(
     categorise: Callable[[str], tuple[str, ...]],
 ) -> _Made:
     wanted = scope.ids().items()
-    hits = retrieve(
-        state.items,
-        query,
-        top_k=RELATED_ITEMS,
-        eligible=lambda item: wanted <= item.scope.ids().items(),
+    hits = find_related(
+        state.items, query, eligible=lambda item: wanted <= item.scope.ids().items()
     )
-    hits += _of_same_property(state, fact, query, hits, wanted)
-    related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
-    decision = manager.decide(fact, related)
+    if isinstance(manager, StateManager):
+        decision = manager.decide_in(state, fact, query, hits)
+    else:
+        related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
+        decision = manager.decide(fact, related)
     op, why = decision.op, {"actor": manager.actor, "reason": decision.reason}
     if op.kind is OpKind.NONE:
         known = op.item_id if any(hit.record.id == op.item_id for hit in hits) else None
@@ -206,30 +212,6 @@ def _decide(
         valid_to=None,
     )
     return _Made(updated(before, after, **why), before=before, after=after, leans_on=before.id)
-
-
-def _of_same_property(
-    state: MemoryState,
-    fact: Fact,
-    query: Query,
-    found: Sequence[Hit[MemoryItem]],
-    wanted: ItemsView[str, str],
-) -> list[Hit[MemoryItem]]:
-    """Items that the words of the fact's property find: "moved to Oslo" is about where Ann lives.
-
-    A new value looks like the old one neither in its words nor, among many items, in its meaning.
-    """
-    words = property_words(fact.text)
-    if not words:
-        return []
-    known = {hit.record.id for hit in found}
-    return retrieve(
-        state.items,
-        Query(words, query.vector, analyse(words)),
-        top_k=SAME_PROPERTY_ITEMS,
-        mode="lexical",
-        eligible=lambda item: item.id not in known and wanted <= item.scope.ids().items(),
-    )
 
 
 def _text(op: MemoryOp) -> str:

@@ -5,7 +5,7 @@ protocol. May import `items`, `operations`, `reader`, `statements`, `chat_model`
 """
 
 from memograd.memory.manager.chat import ChatManager
-from memograd.memory.manager.protocol import MemoryManager, RelatedItem
+from memograd.memory.manager.protocol import MemoryManager, RelatedItem, StateManager
 from memograd.memory.manager.rules import RuleManager
 
-__all__ = ["ChatManager", "MemoryManager", "RelatedItem", "RuleManager"]
+__all__ = ["ChatManager", "MemoryManager", "RelatedItem", "RuleManager", "StateManager"]

@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memograd.memory.items import MemoryItem
 from memograd.memory.operations import Decision
 from memograd.memory.reader.fact import Fact
+
+if TYPE_CHECKING:
+    from memograd.memory.retrieval import Hit, Query
+    from memograd.memory.state import MemoryState
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,5 +48,24 @@ class MemoryManager(Protocol):
 
         related: the living items nearest to the fact, best first; may be empty. Raises
         MemogradError when no decision could be had; never answers NONE instead.
+        """
+        ...
+
+
+@runtime_checkable
+class StateManager(Protocol):
+    """A manager that looks at the memory itself: vectors, ranks, how much there is."""
+
+    @property
+    def actor(self) -> str:
+        """As of `MemoryManager`."""
+        ...
+
+    def decide_in(
+        self, state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        """One operation on a state that it must not change; otherwise as `MemoryManager.decide`.
+
+        query: the fact as it was searched for. hits: the related items, best first.
         """
         ...

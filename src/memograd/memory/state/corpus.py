@@ -197,6 +197,15 @@ class Corpus(Generic[T]):
 
         Raises KeyError for an id that is not there.
         """
+        rows = self.vectors(ids)
+        similarities: list[float] = _cosines(rows, self._vectors([vector])[0]).tolist()
+        return similarities
+
+    def vectors(self, ids: Sequence[str]) -> np.ndarray:
+        """The unit vectors, float32 `[n, d]`, of the records of these ids.
+
+        Raises KeyError for an id that is not there.
+        """
         view = self._view
         rows = np.empty((len(ids), self._dimension), np.float32)
         for at, id in enumerate(ids):
@@ -207,8 +216,7 @@ class Corpus(Generic[T]):
             if found is None:
                 raise KeyError(id)
             rows[at] = view.parts[found[0]].segment.matrix[found[1]]
-        similarities: list[float] = _cosines(rows, self._vectors([vector])[0]).tolist()
-        return similarities
+        return rows
 
     def matched_terms(self, ids: Sequence[str], terms: Sequence[str]) -> list[tuple[str, ...]]:
         """For each record of these ids, which of the terms it holds, each once.

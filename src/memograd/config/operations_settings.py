@@ -1,0 +1,119 @@
+"""What `memograd train memory-ops` can be told: the settings of a policy over memory operations.
+
+Imports pydantic and `settings`. Invariant: resolved settings survive their JSON form unchanged
+(`tests/test_operations_settings.py`), so `config.json` is the whole recipe of a run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from memograd.config.settings import Count, NotNegative, Positive, Settings, Text
+
+DecisionAlgorithm = Literal["grpo", "reinforce", "ppo", "dqn", "supervised"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class OperationsConfig(Settings):
+    """Everything that training an operation head can be told; the defaults take two minutes."""
+
+    # What is trained on, and where it goes.
+    data: list[Path] = []
+    """Files to train on: life logs, or conversations with questions; none: generated logs."""
+    eval_data: list[Path] = []
+    """Files to evaluate on; none: generated logs of held-out forms."""
+    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
+    """Languages of generated logs."""
+    logs: Count = 48
+    """Generated logs to train on."""
+    eval_logs: Count = 12
+    """Generated logs to evaluate on."""
+    view: Literal["statements", "turns"] = "statements"
+    """What a fact says: what a reader writes down, or the raw turn."""
+    embedder: Text = "minilm"
+    """e5, minilm, st:<model id or folder>: whose vectors the policy reads; e5 for Chinese."""
+    out: Path | None = None
+    """New run folder; none: runs/memory-ops-<timestamp>."""
+    resume: Path | None = None
+    """Run folder whose training goes on."""
+    policy: Path | None = None
+    """Trained head that training begins with; none: a fresh one."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of every random choice in the run."""
+
+    # The network.
+    width: Annotated[int, Field(ge=8, multiple_of=4)] = 96
+    """Width of the Transformer; a multiple of heads."""
+    layers: Count = 2
+    """Layers of the Transformer."""
+    heads: Count = 4
+    """Attention heads."""
+
+    # How it learns.
+    algorithm: DecisionAlgorithm = "grpo"
+    """grpo compares operations on the same state; reinforce, ppo, dqn try one a state; supervised
+    copies the gold operations of the logs."""
+    credit: Literal["delta_qa", "trajectory", "mem_alpha_original"] = "delta_qa"
+    """What a decision is rewarded by: its own effect on later questions, or one reward shared by
+    the whole walk (all questions answered), or that of Mem-alpha."""
+    steps: Count = 40
+    """Training steps; each walks through logs_per_step logs."""
+    logs_per_step: Count = 4
+    """Logs in a step."""
+    num_generations: Annotated[int, Field(ge=2)] = 8
+    """Operations tried on the same state (grpo), or walks through the same log (trajectory)."""
+    advantage: Literal["group", "centred", "leave_one_out"] = "centred"
+    """What a reward is compared with: mean and spread of its group, or its mean, or its others."""
+    passes: Count = 2
+    """Optimisation passes over the decisions of a step."""
+    minibatch: Count = 256
+    """Decisions in one gradient."""
+    learning_rate: Positive = 1e-3
+    """Peak learning rate of AdamW; falls to a tenth in a cosine."""
+    weight_decay: NotNegative = 0.01
+    """Decoupled weight decay of AdamW."""
+    clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """The probability ratio is clipped to 1 plus or minus this (grpo, ppo)."""
+    entropy_coef: NotNegative = 0.003
+    """Weight of the entropy bonus."""
+    gamma: Share = 0.0
+    """What later rewards of a walk count (reinforce, ppo, dqn); delta_qa already looks ahead."""
+    gae_lambda: Share = 0.95
+    """Trade of bias for variance in PPO's advantages (arXiv:1506.02438)."""
+    epsilon: Share = 1.0
+    """Share of random operations at first (dqn)."""
+    epsilon_decay: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """Factor of epsilon after each step (dqn)."""
+    epsilon_min: Share = 0.05
+    """Least share of random operations (dqn)."""
+
+    # What is rewarded.
+    top_k: Count = 5
+    """Items that a question may find."""
+    misled_cost: Share = 0.5
+    """What one misleading item that is found takes of an answer."""
+    token_cost: NotNegative = 0.002
+    """What one token more in the memory costs, in answered questions."""
+    change_cost: NotNegative = 0.01
+    """What any change of the memory costs, in answered questions."""
+
+    save_steps: Count = 20
+    """Steps from one checkpoint to the next."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> OperationsConfig:
+        if self.width % self.heads:
+            raise ValueError(
+                f"width={self.width} is not a multiple of heads={self.heads}: choose one that is"
+            )
+        if self.out is not None and self.resume is not None:
+            raise ValueError("out and resume exclude each other: a resumed run stays in its folder")
+        if self.credit != "delta_qa" and self.algorithm != "grpo":
+            raise ValueError(
+                f"credit={self.credit} compares whole walks, which only algorithm=grpo does: "
+                "choose credit=delta_qa or algorithm=grpo"
+            )
+        return self

@@ -1,0 +1,219 @@
+"""Training a policy over a few actions: GRPO, and the base of every other algorithm here.
+
+    actions, _ = trainer.choose_group(states)          G actions a state, drawn from the policy
+    trainer.update_policy(rewards, states, actions)    better ones become more probable
+
+`GRPOMemoryTrainer` compares the G actions that were tried on one and the same state. REINFORCE, PPO
+and DQN are subclasses that override `choose_group` and `loss`; so can yours. Any torch module that
+maps a `Batch` to logits [B, A] (-inf where not allowed) and values [B] can be trained.
+
+Invariants: all state is in the network, the optimiser, `generator` and what `state_dict` returns,
+so a resumed run goes on to the bit; the gradient of a batch does not depend on how it is cut
+(`tests/grpo/test_decisions_trainer.py`). Imports torch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from memograd.config.operations_settings import OperationsConfig
+from memograd.errors import MemogradError
+from memograd.grpo.advantage import group_advantages
+from memograd.grpo.decisions.experience import Decisions
+from memograd.grpo.loss import grpo_loss
+from memograd.memory.manager.trained.network import Batch
+from memograd.memory.manager.trained.observation import Observation
+
+LAST_RATE_SHARE = 0.1
+
+
+class GRPOMemoryTrainer:
+    """Group-relative policy optimisation (arXiv:2402.03300) over actions on the same state.
+
+    group_size: actions tried in each state.
+    """
+
+    name: ClassVar[str] = "grpo"
+
+    def __init__(self, network: nn.Module, config: OperationsConfig) -> None:
+        self.network = network
+        self.config = config
+        self.step = 0
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        self.generator = torch.Generator().manual_seed(config.seed)
+
+    @property
+    def group_size(self) -> int:
+        """Actions tried in each state."""
+        return self.config.num_generations
+
+    # Acting
+
+    def choose_action(self, state: Observation) -> int:
+        """One action in one state, as training draws it."""
+        actions_BG, _ = self.choose_group(Batch.of([state]))
+        return int(actions_BG[0, 0])
+
+    def choose_group(self, states: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """`group_size` actions for each state, drawn independently, and their log-probabilities."""
+        with torch.no_grad():
+            logprobs_BA = functional.log_softmax(self.network(states)[0], dim=1)
+        actions_BG = torch.multinomial(
+            logprobs_BA.exp(), self.group_size, replacement=True, generator=self.generator
+        )
+        return actions_BG.numpy(), logprobs_BA.gather(1, actions_BG).numpy()
+
+    def best_action(self, state: Observation) -> int:
+        """The most probable action, as the running memory takes it."""
+        with torch.no_grad():
+            return int(self.network(Batch.of([state]))[0][0].argmax())
+
+    # Learning
+
+    def update_policy(
+        self,
+        rewards: np.ndarray,
+        states: Batch,
+        actions: np.ndarray,
+        *,
+        logprobs: np.ndarray | None = None,
+        following: np.ndarray | None = None,
+    ) -> dict[str, float]:
+        """One training step on N decisions of G actions each, `rewards` and `actions` [N, G].
+
+        logprobs: of the actions under the policy that drew them; the present one if not given.
+        following: number of the same walk's next decision, -1 where there is none (the default).
+        Returns metrics by name. Raises MemogradError when a number is not finite.
+        """
+        count = len(states)
+        if logprobs is None:
+            with torch.no_grad():
+                logprobs = functional.log_softmax(self.network(states)[0], dim=1).numpy()
+            logprobs = np.take_along_axis(logprobs, actions, axis=1)
+        decisions = Decisions(
+            states,
+            actions,
+            logprobs,
+            rewards,
+            np.full(count, -1) if following is None else following,
+            walk_N=np.zeros(count, int),
+            gold_N=np.full(count, -1),
+            outcomes_W=np.zeros(0),
+        )
+        return self.learn(decisions)
+
+    def learn(self, decisions: Decisions) -> dict[str, float]:
+        """What `update_policy` does, of decisions that were collected."""
+        for rewards in (decisions.rewards_NG, decisions.outcomes_W):
+            if not np.isfinite(rewards).all():
+                raise MemogradError(
+                    f"A reward of step {self.step + 1} is not finite: look at what computes it;"
+                    " nothing was learnt from this step."
+                )
+        self.step += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        targets = self.targets(decisions)
+        sums: dict[str, float] = {}
+        pieces = 0
+        for _ in range(self.config.passes):
+            order = torch.randperm(len(decisions), generator=self.generator).numpy()
+            for start in range(0, len(order), self.config.minibatch):
+                measured = self._descend(decisions, targets, order[start : start + self.config.minibatch])
+                sums = {name: sums.get(name, 0.0) + value for name, value in measured.items()}
+                pieces += 1
+        return {name: total / pieces for name, total in sums.items()}
+
+    def targets(self, decisions: Decisions) -> np.ndarray:
+        """What the loss needs to know of all decisions at once: here the advantages [N, G]."""
+        count, size = decisions.rewards_NG.shape
+        compared = group_advantages(
+            decisions.rewards_NG.flatten(), [size] * count, self.config.advantage
+        )
+        return compared.advantages_K.reshape(count, size)
+
+    def loss(
+        self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """The loss of some decisions, and what a log wants to know."""
+        logits_BA, _ = self.network(decisions.states.take(rows))
+        return clipped_loss(logits_BA, decisions, targets, rows, self.config)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs; subclasses add theirs."""
+        return {
+            "step": self.step,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self.step = state["step"]
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"])
+
+    def _descend(
+        self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray
+    ) -> dict[str, float]:
+        loss, measured = self.loss(decisions, targets, rows)
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        if not math.isfinite(float(loss.detach())) or not math.isfinite(float(norm)):
+            raise MemogradError(
+                f"The loss of step {self.step} is {float(loss.detach())} and its gradient has norm"
+                f" {float(norm)}: lower learning_rate, or look for rewards that are not finite."
+            )
+        self.optimizer.step()
+        return {"loss": float(loss.detach()), "grad_norm": float(norm), **measured}
+
+    def _learning_rate(self) -> float:
+        config = self.config
+        done = min(1.0, (self.step - 1) / max(1, config.steps - 1))
+        share = LAST_RATE_SHARE + (1 - LAST_RATE_SHARE) * (1 + math.cos(math.pi * done)) / 2
+        return config.learning_rate * share
+
+
+def clipped_loss(
+    logits_BA: torch.Tensor,
+    decisions: Decisions,
+    advantages_NG: np.ndarray,
+    rows: np.ndarray,
+    config: OperationsConfig,
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """The clipped surrogate with an entropy bonus, every action of every state weighing the same.
+
+    It is the function that trains language models, on answers of one token.
+    """
+    logprobs_BA = functional.log_softmax(logits_BA, dim=1)
+    chosen_BG = logprobs_BA.gather(1, torch.from_numpy(decisions.actions_NG[rows]))
+    impossible_BA = torch.isinf(logits_BA)
+    finite_BA = logprobs_BA.masked_fill(impossible_BA, 0.0)
+    entropy_B = -(finite_BA.exp() * finite_BA).masked_fill(impossible_BA, 0.0).sum(dim=1)
+    size = chosen_BG.numel()
+    parts = grpo_loss(
+        logprobs_RT=chosen_BG.reshape(size, 1),
+        old_logprobs_RT=torch.from_numpy(decisions.logprobs_NG[rows]).reshape(size, 1),
+        reference_logprobs_RT=None,
+        entropies_RT=entropy_B[:, None].expand_as(chosen_BG).reshape(size, 1),
+        advantages_RT=torch.from_numpy(advantages_NG[rows]).float().reshape(size, 1),
+        weights_RT=torch.full((size, 1), 1 / size),
+        epsilon=config.clip,
+        beta=0.0,
+        entropy_coef=config.entropy_coef,
+    )
+    return parts.loss, {
+        "entropy": float(parts.entropy),
+        "clip_fraction": float(parts.clip_fraction),
+    }

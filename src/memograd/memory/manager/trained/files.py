@@ -1,0 +1,109 @@
+"""A trained head on disk: `head.npz` (weights) and `head.json` (everything else), numpy alone.
+
+Invariant: what is loaded equals what was saved, to the bit, and a folder that is damaged, half
+written or of another version is refused in one sentence (`tests/memory/test_trained_files.py`). May
+import `network`, `observation` and errors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from memograd.errors import BadInput
+from memograd.memory.manager.trained.network import Shape, Weights
+from memograd.memory.manager.trained.observation import FACT_FEATURES, PAIR_FEATURES, SLOTS
+
+FORMAT: Final = 1
+WEIGHTS_FILE: Final = "head.npz"
+ABOUT_FILE: Final = "head.json"
+
+
+@dataclass(frozen=True)
+class TrainedHead:
+    """Weights by name, the shape of the network, and the embedder whose vectors it reads.
+
+    about: what else is worth knowing (how it was trained), JSON values.
+    """
+
+    weights: Weights
+    shape: Shape
+    embedder: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """Twelve hexadecimal digits that name these very weights; the journal keeps them."""
+        digest = hashlib.sha256()
+        for name in sorted(self.weights):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(self.weights[name], np.float32).tobytes())
+        return digest.hexdigest()[:12]
+
+
+def save_head(head: TrainedHead, folder: Path) -> None:
+    """Write the head into a folder, which is made; `head.json`, written last, makes it whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "format": FORMAT,
+        "version": head.version,
+        "embedder": head.embedder,
+        "shape": head.shape.to_json(),
+        "slots": SLOTS,
+        "fact_features": list(FACT_FEATURES),
+        "pair_features": list(PAIR_FEATURES),
+        "about": dict(head.about),
+    }
+    (folder / ABOUT_FILE).unlink(missing_ok=True)
+    _replace(folder / WEIGHTS_FILE, lambda file: np.savez(file, **head.weights))
+    text = json.dumps(about, indent=2, ensure_ascii=False)
+    _replace(folder / ABOUT_FILE, lambda file: file.write(text.encode("utf-8")))
+
+
+def load_head(folder: Path) -> TrainedHead:
+    """The head in a folder, or in the folder `final` of a run; raises BadInput if there is none."""
+    if not (folder / ABOUT_FILE).is_file() and (folder / "final" / ABOUT_FILE).is_file():
+        folder = folder / "final"
+    if not (folder / ABOUT_FILE).is_file():
+        raise BadInput(
+            f"There is no trained head in {folder} ({ABOUT_FILE} is missing): name the folder"
+            " `final` of a run of memograd train memory-ops."
+        )
+    try:
+        about = json.loads((folder / ABOUT_FILE).read_text(encoding="utf-8"))
+        same = (about["format"], about["slots"]) == (FORMAT, SLOTS)
+        same = same and about["fact_features"] == list(FACT_FEATURES)
+        same = same and about["pair_features"] == list(PAIR_FEATURES)
+        if not same:
+            raise BadInput(
+                f"The head in {folder} was trained by another version of memograd: train it again."
+            )
+        with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as stored:
+            weights = {name: stored[name] for name in stored.files}
+        head = TrainedHead(weights, Shape(**about["shape"]), about["embedder"], about["about"])
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise BadInput(f"The trained head in {folder} cannot be read: {error}.") from None
+    if head.version != about["version"]:
+        raise BadInput(
+            f"The trained head in {folder} is damaged: its weights are not those of version"
+            f" {about['version']}; copy it again."
+        )
+    return head
+
+
+def _replace(path: Path, write: Any) -> None:
+    """Write beside the file, then put it in place, so that no reader sees half of it."""
+    beside = path.with_name(path.name + ".new")
+    with beside.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)

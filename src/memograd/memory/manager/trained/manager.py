@@ -1,0 +1,93 @@
+"""The manager that was trained: a small network over embeddings decides, in about a millisecond.
+
+It needs neither torch nor a language model. Decisions that it is unsure of can be left to another
+manager. Invariants: the same state and fact give the same decision; every decision names the
+version of the weights that made it (`tests/memory/test_trained_manager.py`). May import the files
+beside it, `manager.protocol`, `retrieval` and errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memograd.errors import BadInput
+from memograd.memory.items import MemoryItem
+from memograd.memory.manager.protocol import MemoryManager, RelatedItem
+from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.memory.manager.trained.network import Batch, logits_BA, probabilities_BA
+from memograd.memory.manager.trained.observation import SLOTS, observe, operation_of
+from memograd.memory.operations import Decision
+from memograd.memory.reader.fact import Fact
+
+if TYPE_CHECKING:
+    from memograd.memory.retrieval import Hit, Query
+    from memograd.memory.state import MemoryState
+
+
+class TrainedManager:
+    """Decides by a trained head.
+
+    defer_below: decisions whose probability is lower are made by `deferred_to`; 0: none. Raises
+    BadInput when only one of the two is given, or the threshold is not between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        head: TrainedHead,
+        *,
+        defer_below: float = 0.0,
+        deferred_to: MemoryManager | None = None,
+    ) -> None:
+        if not 0 <= defer_below <= 1:
+            raise BadInput(f"defer_below is a probability from 0 to 1, not {defer_below}.")
+        if (defer_below > 0) != (deferred_to is not None):
+            raise BadInput(
+                "defer_below and the manager that decides instead go together: give both, or"
+                " neither."
+            )
+        self.head = head
+        self.defer_below = defer_below
+        self._deferred_to = deferred_to
+        self.actor = f"policy:{head.version}"
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path | str,
+        *,
+        defer_below: float = 0.0,
+        deferred_to: MemoryManager | None = None,
+    ) -> TrainedManager:
+        """The head in a folder, as `memograd train memory-ops` leaves it in `final`."""
+        head = load_head(Path(folder).expanduser())
+        return cls(head, defer_below=defer_below, deferred_to=deferred_to)
+
+    def check_embedder(self, name: str, dimension: int) -> None:
+        """Raise BadInput unless the head was trained on vectors of this embedder."""
+        if (name, dimension) != (self.head.embedder, self.head.shape.dimension):
+            raise BadInput(
+                f"The policy {self.head.version} was trained with the embedder"
+                f" {self.head.embedder!r} ({self.head.shape.dimension} dimensions), this memory has"
+                f" {name!r} ({dimension}): open it with the first, or train with memory.embedder."
+            )
+
+    def decide_in(
+        self, state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        """The most probable operation; see `StateManager.decide_in`."""
+        hits = hits[:SLOTS]
+        observation = observe(state, fact, query, hits)
+        logits_A = logits_BA(self.head.weights, self.head.shape, Batch.of([observation]))[0]
+        probabilities_A = probabilities_BA(logits_A)
+        action = int(probabilities_A.argmax())
+        confidence = float(probabilities_A[action])
+        if confidence < self.defer_below and self._deferred_to is not None:
+            related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
+            decision = self._deferred_to.decide(fact, related)
+            reason = f"{decision.reason} (decided by {self._deferred_to.actor}: {self.actor} was"
+            return replace(decision, reason=f"{reason} only {confidence:.0%} sure)")
+        op = operation_of(action, fact, hits)
+        return Decision(op, f"{op.kind} has probability {confidence:.2f}.", confidence)

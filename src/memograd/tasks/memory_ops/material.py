@@ -1,0 +1,159 @@
+"""Life logs ready for walking: every statement as a fact, every text with its vector and terms.
+
+Invariant: a statement becomes the same fact, and is searched by the same vector and terms, as the
+running memory would make of it (`tests/tasks/test_memory_ops_material.py`). Imports numpy; may
+import `memory` and `data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+import numpy as np
+
+from memograd.data.lifelog.types import Lifelog, Probe
+from memograd.memory.analysis import analyse
+from memograd.memory.embedders import Embedder
+from memograd.memory.operations import OpKind
+from memograd.memory.reader.fact import Fact
+from memograd.memory.retrieval import Query
+
+View = Literal["statements", "turns"]
+EMBED_BATCH: Final = 256
+
+
+@dataclass(frozen=True)
+class AskedProbe:
+    """A probe with its question as a query, and its statements by number in the log.
+
+    misleading: number of a statement, and of the one from which on it misleads: the statement that
+    superseded it or asked to forget it, itself where none did (hearsay that was wrong).
+    """
+
+    probe: Probe
+    query: Query
+    needed: tuple[int, ...]
+    misleading: tuple[tuple[int, int], ...]
+
+    def needed_at(self, now: int) -> tuple[int, ...]:
+        """What it needs of the statements up to number `now`."""
+        return tuple(number for number in self.needed if number <= now)
+
+    def misleading_at(self, now: int) -> tuple[int, ...]:
+        """What misleads once the statements up to number `now` were told."""
+        return tuple(number for number, since in self.misleading if since <= now)
+
+
+@dataclass(frozen=True)
+class EmbeddedLog:
+    """A log, its statements as facts, and everything of it that is searched for.
+
+    vectors_ND: of the facts' texts. tokens_N: their size. last_N: after which statement a probe is
+    asked is `AskedProbe`'s position in `asked_after`.
+    """
+
+    log: Lifelog
+    facts: tuple[Fact, ...]
+    queries: tuple[Query, ...]
+    probes: tuple[AskedProbe, ...]
+    asked_after: tuple[int, ...]
+    vectors_ND: np.ndarray
+    tokens_N: np.ndarray
+
+
+def embed_logs(
+    logs: Sequence[Lifelog], embedder: Embedder, *, view: View = "statements"
+) -> list[EmbeddedLog]:
+    """Embed all texts of all logs, each different text once.
+
+    view: what a fact's text is: what a reader would write down (`statements`), or the raw turn that
+    says it (`turns`).
+    """
+    texts = {log.id: _texts(log, view) for log in logs}
+    passages = _embedded(embedder.embed, (text for log in logs for text in texts[log.id]))
+    questions = _embedded(
+        embedder.embed_queries, (probe.question.text for log in logs for probe in log.probes)
+    )
+    return [_embed_log(log, texts[log.id], passages, questions) for log in logs]
+
+
+def token_count(text: str) -> int:
+    """About how many tokens a text has: a quarter of its letters, each Chinese character one."""
+    wide = sum(1 for character in text if ord(character) > 0x2E80)
+    return max(1, wide + (len(text) - wide + 3) // 4)
+
+
+def _texts(log: Lifelog, view: View) -> list[str]:
+    if view == "statements":
+        return [statement.text for statement in log.statements]
+    turns = {turn.id: turn.index_text() for turn in log.turns}
+    return [turns[statement.turn_id] for statement in log.statements]
+
+
+def _embedded(embed: object, texts: Iterator[str]) -> dict[str, Query]:
+    assert callable(embed)
+    distinct = list(dict.fromkeys(texts))
+    found: dict[str, Query] = {}
+    for start in range(0, len(distinct), EMBED_BATCH):
+        batch = distinct[start : start + EMBED_BATCH]
+        for text, vector in zip(batch, embed(batch), strict=True):
+            found[text] = Query(text, np.asarray(vector, np.float32), tuple(analyse(text)))
+    return found
+
+
+def _embed_log(
+    log: Lifelog, texts: Sequence[str], passages: dict[str, Query], questions: dict[str, Query]
+) -> EmbeddedLog:
+    numbers = {statement.id: number for number, statement in enumerate(log.statements)}
+    superseded = _superseded(log, numbers)
+    facts = tuple(
+        Fact(
+            text,
+            sources=(statement.id,),
+            told_at=statement.told_at,
+            valid_from=statement.told_at,
+            subject=statement.subject,
+            retracts=statement.retracts,
+        )
+        for text, statement in zip(texts, log.statements, strict=True)
+    )
+    times = [statement.told_at for statement in log.statements]
+    probes = tuple(
+        AskedProbe(
+            probe,
+            questions[probe.question.text],
+            tuple(numbers[name] for name in probe.needed),
+            tuple(
+                (numbers[name], superseded.get(numbers[name], numbers[name]))
+                for name in probe.misleading
+            ),
+        )
+        for probe in log.probes
+    )
+    return EmbeddedLog(
+        log=log,
+        facts=facts,
+        queries=tuple(passages[text] for text in texts),
+        probes=probes,
+        asked_after=tuple(_last_told(times, one.probe.asked_at) for one in probes),
+        vectors_ND=np.stack([passages[text].vector for text in texts]),
+        tokens_N=np.array([token_count(text) for text in texts]),
+    )
+
+
+def _superseded(log: Lifelog, numbers: dict[str, int]) -> dict[int, int]:
+    """By whom a statement was replaced or taken back first; a property of the story, not a label."""
+    found: dict[int, int] = {}
+    for number, statement in enumerate(log.statements):
+        gold = statement.gold
+        if gold and gold.target and gold.kind in (OpKind.UPDATE, OpKind.DELETE):
+            found.setdefault(numbers[gold.target], number)
+    return found
+
+
+def _last_told(times: Sequence[datetime], moment: datetime) -> int:
+    """Number of the last statement told by then, -1 if none was."""
+    return sum(1 for time in times if time <= moment) - 1

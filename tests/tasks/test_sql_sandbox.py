@@ -1,0 +1,139 @@
+"""The sandbox on ordinary statements, on every kind of refusal, and on files that are none."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memograd.errors import BadInput
+from memograd.tasks.sql.sandbox import Sandbox, SqlLimits
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "药 房?#%.sqlite"  # every character a URI could trip on
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE drugs_info(id integer primary key, med_name text)")
+        rows = [(number, f"药{number}") for number in range(1000)]
+        connection.executemany("INSERT INTO drugs_info VALUES (?, ?)", rows)
+        connection.execute("CREATE VIEW few AS SELECT med_name FROM drugs_info WHERE id < 3")
+        connection.execute("CREATE TABLE big(text text)")
+        connection.execute("INSERT INTO big VALUES (?)", ("x" * 200_000,))
+    return path
+
+
+@pytest.fixture(scope="module")
+def sandbox(database: Path) -> Sandbox:
+    return Sandbox(database)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT med_name FROM drugs_info WHERE id = 7", (("药7",),)),
+        ("select count(*) from drugs_info;", ((1000,),)),
+        ("-- how many?\nSELECT count(*) FROM few", ((3,),)),
+        ("WITH a AS (SELECT id FROM drugs_info WHERE id < 2) SELECT * FROM a", ((0,), (1,))),
+        ("SELECT id FROM drugs_info WHERE id=1 UNION SELECT id FROM drugs_info WHERE id=2",
+         ((1,), (2,))),
+        ("VALUES (1), (2)", ((1,), (2,))),
+        ("SELECT upper('a'), length('药'), 1.5, NULL", (("A", 1, 1.5, None),)),
+        ("SELECT ';'", ((";",),)),
+        ("SELECT d.id FROM (SELECT id FROM drugs_info) AS d LIMIT 1", ((0,),)),
+        ("SELECT row_number() OVER (ORDER BY id) FROM drugs_info LIMIT 1", ((1,),)),
+    ],
+)  # fmt: skip
+def test_a_query_is_answered(sandbox: Sandbox, sql: str, rows: object) -> None:
+    result = sandbox.run(sql)
+    assert (result.error, result.rows, result.cut) == (None, rows, False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("", "these are 0 statements"),
+        (" ; ", "these are 0 statements"),
+        ("SELECT 1; SELECT 2", "these are 2 statements"),
+        ("DROP TABLE drugs_info", "only SELECT is allowed, not DROP"),
+        ("PRAGMA user_version = 3", "only SELECT is allowed, not PRAGMA"),
+        ("EXPLAIN SELECT 1", "only SELECT is allowed, not EXPLAIN"),
+        ("WITH a AS (DELETE FROM drugs_info RETURNING *) SELECT * FROM a", "within WITH too"),
+        ("SELECT * FROM sqlite_master", "sqlite_master may not be read"),
+        ("SELECT * FROM pragma_table_info('drugs_info')", "only reading is allowed"),
+        ("SELECT load_extension('x')", "function load_extension is not allowed"),
+        ("SELECT zeroblob(1000000000)", "function zeroblob is not allowed"),
+        ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c",
+         "recursive queries"),
+        ("SELECT gone FROM drugs_info", "no such column: gone"),
+        ("SELECT * FROM gone", "no such table: gone"),
+        ("SELECT 'a", "not valid SQL"),
+        ("SELEC 1", "not SELEC"),
+        ("SELECT " + "(" * 60 + "1" + ")" * 60, "nested too deeply"),
+        ("SELECT " + "not " * 900 + "1", "nested too deeply"),
+        ("SELECT '" + "x" * 5000 + "'", "at most 4000 are allowed"),
+        ("SELECT 1\0", "not allowed"),
+        ("SELECT '\ud800'", ""),
+        ("SELECT text FROM big", "too big"),
+        ("SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c", "takes too long"),
+        ("SELECT abs(-9223372036854775807 - 1)", "integer overflow"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_or_fails_is_said_in_words(sandbox: Sandbox, sql: str, error: str) -> None:
+    result = sandbox.run(sql)
+    assert result.error and error in result.error
+    assert not result.rows
+
+
+def test_results_are_cut_by_rows_and_by_size(database: Path) -> None:
+    few = Sandbox(database, SqlLimits(rows=5)).run("SELECT id FROM drugs_info")
+    assert (len(few.rows), few.cut) == (5, True)
+    small = Sandbox(database, SqlLimits(result_bytes=30)).run("SELECT med_name FROM drugs_info")
+    assert small.cut
+    assert 5 < len(small.rows) < 20
+    exactly = Sandbox(database, SqlLimits(rows=3)).run("SELECT * FROM few")
+    assert (len(exactly.rows), exactly.cut) == (3, False)
+
+
+def test_steps_are_counted_the_same_every_time(database: Path) -> None:
+    """Where a long statement stops does not depend on the clock."""
+    sandbox = Sandbox(database, SqlLimits(steps=30_000, seconds=600))
+    stopped = [sandbox.run("SELECT count(*) FROM drugs_info a, drugs_info b") for _ in range(2)]
+    assert [result.steps for result in stopped] == [30_000, 30_000]
+    out_of_time = Sandbox(database, SqlLimits(seconds=0))
+    assert "longer than 0 seconds" in str(
+        out_of_time.run("SELECT count(*) FROM drugs_info a, drugs_info b").error
+    )
+
+
+def test_tables_and_views_are_known_with_their_columns(sandbox: Sandbox) -> None:
+    assert {table.name: table.columns for table in sandbox.tables} == {
+        "drugs_info": (("id", "integer"), ("med_name", "text")),
+        "few": (("med_name", "text"),),
+        "big": (("text", "text"),),
+    }
+
+
+def test_files_that_cannot_be_asked(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no database .*gone"):
+        Sandbox(tmp_path / "gone.sqlite")
+    (tmp_path / "text.sqlite").write_text("hello, this is a text of some length" * 100)
+    with pytest.raises(BadInput, match="cannot be read as a SQLite file"):
+        Sandbox(tmp_path / "text.sqlite")
+    sqlite3.connect(tmp_path / "empty.sqlite").executescript("VACUUM").connection.close()
+    with pytest.raises(BadInput, match="has no tables"):
+        Sandbox(tmp_path / "empty.sqlite")
+
+
+def test_a_write_ahead_log_is_refused_and_not_overlooked(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE t(x)")
+        writer.commit()
+        with pytest.raises(BadInput, match=r"log\.sqlite-wal that are not in the file yet"):
+            Sandbox(path)
+    assert Sandbox(path).tables
+    assert not list(tmp_path.glob("*-shm"))
