@@ -21,7 +21,8 @@ TRL runs with `loss_type="grpo"`, without gradient checkpointing and without dro
 fastest like-for-like setting here. `bound` is the ratio of tokens through the model, the most a
 learner could gain from sharing prompts. Completions in the learner are random, so no beginnings
 are shared but the prompt; `--sampled` takes the sampler's own completions instead. `--no-trl`
-measures our side alone.
+measures our side alone. `--activation-checkpointing` switches that on for our model, so for
+the bare arithmetic too; compare its line with one without it.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def our_learn(
         old_logprobs_RT=scores.logprobs_RT.detach(),
         reference_logprobs_RT=reference,
         entropies_RT=scores.entropies_RT,
-        advantages_R=advantages_R,
+        advantages_RT=advantages_R[:, None],
         weights_RT=token_weights(
             scores.mask_RT,
             rollouts_R=torch.arange(len(counts_K)),
@@ -217,6 +218,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--same-linears", action="store_true", help="our linear layers for TRL too")
     parser.add_argument("--no-trl", action="store_true", help="measure our side alone")
     parser.add_argument("--memory", action="store_true", help="measure peak memory too")
+    parser.add_argument(
+        "--activation-checkpointing", action="store_true", help="ours with less memory, more time"
+    )
     parser.add_argument("--only-memory-of", choices=["trl", "ours"], help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -230,14 +234,17 @@ def main() -> None:
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.01)
+    if arguments.activation_checkpointing:
+        policy.checkpoint_activations()
 
     # One token a word, so that text and token ids have the same length on both sides.
     words = [token for token in range(1000, 9000) if policy.decode([token]).isalpha()]
     chosen = torch.randint(len(words), (arguments.prompt,), generator=generator).tolist()
     prompt = policy.tokenizer.decode([words[index] for index in chosen])
     prompt_ids = policy.tokenizer(prompt)["input_ids"]
-    rewards = np.arange(arguments.group, dtype=np.float64)[None]
-    advantages_R = torch.from_numpy(group_advantages(rewards).advantages_BG[0]).float()
+    rewards = np.arange(arguments.group, dtype=np.float64)
+    advantages = group_advantages(rewards, [arguments.group])
+    advantages_R = torch.from_numpy(advantages.advantages_K).float()
 
     def random_tree() -> TokenTree:
         shape = (arguments.group, arguments.completion)
@@ -304,6 +311,7 @@ def main() -> None:
         "completion": arguments.completion,
         "group": arguments.group,
         "beta": arguments.beta,
+        "activation_checkpointing": arguments.activation_checkpointing,
         "repeats": arguments.repeats,
         "bound": round(tree.rows_tokens / tree.tree_tokens, 2),
         "over_flops": round(wall["learn_ours"] / wall["learn_bare"], 2),

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memograd.config import LoraConfig, MemoryConfig, TrainConfig, known_settings, load_config
+from memograd.config import (
+    LoraConfig,
+    MemoryConfig,
+    SchedulesConfig,
+    TrainConfig,
+    known_settings,
+    load_config,
+)
 from memograd.config.algorithms import ALGORITHMS
 from memograd.errors import BadInput
 
@@ -34,6 +41,21 @@ loras = st.builds(
     preset=st.sampled_from([None, "memory-guide"]),
 )
 memories = st.builds(MemoryConfig, top_k=counts, token_budget=counts, embedder=texts)
+# A group of `num_generations`, whatever it is, lies between these sizes.
+schedules = st.builds(
+    SchedulesConfig,
+    curriculum=st.sampled_from(["off", "pass_rate"]),
+    curriculum_floor=st.floats(0, 1, exclude_min=True),
+    group_sizes=st.sampled_from(["constant", "difficulty"]),
+    min_generations=st.just(2),
+    max_generations=st.none() | st.integers(10**9, 2**40),
+    pass_reward=st.floats(-1e9, 1e9),
+    pass_rate_memory=st.floats(0, 1, exclude_max=True),
+    replay_groups=st.integers(0, 10**9),
+    replay_capacity=counts,
+    replay_max_age=counts,
+    replay_max_uses=counts,
+)
 configs = st.builds(
     TrainConfig,
     data=paths,
@@ -46,6 +68,7 @@ configs = st.builds(
     seed=st.integers(0, 2**63),
     lora=loras,
     memory=memories,
+    schedules=schedules,
     steps=counts,
     prompts_per_step=counts,
     num_generations=st.integers(2, 10**9),
@@ -197,6 +220,10 @@ def test_one_rollout_a_group_is_enough_for_a_batch_baseline() -> None:
     assert load_config(None, ["algorithm=reinforce_pp", "num_generations=1"]).num_generations == 1
 
 
+def test_one_rollout_a_prompt_is_enough_for_a_value_head() -> None:
+    assert load_config(None, ["algorithm=ppo", "num_generations=1"]).advantage == "gae"
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
         TrainConfig().steps = 3  # type: ignore[misc]
@@ -217,11 +244,31 @@ LINE = "the command line"
         (["steps=3.5"], "steps must be a whole number"),
         (["num_generations=0"], "num_generations must be a whole number of at least 1"),
         (["num_generations=1"], "num_generations=1 leaves advantage=group nothing to compare with"),
-        (["algorithm=ppo"], "algorithm must be one of grpo, dr_grpo, rloo, dapo, gspo, cispo,"),
-        (["advantage=gae"], "advantage must be one of group, centred, leave_one_out, batch, "),
+        (["algorithm=vpg"], "algorithm must be one of grpo, dr_grpo, rloo, dapo, gspo, cispo,"),
+        (["advantage=best"], "advantage must be one of group, centred, leave_one_out, batch, "),
+        (["gae_lambda=1.1"], "gae_lambda must be a number of at least 0 and of at most 1"),
+        (["activation_checkpointing=maybe"], "activation_checkpointing must be true or false"),
+        (["shard=fsdp2", "forward=rows"], "shard=fsdp2 computes over token trees"),
         (["kl=k1"], "kl=k1 in the loss has no gradient on average: set kl_correction=ratio"),
         (["temperature_end=1.2"], "temperature_schedule and temperature_end go together"),
         (["temperature_schedule=linear"], "go together: set both, or neither"),
+        (["schedules.curriculum=easy"], "schedules.curriculum must be one of off, pass_rate"),
+        (["schedules.curriculum_floor=0"], "schedules.curriculum_floor must be a number above 0"),
+        (["schedules.min_generations=1"], "must be a whole number of at least 2"),
+        (["schedules.pass_rate_memory=1"], "must be a number of at least 0 and below 1"),
+        (
+            ["schedules.group_sizes=difficulty", "schedules.max_generations=6"],
+            "num_generations=8 rollouts on average, which must lie between "
+            "schedules.min_generations=2 and schedules.max_generations=6",
+        ),
+        (
+            ["schedules.group_sizes=difficulty", "num_generations=1", "algorithm=reinforce_pp"],
+            "num_generations=1 rollouts on average, which must lie between",
+        ),
+        (
+            ["schedules.replay_groups=1", "num_generations=1", "algorithm=reinforce_pp"],
+            "schedules.replay_groups replays groups whose rewards differ",
+        ),
         (["temperature=0"], "temperature must be a number above 0"),
         (["learning_rate=inf"], "learning_rate must be a number above 0"),
         (["epsilon=nan"], "epsilon must be a number above 0 and below 1"),

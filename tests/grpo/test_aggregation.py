@@ -74,7 +74,7 @@ def evaluate(
         }
         loss = grpo_loss(
             **rows,
-            advantages_R=tokens.advantages_K[rollouts_R],
+            advantages_RT=tokens.advantages_K[rollouts_R][:, None],
             weights_RT=token_weights(
                 mask_RT,
                 rollouts_R=rollouts_R,

@@ -27,13 +27,15 @@ ARMS, BEST = 6, (4, 2)
 
 
 class Bandit:
-    """A `Policy` without a model: `table` [2, ARMS] holds the logits of both pulls."""
+    """A `Policy` without a model: `table` [2, ARMS] holds the logits of both pulls, `values_2`
+    what is expected before each of them."""
 
     forward = "rows"
     device = torch.device("cpu")
 
     def __init__(self) -> None:
         self.table = torch.nn.Parameter(torch.zeros(2, ARMS))
+        self.values_2 = torch.nn.Parameter(torch.zeros(2))
 
     def encode(self, prompt: object) -> list[int]:
         return [0]
@@ -72,11 +74,14 @@ class Bandit:
         logprobs_RT = everything[torch.arange(2), index_RT]
         entropies_T = -(everything.exp() * everything).sum(-1)
         return BranchLogprobs(
-            logprobs_RT, entropies_T.expand_as(logprobs_RT), torch.ones_like(index_RT).bool()
+            logprobs_RT,
+            entropies_T.expand_as(logprobs_RT),
+            torch.ones_like(index_RT).bool(),
+            self.values_2.expand_as(logprobs_RT),
         )
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        return [self.table]
+        return [self.table, self.values_2]
 
 
 def payout(prompts, completions, **columns) -> list[float]:
@@ -97,7 +102,7 @@ def play(steps: int, **settings: object) -> np.ndarray:
             policy,  # type: ignore[arg-type]  # no verify, no save
             [Scenario("left", ()), Scenario("right", ())],
             step=step,
-            num_generations=8,
+            sizes=[8, 8],
             temperature=1.0,
             max_completion_length=2,
             generator=generator,

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from single_turn import score_groups
 
+from memograd.grpo.advantage import by_group
 from memograd.grpo.batch import (
     replacement_scenarios,
     sample_groups,
@@ -43,7 +44,7 @@ def sampled(policy, scenarios):
         policy,
         scenarios,
         step=7,
-        num_generations=3,
+        sizes=[3] * len(scenarios),
         temperature=1.0,
         max_completion_length=4,
         generator=None,
@@ -56,7 +57,8 @@ def test_rewards_stay_with_their_rollouts(tiny_policy, scenarios) -> None:
         "length", lambda prompts, completions, **columns: [float(len(c)) for c in completions], 2.0
     )
     experience = score_groups(groups, trees, [lengths], Objective())
-    for group, rewards in zip(experience.groups, experience.rewards_BG, strict=True):
+    earned = by_group(experience.rewards_K, experience.sizes_B)
+    for group, rewards in zip(experience.groups, earned, strict=True):
         assert [2.0 * len(r.completion) for r in group.rollouts] == rewards.tolist()
     ids = Counter(rollout.id for rollout in experience.rollouts)
     assert set(ids.values()) == {1}
@@ -112,4 +114,4 @@ def test_rewards_normalised_each_weigh_alike_whatever_their_scale(tiny_policy, s
     expected = [0.001 * value / (std_small + 1e-4) for value in expected]
     expected[0] += 2 * 50 / (std_large + 1e-4)
     expected[1] -= 2 * 50 / (std_large + 1e-4)
-    assert each.advantages.advantages_BG[0] == pytest.approx(expected, abs=1e-9)
+    assert each.advantages.advantages_K == pytest.approx(expected, abs=1e-9)

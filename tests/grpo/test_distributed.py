@@ -65,7 +65,7 @@ def experience_of(policy: LanguageModel, count: int, objective: Objective) -> Ex
         policy,
         SCENARIOS[:count],
         step=1,
-        num_generations=4,
+        sizes=[4] * count,
         temperature=1.0,
         max_completion_length=5,
         generator=torch.Generator().manual_seed(0),
@@ -136,7 +136,7 @@ def test_two_ranks_have_the_gradient_and_the_numbers_of_one(tiny_model_folder: P
                 expected = pytest.approx(getattr(update, name), rel=1e-4, abs=1e-6)
                 assert getattr(shared, name) == expected, name
             np.testing.assert_allclose(
-                shared.advantages.advantages_BG, update.advantages.advantages_BG, atol=1e-5
+                shared.advantages.advantages_K, update.advantages.advantages_K, atol=1e-5
             )
 
 

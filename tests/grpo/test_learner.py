@@ -27,7 +27,7 @@ def experience(policy, scenarios, reward, objective=OBJECTIVE) -> Experience:
         policy,
         scenarios,
         step=1,
-        num_generations=4,
+        sizes=[4] * len(scenarios),
         temperature=1.0,
         max_completion_length=5,
         generator=torch.Generator().manual_seed(0),
@@ -204,8 +204,9 @@ def test_a_group_without_differences_is_still_held_by_the_kl_term(tiny_policy, s
 def experience_with_rewards(batch: Experience, totals: list[float]) -> Experience:
     from memograd.grpo.advantage import group_advantages
 
-    compared_BG = np.array([totals])
-    return replace(batch, compared_BG=compared_BG, advantages=group_advantages(compared_BG))
+    compared_K = np.array(totals)
+    advantages = group_advantages(compared_K, batch.sizes_B)
+    return replace(batch, compared_K=compared_K, advantages=advantages)
 
 
 def test_only_equal_rewards_and_no_other_pull_move_nothing(tiny_policy, scenarios) -> None:
@@ -254,7 +255,7 @@ def test_a_kl_in_the_reward_is_taken_off_before_rollouts_are_compared(
     move_away(tiny_policy)
     objective = replace(PLAIN, beta=0.2, kl="k1", kl_in="reward", advantage="centred")
     batch = experience(tiny_policy, scenarios[:2], all_equal, objective)
-    assert (batch.advantages.advantages_BG == 0).all()
+    assert (batch.advantages.advantages_K == 0).all()
     reference = tiny_policy.reference_logprobs(batch.trees, temperature=1.0)
     penalties = [
         float(sum(old) - logprobs.sum())
@@ -267,11 +268,11 @@ def test_a_kl_in_the_reward_is_taken_off_before_rollouts_are_compared(
     expected_BG = -0.2 * np.reshape(penalties, (2, 4))
     expected_BG -= expected_BG.mean(axis=1, keepdims=True)
     update = measure(tiny_policy, batch, objective)
-    np.testing.assert_allclose(update.advantages.advantages_BG, expected_BG, atol=1e-5)
+    np.testing.assert_allclose(update.advantages.advantages_K, expected_BG.flatten(), atol=1e-5)
     assert update.kl is not None and update.grad_norm > 1e-3
     # As rows of several trees, a rollout pays for all of them.
     rows = measure(tiny_policy, cut_in_rows(batch), objective)
-    np.testing.assert_allclose(rows.advantages.advantages_BG, expected_BG, atol=1e-5)
+    np.testing.assert_allclose(rows.advantages.advantages_K, expected_BG.flatten(), atol=1e-5)
 
 
 # Numbers that are none
@@ -281,7 +282,7 @@ def test_a_gradient_that_is_not_finite_stops_before_the_weights_move(
     tiny_policy, scenarios
 ) -> None:
     batch = experience(tiny_policy, scenarios[:2], by_index)
-    batch.advantages.advantages_BG[1, 2] = np.nan
+    batch.advantages.advantages_K[4 + 2] = np.nan
     before = [p.detach().clone() for p in tiny_policy.parameters()]
     with pytest.raises(NotFinite) as error:
         learn(tiny_policy, torch.optim.AdamW(tiny_policy.parameters()), batch, OBJECTIVE)

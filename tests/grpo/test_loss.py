@@ -33,7 +33,7 @@ def random_batch(seed: int, rows: int = 5, longest: int = 7) -> dict[str, torch.
         "old_logprobs_RT": logprobs + noise(0.3),
         "reference_logprobs_RT": logprobs + noise(0.5),
         "entropies_RT": noise(1.0).abs(),
-        "advantages_R": torch.randn((rows,), generator=generator, dtype=torch.float64),
+        "advantages_RT": torch.randn((rows, longest), generator=generator, dtype=torch.float64),
         "weights_RT": mask.double() / lengths[:, None].clamp_min(1) / rows,
         "importance_RT": noise(0.4).exp() * mask,
     }
@@ -41,14 +41,14 @@ def random_batch(seed: int, rows: int = 5, longest: int = 7) -> dict[str, torch.
 
 def plain_loss(batch: dict[str, torch.Tensor], ratio: str, kl: str, correction: str) -> float:
     """The formulas, token by token, in plain Python."""
-    total, rows = 0.0, len(batch["advantages_R"])
+    total, rows = 0.0, len(batch["advantages_RT"])
     for row in range(rows):
         length = int((batch["weights_RT"][row] > 0).sum())
         values = {name: tensor[row].tolist() for name, tensor in batch.items()}
         logs = [values["logprobs_RT"][t] - values["old_logprobs_RT"][t] for t in range(length)]
-        advantage = values["advantages_R"]
         mean = 0.0
         for t in range(length):
+            advantage = values["advantages_RT"][t]
             logprob = values["logprobs_RT"][t]
             log_ratio = {
                 "token": logs[t],
@@ -104,11 +104,12 @@ def test_on_policy_the_gradient_is_the_policy_gradient(ratio: str) -> None:
     """Ratio 1, no KL, no entropy: d loss / d logprob = -advantage * weight."""
     batch = random_batch(0) | {"reference_logprobs_RT": None, "importance_RT": None}
     batch["old_logprobs_RT"] = batch["logprobs_RT"]
+    batch["advantages_RT"] = batch["advantages_RT"][:, :1]  # a rollout's, for all its tokens
     leaf = batch["logprobs_RT"].clone().requires_grad_()
     choices = {"epsilon": 0.2, "beta": 0.0, "entropy_coef": 0.0, "ratio": ratio}
     parts = grpo_loss(**{**batch, "logprobs_RT": leaf}, **choices)
     parts.loss.backward()
-    torch.testing.assert_close(leaf.grad, -batch["advantages_R"][:, None] * batch["weights_RT"])
+    torch.testing.assert_close(leaf.grad, -batch["advantages_RT"] * batch["weights_RT"])
     assert float(parts.kl) == float(parts.clip_fraction) == 0.0
 
 

@@ -22,7 +22,7 @@ def run(
         ratio,
         logprobs_RT=logprobs_RT,
         old_logprobs_RT=torch.zeros_like(logprobs_RT),
-        advantages_R=torch.tensor(advantages, dtype=torch.float64),
+        advantages_RT=torch.tensor(advantages, dtype=torch.float64)[:, None],
         mask_RT=torch.ones_like(logprobs_RT).bool(),
         rollouts_R=torch.tensor(rollouts if rollouts else range(len(ratios))),
         epsilon=0.2,

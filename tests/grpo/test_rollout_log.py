@@ -40,7 +40,7 @@ TWO = [
 
 def test_every_rollout_has_its_own_numbers() -> None:
     table = RewardTable([0.0, 1.0, 2.0, 3.0], {"rank": [0.0, 1.0, 2.0, None]})
-    records = group_records(3, TWO, texts, table, np.array([[-1.0, 1.0], [-0.5, 0.5]]))
+    records = group_records(3, TWO, texts, table, np.array([-1.0, 1.0, -0.5, 0.5]))
     text = render_records(records)
     assert text.startswith("step 3: 2 groups")
     first, second = text.split("=== q1 ===")

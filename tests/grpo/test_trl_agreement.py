@@ -93,7 +93,7 @@ def ours(batch: dict[str, torch.Tensor], aggregation: str, **choices: Any) -> tu
         old_logprobs_RT=batch["old"],
         reference_logprobs_RT=batch["reference"],
         entropies_RT=torch.zeros_like(leaf),
-        advantages_R=batch["advantages"],
+        advantages_RT=batch["advantages"][:, None],
         weights_RT=token_weights(
             batch["mask"].bool(),
             rollouts_R=torch.arange(ROWS),

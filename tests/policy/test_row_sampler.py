@@ -48,3 +48,21 @@ def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids)
         np.testing.assert_allclose(
             scores.logprobs_RT[row, : len(logprobs)].detach().numpy(), logprobs, atol=1e-5
         )
+
+
+def test_each_prompt_may_have_its_own_number_of_answers(tiny_model, random_ids) -> None:
+    """Greedy, so that every answer to a prompt is known."""
+    prompts = [random_ids(length) for length in (3, 17, 9)]
+    settings = {
+        "temperature": 0,
+        "max_completion_length": 6,
+        "end_ids": frozenset(range(40)),
+        "generator": None,
+    }
+    rows = sample_rows(tiny_model, prompts, num_generations=[2, 1, 3], **settings)
+    trees = sample_trees(tiny_model, prompts, num_generations=1, **settings)
+    assert [len(group.tree.branches) for group in rows] == [2, 1, 3]
+    for ours, theirs in zip(rows, trees, strict=True):
+        for row in range(len(ours.tree.branches)):
+            assert ours.tree.branch(row) == theirs.tree.branch(0)
+            np.testing.assert_allclose(ours.logprobs[row], theirs.logprobs[0], atol=1e-5)

@@ -59,6 +59,22 @@ def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids)
         )
 
 
+def test_each_prompt_may_have_its_own_number_of_answers(tiny_model, random_ids) -> None:
+    prompts = [random_ids(length) for length in (5, 21, 13)]
+    settings = {"temperature": 0.7, "max_completion_length": 5, "end_ids": frozenset(range(40))}
+    groups = sample(tiny_model, prompts, num_generations=[3, 1, 4], **settings)
+    assert [group.tree.prompt for group in groups] == [tuple(prompt) for prompt in prompts]
+    assert [len(group.tree.branches) for group in groups] == [3, 1, 4]
+    scores = row_logprobs(tiny_model, [group.tree for group in groups], temperature=0.7)
+    for row, logprobs in enumerate(values for group in groups for values in group.logprobs):
+        found = scores.logprobs_RT[row, : len(logprobs)].detach().numpy()
+        np.testing.assert_allclose(found, logprobs, atol=1e-5)
+    one = sample(tiny_model, prompts, num_generations=3, **settings)
+    same = sample(tiny_model, prompts, num_generations=[3, 3, 3], **settings)
+    for ours, theirs in zip(one, same, strict=True):
+        np.testing.assert_array_equal(ours.tree.tokens_N, theirs.tree.tokens_N)
+
+
 def test_samples_follow_the_exact_distribution(tiny_model) -> None:
     """Frequencies of two-token answers against the model's own probabilities (chi-square)."""
     # A cold policy has few likely answers, so that each expected count is large.

@@ -17,6 +17,7 @@ from memograd.policy import SampledGroup
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import TokenTree
 from memograd.rollout.chat_ids import ChatIds
+from memograd.rollout.counts import each
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +75,10 @@ class ScriptedSampler:
 
     def sample(self, prompts, *, num_generations, temperature, max_completion_length, generator):
         self.calls.append(([tuple(prompt) for prompt in prompts], num_generations))
-        return [self._group(prompt, num_generations, max_completion_length) for prompt in prompts]
+        return [
+            self._group(prompt, count, max_completion_length)
+            for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
+        ]
 
     def _group(self, prompt: Sequence[int], count: int, longest: int) -> SampledGroup:
         end = self._tokenizer.eos_token_id

@@ -117,6 +117,16 @@ def test_a_group_shares_its_first_turn_and_every_turn_is_one_call(
     assert [(len(prompts), count) for prompts, count in sampler.calls] == [(3, 2), (3, 1), (3, 1)]
 
 
+def test_groups_of_several_sizes_share_their_first_turns_too(
+    tiny_tokenizer, chat_of, scripted
+) -> None:
+    episodes = [[StrictEpisode(f"{b}{g}", 2) for g in range(b + 1)] for b in range(3)]
+    sampler = scripted(tiny_tokenizer, last_user)
+    groups = run(sampler, chat_of(tiny_tokenizer), episodes)
+    assert [(len(prompts), count) for prompts, count in sampler.calls] == [(3, [1, 2, 3]), (6, 1)]
+    assert [len(group) for group in groups] == [1, 2, 3]
+
+
 def test_groups_that_open_differently_are_sampled_one_by_one_in_one_call(
     tiny_tokenizer, chat_of, scripted
 ) -> None:

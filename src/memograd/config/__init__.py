@@ -15,6 +15,7 @@ from memograd.config.settings import (
     EpisodesConfig,
     LoraConfig,
     MemoryConfig,
+    SchedulesConfig,
     TextConfig,
     TrainConfig,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "LoraConfig",
     "MemoryConfig",
     "MemorySettings",
+    "SchedulesConfig",
     "TextConfig",
     "TrainConfig",
     "from_mem0_config",

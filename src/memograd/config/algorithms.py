@@ -9,7 +9,8 @@ A policy-gradient algorithm of this family is three choices, and where its KL te
 
 `ALGORITHMS[name]` holds the settings that a name stands for. Setting `algorithm` fills them in, and
 a setting that is given explicitly wins, so every combination can be asked for. The formulas are in
-`memograd.grpo` (advantage, ratio, aggregation, kl), the table of all of it in `docs/algorithms.md`.
+`memograd.grpo` (advantage, gae, ratio, aggregation, kl), the table of all of it in
+`docs/algorithms.md`.
 
 Invariant: a preset sets settings that exist, to values that they take; a resolved configuration
 names every choice, so it reads back equal. Proved in `tests/test_config.py`. Imports nothing.
@@ -20,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-Algorithm = Literal["grpo", "dr_grpo", "rloo", "dapo", "gspo", "cispo", "reinforce_pp"]
-Advantage = Literal["group", "centred", "leave_one_out", "batch", "group_batch"]
+Algorithm = Literal["grpo", "dr_grpo", "rloo", "dapo", "gspo", "cispo", "reinforce_pp", "ppo"]
+Advantage = Literal["group", "centred", "leave_one_out", "batch", "group_batch", "gae"]
 Ratio = Literal["token", "sequence", "product", "weight"]
 Aggregation = Literal["rollout", "token", "constant"]
 KlEstimator = Literal["k1", "k2", "k3"]
@@ -78,6 +79,15 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
         **_GRPO,
         "advantage": "batch",
         "aggregation": "token",
+        "kl": "k1",
+        "kl_in": "reward",
+    },
+    # Every token is compared with what a value head expected before it; arXiv:1707.06347.
+    "ppo": {
+        **_GRPO,
+        "advantage": "gae",
+        "aggregation": "token",
+        "beta": 0.05,
         "kl": "k1",
         "kl_in": "reward",
     },

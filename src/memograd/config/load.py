@@ -132,7 +132,7 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
         return None
     if get_origin(kinds[0]) is list:
         return [part.strip() for part in text.split(",") if part.strip()]
-    if kinds[0] not in (int, float):
+    if kinds[0] not in (int, float, bool):
         if not text:
             raise _misfit(kind, key, text, "the command line")
         return text
@@ -173,6 +173,7 @@ def _expected(field: FieldInfo) -> str:
     names: dict[Any, str] = {
         int: "a whole number",
         float: "a number",
+        bool: "true or false",
         str: "a text",
         Path: "a path",
         list: f"a list of {_entries(kind)}",
@@ -186,6 +187,8 @@ def _expected(field: FieldInfo) -> str:
                 limits.append(f"of at least {ge}")
             case annotated_types.Gt(gt):
                 limits.append(f"above {gt}")
+            case annotated_types.Le(le):
+                limits.append(f"of at most {le}")
             case annotated_types.Lt(lt):
                 limits.append(f"below {lt}")
             case annotated_types.MinLen():

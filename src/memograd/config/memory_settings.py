@@ -48,6 +48,11 @@ class MemorySettings(Settings):
     """Who finds facts in what is said: rules, or the chat model of openai_model."""
     manager: Literal["rules", "chat"] = "rules"
     """Who decides what a fact changes: rules, or the chat model of openai_model."""
+    policy: Path | None = None
+    """Trained head that decides what a fact changes: the folder final of a run of memograd train
+    memory-ops, or a folder of policies, whose current one is followed; none: manager decides."""
+    defer_below: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.0
+    """Decisions of the policy that are less probable than this are left to manager."""
     categories: dict[Text, Text] = Field(default_factory=dict)
     """Your own categories of memories: a name and what belongs there."""
     milvus_uri: Annotated[Text | None, Field(repr=False)] = None
@@ -74,6 +79,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MEMOGRAD_CORE_TOKEN_BUDGET": "core_token_budget",
     "MEMOGRAD_READER": "reader",
     "MEMOGRAD_MANAGER": "manager",
+    "MEMOGRAD_POLICY": "policy",
+    "MEMOGRAD_DEFER_BELOW": "defer_below",
     "MILVUS_URI": "milvus_uri",
     "MILVUS_TOKEN": "milvus_token",
     "MILVUS_COLLECTION_NAME": "milvus_collection_name",
@@ -91,7 +98,7 @@ ALIASES: Final[Mapping[str, str]] = {"topk": "top_k", "collection_name": "milvus
 DEFAULT_ENV_FILE: Final = Path(".env")
 
 _OTHERS_OF_OURS: Final = frozenset(  # read elsewhere, no settings of the memory
-    {"MEMOGRAD_CACHE", "MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"}
+    {"MEMOGRAD_CACHE", "MEMOGRAD_DATA_MIRROR", "MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"}
 )
 _NOT_SHOWN: Final = frozenset(
     {"journal_url", "milvus_token", "milvus_uri", "openai_api_key", "openai_base_url"}
@@ -99,7 +106,11 @@ _NOT_SHOWN: Final = frozenset(
 _EXPECTED: Final[Mapping[str, str]] = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
-    "greater_than_equal": "must be at least {ge}",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be {expected}",
     "string_type": "must be a text",
     "string_too_short": "must not be empty",
@@ -107,7 +118,12 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "path_type": "must be a path",
     "dict_type": "must be a table of names and descriptions",
 }
-_NUMBERS: Final = frozenset({"dimension", "top_k", "core_token_budget"})
+_NUMBERS: Final[Mapping[str, type[int] | type[float]]] = {
+    "dimension": int,
+    "top_k": int,
+    "core_token_budget": int,
+    "defer_below": float,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +213,9 @@ def _from_toml(file: Path | None) -> Iterator[_Given]:
     return _from_mapping(tables.get("memory", {}), f"the file {file}")
 
 
-def _number(told: _Given) -> int:
+def _number(told: _Given) -> int | float:
     try:
-        return TypeAdapter(int).validate_strings(told.value)
+        return TypeAdapter(_NUMBERS[told.key]).validate_strings(told.value)
     except ValidationError as error:
         raise _misfit(told, error.errors()[0]) from None
 

@@ -116,6 +116,102 @@ class EpisodesConfig(Settings):
     """Turns in a row whose tool calls may fail, at most; none: no limit."""
 
 
+class SchedulesConfig(Settings):
+    """What is asked, how often, and what is learned from again; see docs/algorithms.md."""
+
+    curriculum: Literal["off", "pass_rate"] = "off"
+    """Ask every scenario once an epoch (off), or, once all were asked, those more often that are
+    passed about half of the time (pass_rate)."""
+    curriculum_floor: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Chance of the least promising scenario, as a share of what it has without a curriculum; at
+    least that much is left to every one."""
+    group_sizes: Literal["constant", "difficulty"] = "constant"
+    """Groups of num_generations (constant), or larger ones for scenarios that are passed about half
+    of the time and smaller ones for the rest, as many rollouts in all (difficulty)."""
+    min_generations: Annotated[int, Field(ge=2)] = 2
+    """Answers in a group, at least, with group_sizes=difficulty."""
+    max_generations: Annotated[int | None, Field(ge=2)] = None
+    """Answers in a group, at most, with group_sizes=difficulty; none: twice num_generations."""
+    pass_reward: float = 0.5
+    """An attempt passes if its total reward is at least this; for curriculum and group_sizes."""
+    pass_rate_memory: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """Weight of what was known of a scenario's pass rate when a new group of it comes."""
+    replay_groups: Annotated[int, Field(ge=0)] = 0
+    """Groups of earlier steps that a step learns from again, at most; 0: off."""
+    replay_capacity: Count = 64
+    """Groups kept for replay, at most; the oldest make room."""
+    replay_max_age: Count = 8
+    """Steps after which a group is no longer replayed."""
+    replay_max_uses: Count = 1
+    """Times that a group is replayed, at most."""
+
+    def largest_group(self, num_generations: int) -> int:
+        """The size that no group exceeds under group_sizes=difficulty."""
+        return self.max_generations or 2 * num_generations
+
+
+class SqlConfig(Settings):
+    """What the SQL agent asks, and how much of it is measured."""
+
+    database: Path | None = None
+    """SQLite file that is asked; none: the medical sample that comes with memograd."""
+    max_eval: Annotated[int | None, Field(ge=1)] = None
+    """Held-out questions to measure on, at most; none: all of them."""
+
+
+class ConstructConfig(Settings):
+    """How a memory is built from chunks, and how the answers that build it are given credit."""
+
+    credit: Literal["local", "trajectory", "mem_alpha_original"] = "local"
+    """What is compared: answers to one chunk from the same memory (local), whole attempts with one
+    reward each (trajectory), or the chunks of all attempts in one group (mem_alpha_original)."""
+    format: Literal["lines", "tools"] = "lines"
+    """How the model says what to do: a line a call, or the tool calls of its chat template."""
+    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
+    """Languages of generated logs."""
+    logs: Count = 24
+    """Generated logs to train on."""
+    eval_logs: Count = 8
+    """Generated logs, in held-out words, to measure on."""
+    turns_per_chunk: Count = 4
+    """Turns of a conversation that are read at once."""
+    chunks: Count = 3
+    """Chunks of a case, at most; what comes later is not read, and not asked about."""
+    first_chunks: Annotated[int | None, Field(ge=1)] = None
+    """Chunks of a case in the first step, of which there is one more every grow_every steps; none:
+    all from the beginning."""
+    grow_every: Count = 10
+    """Steps after which cases become one chunk longer."""
+    walks: Count = 2
+    """Walks through a case in a step, with credit=local."""
+    global_weight: NotNegative = 0.5
+    """What the questions that were answered in the end from a write count, with credit=local."""
+    compression_weight: NotNegative = 0.05
+    """Weight of r3, how much smaller the memory is than what was read."""
+    content_weight: NotNegative = 0.1
+    """Weight of r4, the share of written texts that are no repeats and stand in what was read."""
+    view_items: Count = 8
+    """Items searched into view at a chunk, at most."""
+    view_tokens: Count = 400
+    """Tokens of these items, at most."""
+    top_k: Count = 5
+    """Items that a question may find."""
+    token_budget: Count = 300
+    """Tokens of the items that a question may find."""
+    misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """What a misleading item that stands above the answer takes of it."""
+    embedder: Text = "minilm"
+    """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""
+
+    @model_validator(mode="after")
+    def _grows(self) -> ConstructConfig:
+        if self.first_chunks is not None and self.first_chunks > self.chunks:
+            raise ValueError(
+                f"first_chunks={self.first_chunks} is more than chunks={self.chunks}: cases grow"
+            )
+        return self
+
+
 class TrainConfig(Settings):
     """Everything that `memograd train` can be told; the defaults train on a laptop's CPU."""
 
@@ -148,6 +244,12 @@ class TrainConfig(Settings):
     """The rows of the text task and of agents."""
     episodes: EpisodesConfig = EpisodesConfig()
     """The environment of an agent, and its limits."""
+    sql: SqlConfig = SqlConfig()
+    """The database of the SQL agent."""
+    build: ConstructConfig = ConstructConfig()
+    """How a memory is built, for memory-construct."""
+    schedules: SchedulesConfig = SchedulesConfig()
+    """Curriculum, unequal groups and replay; all off by default."""
 
     # What is sampled and how it is scored.
     steps: Count = 60
@@ -176,7 +278,8 @@ class TrainConfig(Settings):
     advantage: Advantage = "group"
     """What a reward is compared with: mean and spread of its group (group), the group's mean only
     (centred), the group's others (leave_one_out), mean and spread of the batch (batch), the group's
-    mean and the batch's spread (group_batch)."""
+    mean and the batch's spread (group_batch), or, token by token, what a value head expected
+    (gae)."""
     ratio: Ratio = "token"
     """Probability ratio by token, by sequence (its geometric mean), as product over the answer, or
     as a mere weight of the gradient that no token escapes (weight)."""
@@ -193,7 +296,8 @@ class TrainConfig(Settings):
     """Estimator of the KL: the log ratio (k1), half its square (k2), or the one that is never
     negative (k3)."""
     kl_in: Literal["loss", "reward"] = "loss"
-    """Whether the KL is a term of the loss or taken off each rollout's reward."""
+    """Whether the KL is a term of the loss or taken off each rollout's reward (with gae: each
+    token's)."""
     resample_rounds: Annotated[int, Field(ge=0)] = 0
     """Rounds in which groups whose rewards are all equal are replaced by fresh ones, at most."""
     overlong_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -211,6 +315,16 @@ class TrainConfig(Settings):
     entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
 
+    # The value head, which advantage=gae trains beside the adapter.
+    gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Discount of what comes one token later."""
+    gae_lambda: Annotated[float, Field(ge=0, le=1)] = 0.95
+    """How far an advantage looks ahead: one token (0), or to the end of the rollout (1)."""
+    value_coef: Positive = 0.1
+    """Weight of the value loss."""
+    value_epsilon: Positive = 0.2
+    """Values that move further than this from those before the step have no gradient."""
+
     # The optimisation.
     learning_rate: Positive = 3e-4
     """Peak learning rate of AdamW."""
@@ -226,6 +340,12 @@ class TrainConfig(Settings):
     """Optimisation passes over the rollouts of a step."""
     forward: Literal["tree", "rows"] = "tree"
     """Sample and score over token trees, shared tokens once (tree), or row by row (rows)."""
+    activation_checkpointing: bool = False
+    """Keep no activations inside layers for the backward pass but compute them again: less memory,
+    more time."""
+    shard: Literal["off", "fsdp2"] = "off"
+    """Cut the frozen weights of the layers among several processes (fsdp2), or keep them whole in
+    each."""
 
     # What is written down, and evaluation.
     save_steps: Count = 20
@@ -247,19 +367,42 @@ class TrainConfig(Settings):
 
     @model_validator(mode="after")
     def _choices_fit(self) -> TrainConfig:
-        if self.num_generations == 1 and self.advantage != "batch":
+        if self.num_generations == 1 and self.advantage not in ("batch", "gae"):
             raise ValueError(
                 f"num_generations=1 leaves advantage={self.advantage} nothing to compare with: set "
-                "num_generations to at least 2, or advantage=batch"
+                "num_generations to at least 2, or advantage=batch or gae"
             )
         if self.beta > 0 and (self.kl, self.kl_in, self.kl_correction) == ("k1", "loss", "off"):
             raise ValueError(
                 "kl=k1 in the loss has no gradient on average: set kl_correction=ratio, "
                 "kl_in=reward, or another kl"
             )
+        if self.shard == "fsdp2" and self.forward == "rows":
+            raise ValueError(
+                "shard=fsdp2 computes over token trees: set forward=tree, or shard=off"
+            )
         if (self.temperature_schedule == "constant") != (self.temperature_end is None):
             raise ValueError(
                 "temperature_schedule and temperature_end go together: set both, or neither"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _schedules_fit(self) -> TrainConfig:
+        if self.schedules.replay_groups > 0 and self.num_generations == 1:
+            raise ValueError(
+                "schedules.replay_groups replays groups whose rewards differ, and with "
+                "num_generations=1 there are none: set it to at least 2, or replay_groups to 0"
+            )
+        smallest = self.schedules.min_generations
+        largest = self.schedules.largest_group(self.num_generations)
+        if self.schedules.group_sizes == "difficulty" and not (
+            smallest <= self.num_generations <= largest
+        ):
+            raise ValueError(
+                f"schedules.group_sizes=difficulty gives groups num_generations="
+                f"{self.num_generations} rollouts on average, which must lie between "
+                f"schedules.min_generations={smallest} and schedules.max_generations={largest}"
             )
         return self
 

@@ -4,15 +4,15 @@ Their run folders hold these settings as `config.json`, marked with the recipe's
 `as_train_config` says what `memograd evaluate` needs to know of such a run. Imports pydantic and
 `settings`.
 
-Invariant: what `run_json` wrote, `settings_of_run` reads back equal, and the settings of one recipe
-are never taken for another's. Proved in `tests/recipes/test_sft_commands.py`.
+Invariant: what `run_json` wrote, `run_settings.settings_of_run` reads back equal. Proved in
+`tests/recipes/test_sft_commands.py`.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -147,18 +147,3 @@ class DpoSettings(WarmStartSettings):
         if self.data is None:
             raise ValueError("data= is missing: a file of rows with prompt, chosen and rejected")
         return self
-
-
-_BY_RECIPE: Final[dict[str, type[WarmStartSettings]]] = {
-    kind.recipe: kind for kind in (SftSettings, DpoSettings)
-}
-
-
-def settings_of_run(config_json: str) -> TrainConfig | WarmStartSettings:
-    """The settings in a run's `config.json`, whichever recipe made it.
-
-    Raises pydantic's ValidationError for settings that do not fit this version.
-    """
-    values = json.loads(config_json)
-    kind = _BY_RECIPE.get(values.pop("recipe", "")) if isinstance(values, dict) else None
-    return (kind or TrainConfig).model_validate_json(json.dumps(values))

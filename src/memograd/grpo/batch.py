@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from memograd.grpo.objective import Objective
 from memograd.grpo.overlong import overlong_penalty
 from memograd.policy.protocol import Policy, SampledGroup
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards, environment_column
+from memograd.rollout.counts import one_or_each
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario, Turn
 
@@ -59,20 +61,20 @@ def sample_groups(
     scenarios: Sequence[Scenario],
     *,
     step: int,
-    num_generations: int,
+    sizes: Sequence[int],
     temperature: float,
     max_completion_length: int,
     generator: torch.Generator | None,
     attempt: int = 0,
     first: int = 0,
 ) -> tuple[list[Group], list[SampledGroup]]:
-    """Let the policy attempt each scenario `num_generations` times; `attempt` above 0 says in the
+    """Let the policy attempt each scenario as often as `sizes` says; `attempt` above 0 says in the
     rollouts' ids that they replace others, `first` is the number of the first group in them."""
-    ids = rollout_ids(scenarios, num_generations, step=step, attempt=attempt, first=first)
+    ids = rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first)
     prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     sampled = policy.sample(
         prompts,
-        num_generations=num_generations,
+        num_generations=one_or_each(sizes),
         temperature=temperature,
         max_completion_length=max_completion_length,
         generator=generator,
@@ -92,27 +94,33 @@ def sample_groups(
                 ),
                 completion=group.texts[row],
             )
-            for row in range(num_generations)
+            for row in range(len(names))
         )
         groups.append(Group(scenario, rollouts))
     return groups, sampled
 
 
 def rollout_ids(
-    scenarios: Sequence[Scenario], size: int, *, step: int, attempt: int, first: int = 0
+    scenarios: Sequence[Scenario],
+    sizes: Sequence[int],
+    *,
+    step: int,
+    attempt: int,
+    first: int = 0,
 ) -> list[list[str]]:
-    """What the rollouts of a step are called, `size` a scenario, wherever they are spoken of."""
+    """What the rollouts of a step are called, one of `sizes` a scenario, wherever it is spoken of
+    them."""
     when = f"step {step}, attempt {attempt + 1}" if attempt else f"step {step}"
     return [
         [f"{when}, group {index} ({scenario.id}), rollout {row}" for row in range(size)]
-        for index, scenario in enumerate(scenarios, start=first)
+        for index, (scenario, size) in enumerate(zip(scenarios, sizes, strict=True), start=first)
     ]
 
 
 def answer_rows(groups: Sequence[Group]) -> tuple[tuple[int, ...], ...]:
     """`Experience.rollouts_of_tree` where a group is a tree and a rollout is a row."""
-    size = len(groups[0].rollouts)
-    return tuple(tuple(range(index * size, (index + 1) * size)) for index in range(len(groups)))
+    ends = list(accumulate(len(group.rollouts) for group in groups))
+    return tuple(tuple(range(start, end)) for start, end in pairwise([0, *ends]))
 
 
 def score_rows(
@@ -127,8 +135,7 @@ def score_rows(
 ) -> Experience:
     """Reward every rollout and compare it with others; raises what the rewards raise.
 
-    Rows are as in `Experience`; groups must all have the same number of rollouts. Each
-    rank of `world` has all groups and rewards its share of them.
+    Rows are as in `Experience`. Each rank of `world` has all groups and rewards its share of them.
     """
     pairs = [(group.scenario, rollout) for group in groups for rollout in group.rollouts]
     table = _rewarded_by_ranks(rewards, groups, world)
@@ -136,22 +143,23 @@ def score_rows(
     if objective.overlong_share > 0:
         table = _with_overlong(table, [rollout for _, rollout in pairs], objective)
         weights[OVERLONG] = 1.0
-    shape = (len(groups), -1)
+    sizes_B = [len(group.rollouts) for group in groups]
     if objective.reward_normalisation == "each":
-        compared_BG = normalise_each(
-            [np.asarray(table.by_name[name], dtype=np.float64).reshape(shape) for name in weights],
+        compared_K = normalise_each(
+            [np.asarray(table.by_name[name], dtype=np.float64) for name in weights],
+            sizes_B,
             list(weights.values()),
         )
     else:
-        compared_BG = np.asarray(table.total).reshape(shape)
+        compared_K = np.asarray(table.total)
     return Experience(
         groups=tuple(groups),
         trees=tuple(trees),
         rollouts_of_tree=tuple(tuple(rollouts) for rollouts in rollouts_of_tree),
         old_logprobs=tuple(tuple(rows) for rows in old_logprobs),
         rewards=table,
-        compared_BG=compared_BG,
-        advantages=group_advantages(compared_BG, objective.advantage),
+        compared_K=compared_K,
+        advantages=group_advantages(compared_K, sizes_B, objective.advantage),
     )
 
 

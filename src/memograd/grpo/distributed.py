@@ -42,12 +42,16 @@ class World:
     """All ranks, seen from number `rank` of `size`; every rank must call the same methods in the
     same order. Alone (`size` 1), nothing travels and nothing is waited for.
 
+    `catch_up` is called by a rank that has done its part of a piece of work: where weights are
+    sharded, it computes along until the others have done theirs.
+
     All methods that exchange something raise `MemogradError` where a rank has died or is silent.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank = rank
         self.size = size
+        self.catch_up: Callable[[], None] = lambda: None
 
     @property
     def leads(self) -> bool:
@@ -75,6 +79,8 @@ class World:
             result = work()
         except Exception as error:
             own = error
+        with self._answered():
+            self.catch_up()
         outcomes: list[tuple[T, Exception | None]] = [None] * self.size  # type: ignore[list-item]
         with self._answered():
             dist.all_gather_object(outcomes, (result, None if own is None else self._copy(own)))

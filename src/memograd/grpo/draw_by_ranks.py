@@ -26,8 +26,10 @@ def draw_by_ranks(
     attempt: int,
     temperature: float,
     generator: torch.Generator | None,
+    sizes: Sequence[int] | None = None,
 ) -> Attempts:
-    """What `drawing` makes of all `scenarios`, groups whole on a rank."""
+    """What `drawing` makes of all `scenarios`, in groups of `sizes` rollouts (None: of one size),
+    groups whole on a rank."""
     share = world.share(len(scenarios))
 
     def draw() -> Attempts | None:
@@ -40,6 +42,7 @@ def draw_by_ranks(
             temperature=temperature,
             generator=generator,
             first=share.start,
+            sizes=None if sizes is None else sizes[share.start : share.stop],
         )
 
     return join_attempts([part for part in world.together(draw) if part is not None])

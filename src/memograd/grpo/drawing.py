@@ -54,9 +54,10 @@ class Drawing(Protocol):
         temperature: float,
         generator: torch.Generator | None,
         first: int = 0,
+        sizes: Sequence[int] | None = None,
     ) -> Attempts:
-        """A group of rollouts for each scenario; `step`, `attempt` and `first`, the number of the
-        first group, are for their ids."""
+        """A group of rollouts for each scenario, of one size or of `sizes` [B]; `step`, `attempt`
+        and `first`, the number of the first group, are for their ids."""
         ...
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
@@ -81,6 +82,7 @@ class SingleTurn:
         temperature: float,
         generator: torch.Generator | None,
         first: int = 0,
+        sizes: Sequence[int] | None = None,
     ) -> Attempts:
         """Every prompt is computed once for all of its answers."""
         groups, sampled = sample_groups(
@@ -89,7 +91,7 @@ class SingleTurn:
             step=step,
             attempt=attempt,
             first=first,
-            num_generations=self._num_generations,
+            sizes=sizes or [self._num_generations] * len(scenarios),
             temperature=temperature,
             max_completion_length=self._max_completion_length,
             generator=generator,
@@ -138,14 +140,18 @@ class Episodes:
         temperature: float,
         generator: torch.Generator | None,
         first: int = 0,
+        sizes: Sequence[int] | None = None,
     ) -> Attempts:
-        """Play `num_generations` episodes of each scenario to their ends."""
-        size = self._num_generations
+        """Play `num_generations` episodes of each scenario, or `sizes`, to their ends."""
+        sizes = sizes or [self._num_generations] * len(scenarios)
         played = run_in_lockstep(
             self._policy,
             self._chat,
-            [self._task.episodes(scenario, size) for scenario in scenarios],
-            rollout_ids=rollout_ids(scenarios, size, step=step, attempt=attempt, first=first),
+            [
+                self._task.episodes(scenario, size)
+                for scenario, size in zip(scenarios, sizes, strict=True)
+            ],
+            rollout_ids=rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first),
             limits=self._limits,
             temperature=temperature,
             max_completion_length=self._max_completion_length,

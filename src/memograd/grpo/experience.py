@@ -1,8 +1,9 @@
 """`Experience`: what one step learns from, and how it is taken apart and put together by groups.
 
-B groups of G rollouts make K = B * G rollouts, numbered group after group. What the policy computes
-are *rows*: branches of token trees. A rollout is one row or several, in one tree or in several;
-a tree holds rows of one group only.
+B groups make K rollouts, numbered group after group; groups may be of different sizes, so what
+belongs to rollouts is flat, [K], and `sizes_B` cuts it into groups. What the policy computes are
+*rows*: branches of token trees. A rollout is one row or several, in one tree or in several; a tree
+holds rows of one group only.
 
 Invariant: `join` of all `single(b)` is the experience itself, rollout numbers included. Proved in
 `tests/grpo/test_experience.py`. May import numpy, rollout, rewards.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,8 +29,9 @@ class Experience:
 
     Branch i of `trees[t]` is a row of rollout `rollouts_of_tree[t][i]`; `old_logprobs[t][i]` are
     the sampler's log-probabilities, aligned with the branch's tokens; those of tokens that are not
-    scored are ignored. `rewards` has one number a rollout. `compared_BG` [B, G] is what advantages
-    were computed from: total rewards, or their normalised sum.
+    scored are ignored. `rewards` has one number a rollout. `compared_K` [K] is what advantages were
+    computed from: total rewards, or their normalised sum. The last `replayed` groups were sampled
+    in an earlier step, by an older policy.
     """
 
     groups: tuple[Group, ...]
@@ -36,13 +39,19 @@ class Experience:
     rollouts_of_tree: tuple[tuple[int, ...], ...]
     old_logprobs: tuple[tuple[np.ndarray, ...], ...]
     rewards: RewardTable
-    compared_BG: np.ndarray
+    compared_K: np.ndarray
     advantages: GroupAdvantages
+    replayed: int = 0
+
+    @cached_property
+    def sizes_B(self) -> tuple[int, ...]:
+        """How many rollouts each group has."""
+        return tuple(len(group.rollouts) for group in self.groups)
 
     @property
-    def rewards_BG(self) -> np.ndarray:
-        """Total rewards [B, G]."""
-        return np.asarray(self.rewards.total).reshape(len(self.groups), -1)
+    def rewards_K(self) -> np.ndarray:
+        """Total rewards [K]."""
+        return np.asarray(self.rewards.total)
 
     @property
     def rollouts(self) -> list[Rollout]:
@@ -57,7 +66,7 @@ class Experience:
     @property
     def scored_K(self) -> np.ndarray:
         """How many scored tokens each rollout has in all of its rows [K]."""
-        counts_K = np.zeros(self.compared_BG.size, dtype=np.int64)
+        counts_K = np.zeros(len(self.compared_K), dtype=np.int64)
         for tree, rollouts in zip(self.trees, self.rollouts_of_tree, strict=True):
             for scored, rollout in zip(tree.scored, rollouts, strict=True):
                 counts_K[rollout] += scored.sum()
@@ -65,19 +74,28 @@ class Experience:
 
     def group_of(self, rollout: int) -> int:
         """The index of the group that rollout number `rollout` belongs to."""
-        return rollout // int(self.compared_BG.shape[1])
+        return int(self._group_K[rollout])
+
+    @property
+    def fresh_K(self) -> np.ndarray:
+        """Which rollouts were sampled in this step [K], bool."""
+        return self._group_K < len(self.groups) - self.replayed
+
+    @cached_property
+    def _group_K(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.groups)), self.sizes_B)
 
     def single(self, group: int, advantage: str) -> Experience:
         """The experience of one group alone, compared as `advantage` says."""
-        size = self.compared_BG.shape[1]
-        first = group * size
+        size = self.sizes_B[group]
+        first = sum(self.sizes_B[:group])
         chosen = [
             tree
             for tree, rollouts in enumerate(self.rollouts_of_tree)
             if rollouts and self.group_of(rollouts[0]) == group
         ]
         rows = slice(first, first + size)
-        compared_BG = self.compared_BG[group : group + 1]
+        compared_K = self.compared_K[rows]
         return Experience(
             groups=(self.groups[group],),
             trees=tuple(self.trees[tree] for tree in chosen),
@@ -89,15 +107,16 @@ class Experience:
                 total=self.rewards.total[rows],
                 by_name={name: values[rows] for name, values in self.rewards.by_name.items()},
             ),
-            compared_BG=compared_BG,
-            advantages=group_advantages(compared_BG, advantage),
+            compared_K=compared_K,
+            advantages=group_advantages(compared_K, [size], advantage),
         )
 
 
 def join(parts: Sequence[Experience], advantage: str) -> Experience:
     """The experience of all `parts`, group after group, compared as `advantage` says."""
-    offsets = np.cumsum([0, *(part.compared_BG.size for part in parts)])
-    compared_BG = np.concatenate([part.compared_BG for part in parts])
+    offsets = np.cumsum([0, *(len(part.compared_K) for part in parts)])
+    compared_K = np.concatenate([part.compared_K for part in parts])
+    sizes_B = [size for part in parts for size in part.sizes_B]
     return Experience(
         groups=tuple(group for part in parts for group in part.groups),
         trees=tuple(tree for part in parts for tree in part.trees),
@@ -108,8 +127,8 @@ def join(parts: Sequence[Experience], advantage: str) -> Experience:
         ),
         old_logprobs=tuple(rows for part in parts for rows in part.old_logprobs),
         rewards=joined_tables([part.rewards for part in parts]),
-        compared_BG=compared_BG,
-        advantages=group_advantages(compared_BG, advantage),
+        compared_K=compared_K,
+        advantages=group_advantages(compared_K, sizes_B, advantage),
     )
 
 

@@ -1,7 +1,8 @@
 """The gradient step: from experience to moved weights.
 
     pieces      the trees cut into micro-batches that fit the device
-    before      reference (and, if asked for, old) log-probabilities, then KL penalties, advantages
+    before      reference (and, if asked for, old) log-probabilities and values, then KL penalties,
+                advantages
     passes      for each pass: loss and gradient of every piece, one optimiser step
 
 A group without advantages has no policy gradient. It is computed all the same while a KL or entropy
@@ -17,7 +18,7 @@ import torch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ from memograd.grpo.microbatches import keep_rollouts_whole
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.piece import Piece
+from memograd.grpo.token_advantages import judge_tokens
 from memograd.policy.protocol import Policy
 
 
@@ -46,6 +48,7 @@ class Update:
     kl: float | None
     entropy: float | None
     clip_fraction: float
+    value_loss: float | None
     grad_norm: float
     sampler_gap: float | None
     advantages: GroupAdvantages
@@ -72,7 +75,7 @@ def learn(
         if objective.needs_every_group or (advantages.advantages_K[list(rollouts)] != 0).any()
     ]
     if not trees:
-        return Update(0.0, None, None, 0.0, 0.0, None, advantages)
+        return Update(0.0, None, None, 0.0, None, 0.0, None, advantages)
     shares_K = rollout_shares(
         objective.aggregation,
         experience.tokens_K,
@@ -85,18 +88,10 @@ def learn(
             for piece in _microbatches(policy, experience, own, objective)
         ]
     )
-    if objective.reward_beta > 0:
-        penalties_K = np.zeros(len(shares_K))
-        for piece in pieces:
-            penalties_K += piece.kl_penalties()
-        penalties_K = world.sum(penalties_K)
-        compared_BG = experience.compared_BG
-        penalised_BG = compared_BG - objective.reward_beta * penalties_K.reshape(compared_BG.shape)
-        advantages = group_advantages(penalised_BG, objective.advantage)
-    advantages_K = torch.from_numpy(advantages.advantages_K).float()
+    advantages = _advantages(pieces, experience, objective, world)
     passes = []
     for _ in range(objective.num_iterations):
-        measured = world.sum(world.guarded(lambda: _backward(pieces, advantages_K)))
+        measured = world.sum(world.guarded(lambda: _backward(pieces)))
         world.sum_gradients(policy.parameters())
         norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
         if not np.isfinite([*measured, float(norm)]).all():
@@ -107,12 +102,13 @@ def learn(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         passes.append([*measured, float(norm)])
-    loss, kl, entropy, clipped, weight, grad_norm = np.mean(passes, axis=0).tolist()
+    loss, kl, entropy, clipped, value_loss, weight, grad_norm = np.mean(passes, axis=0).tolist()
     return Update(
         loss=loss,
         kl=kl / weight if weight else None,
         entropy=entropy / weight if weight else None,
         clip_fraction=clipped / weight if weight else 0.0,
+        value_loss=value_loss / weight if weight and objective.has_values else None,
         grad_norm=grad_norm,
         sampler_gap=_largest_gap(world, pieces),
         advantages=advantages,
@@ -128,11 +124,31 @@ def _share_of_rank(world: World, experience: Experience, trees: Sequence[int]) -
     return [tree for tree, group in zip(trees, groups_of_tree, strict=True) if group in own]
 
 
-def _backward(pieces: Sequence[Piece], advantages_K: torch.Tensor) -> np.ndarray:
-    """Add the gradients of all `pieces`; returns the sum of what they measured, five numbers."""
-    measured = np.zeros(5)
+def _advantages(
+    pieces: Sequence[Piece], experience: Experience, objective: Objective, world: World
+) -> GroupAdvantages:
+    """Give the pieces their advantages, KL penalties in them; returns those of the rollouts."""
+    advantages = experience.advantages
+    if objective.has_values:
+        means_K = judge_tokens(pieces, experience.compared_K, objective, world)
+        return replace(advantages, advantages_K=means_K)
+    if objective.reward_beta > 0:
+        penalties_K = np.zeros(len(experience.compared_K))
+        for piece in pieces:
+            penalties_K += piece.kl_penalties()
+        penalties_K = world.sum(penalties_K)
+        penalised_K = experience.compared_K - objective.reward_beta * penalties_K
+        advantages = group_advantages(penalised_K, experience.sizes_B, objective.advantage)
     for piece in pieces:
-        measured += piece.backward(advantages_K)
+        piece.compare(advantages.advantages_K)
+    return advantages
+
+
+def _backward(pieces: Sequence[Piece]) -> np.ndarray:
+    """Add the gradients of all `pieces`; returns the sum of what they measured, six numbers."""
+    measured = np.zeros(6)
+    for piece in pieces:
+        measured += piece.backward()
     return measured
 
 
@@ -161,7 +177,6 @@ def _at_fault(
     advantages: GroupAdvantages,
 ) -> list[int]:
     """The groups whose own loss or gradient is not finite; all of them if it is only the sum."""
-    advantages_K = torch.from_numpy(advantages.advantages_K).float()
     groups_of_tree = {
         tree: experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees
     }
@@ -170,7 +185,12 @@ def _at_fault(
     for group in everyone:
         own = [tree for tree in trees if groups_of_tree[tree] == group]
         optimizer.zero_grad(set_to_none=True)
-        measured = Piece(policy, experience, own, shares_K, objective).backward(advantages_K)
+        piece = Piece(policy, experience, own, shares_K, objective)
+        if objective.has_values:
+            judge_tokens([piece], experience.compared_K, objective, ALONE)
+        else:
+            piece.compare(advantages.advantages_K)
+        measured = piece.backward()
         grads = [p.grad for p in policy.parameters() if p.grad is not None]
         if not (np.isfinite(measured).all() and all(grad.isfinite().all() for grad in grads)):
             found.append(group)

@@ -1,6 +1,6 @@
 """The loss as a pure function of tensors, for every algorithm of the family.
 
-Per token, with A the advantage of its rollout:
+Per token, with A the advantage of its rollout, or its own:
 
     objective = importance * surrogate(ratio, A) - beta * kl + entropy_coef * entropy
 
@@ -44,7 +44,7 @@ def grpo_loss(
     old_logprobs_RT: torch.Tensor,
     reference_logprobs_RT: torch.Tensor | None,
     entropies_RT: torch.Tensor,
-    advantages_R: torch.Tensor,
+    advantages_RT: torch.Tensor,
     weights_RT: torch.Tensor,
     epsilon: float,
     beta: float,
@@ -58,9 +58,10 @@ def grpo_loss(
 ) -> LossParts:
     """The loss of R rows of T tokens; what is not scored is where `weights_RT` is 0.
 
-    `reference_logprobs_RT` may be None when `beta` is 0 and the KL is not wanted (it is reported
-    as 0 then). `rollouts_R` names each row's rollout; None: every row is one. `epsilon_high` None:
-    as `epsilon`. `importance_RT` multiplies the surrogate only.
+    `advantages_RT` may be [R, 1]: one for all tokens. `reference_logprobs_RT` may be None when
+    `beta` is 0 and the KL is not wanted (it is reported as 0 then). `rollouts_R` names each row's
+    rollout; None: every row is one. `epsilon_high` None: as `epsilon`. `importance_RT` multiplies
+    the surrogate only.
     """
     if rollouts_R is None:
         rollouts_R = torch.arange(len(logprobs_RT), device=logprobs_RT.device)
@@ -68,7 +69,7 @@ def grpo_loss(
         ratio,
         logprobs_RT=logprobs_RT,
         old_logprobs_RT=old_logprobs_RT,
-        advantages_R=advantages_R,
+        advantages_RT=advantages_RT,
         mask_RT=weights_RT > 0,
         rollouts_R=rollouts_R,
         epsilon=epsilon,

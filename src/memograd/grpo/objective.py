@@ -35,6 +35,10 @@ class Objective:
     kl_in: Literal["loss", "reward"] = "loss"
     kl_correction: Literal["off", "ratio"] = "off"
     importance_cap: float | None = None
+    gamma: float = 1.0
+    gae_lambda: float = 0.95
+    value_coef: float = 0.1
+    value_epsilon: float = 0.2
 
     @classmethod
     def from_config(cls, config: TrainConfig) -> Objective:
@@ -54,4 +58,9 @@ class Objective:
     @property
     def needs_every_group(self) -> bool:
         """Whether a group without advantages still has a gradient, or may get advantages."""
-        return self.beta > 0 or self.entropy_coef > 0
+        return self.beta > 0 or self.entropy_coef > 0 or self.has_values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a value head is trained, and advantages are token by token."""
+        return self.advantage == "gae"

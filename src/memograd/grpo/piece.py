@@ -12,19 +12,24 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from memograd.errors import MemogradError
 from memograd.grpo.aggregation import token_weights
 from memograd.grpo.experience import Experience
+from memograd.grpo.gae import value_losses
 from memograd.grpo.kl import token_kl
 from memograd.grpo.loss import grpo_loss
 from memograd.grpo.objective import Objective
 from memograd.grpo.ratio import importance_weights
+from memograd.grpo.token_advantages import Tokens
 from memograd.policy.protocol import Policy
+from memograd.policy.token_logprobs import BranchLogprobs
 
 
 class Piece:
     """The trees with the indices `trees`; old and reference log-probabilities are as on creation.
 
-    `sampler_gap` is the largest |learner - sampler| log-probability of the first scoring (nats).
+    `sampler_gap` is the largest |learner - sampler| log-probability of the first scoring (nats),
+    replayed groups aside.
     """
 
     def __init__(
@@ -38,6 +43,11 @@ class Piece:
         self._policy = policy
         self._objective = objective
         self._trees = [experience.trees[tree] for tree in trees]
+        self._rows = [
+            (tree, branch)
+            for tree in trees
+            for branch in range(len(experience.trees[tree].branches))
+        ]
         self._rollouts_R = torch.tensor(
             [rollout for tree in trees for rollout in experience.rollouts_of_tree[tree]]
         ).to(policy.device)
@@ -54,11 +64,19 @@ class Piece:
             shares_K=torch.from_numpy(shares_K).to(policy.device),
             counts_K=self._counts_K,
         )
+        # Of older policies' tokens the gap would say how far the policy has moved since.
+        self._fresh_R = torch.from_numpy(experience.fresh_K).to(policy.device)[self._rollouts_R]
         self.sampler_gap = -1.0
         self._importance_RT: torch.Tensor | None = None
+        self._advantages_RT = torch.zeros_like(self._weights_RT)
+        self._old_values_RT = self._targets_RT = torch.zeros_like(self._weights_RT)
+        if objective.importance_cap is None and not objective.has_values:
+            return
+        with torch.no_grad():
+            now = policy.logprobs(self._trees, temperature=objective.temperature)
+        if objective.has_values:
+            self._old_values_RT = _values_of(now).detach()
         if objective.importance_cap is not None:
-            with torch.no_grad():
-                now = policy.logprobs(self._trees, temperature=objective.temperature)
             self._measure_gap(now.logprobs_RT)
             self._importance_RT = importance_weights(
                 now.logprobs_RT, self._old_RT, cap=objective.importance_cap
@@ -70,13 +88,37 @@ class Piece:
 
         0 for rollouts that have no row here.
         """
-        kl_RT = token_kl(self._objective.kl, self._old_RT, self._reference_RT) * self._mask_RT
+        kl_RT = self._kl_when_sampled()
         penalties_K = torch.zeros(len(self._counts_K), dtype=torch.float64, device=kl_RT.device)
         penalties_K.index_add_(0, self._rollouts_R, kl_RT.sum(dim=1).double())
         return penalties_K.cpu().numpy()
 
-    def backward(self, advantages_K: torch.Tensor) -> list[float]:
-        """Add this piece's gradient; returns its loss, KL, entropy, clip fraction and weight."""
+    def tokens(self) -> Tokens:
+        """The scored tokens, row by row, with what a value head says of them."""
+        rows_N, _ = torch.nonzero(self._mask_RT, as_tuple=True)
+        trees_R, branches_R = np.array(self._rows, dtype=np.int64).reshape(-1, 2).T
+        rows = rows_N.cpu().numpy()
+        return Tokens(
+            rollouts_N=self._rollouts_R[rows_N].cpu().numpy(),
+            trees_N=trees_R[rows],
+            branches_N=branches_R[rows],
+            values_N=self._old_values_RT[self._mask_RT].double().cpu().numpy(),
+            kl_N=self._kl_when_sampled()[self._mask_RT].double().cpu().numpy(),
+        )
+
+    def compare(self, advantages_K: np.ndarray) -> None:
+        """Every token has the advantage of its rollout from here on."""
+        advantages = torch.from_numpy(advantages_K).float().to(self._rollouts_R.device)
+        self._advantages_RT = advantages[self._rollouts_R][:, None]
+
+    def judge(self, advantages_N: np.ndarray, targets_N: np.ndarray) -> None:
+        """Every token has its own advantage, and its value a target, in the order of `tokens`."""
+        self._advantages_RT = self._spread(advantages_N)
+        self._targets_RT = self._spread(targets_N)
+
+    def backward(self) -> list[float]:
+        """Add this piece's gradient; returns its loss, KL, entropy, clip fraction, value loss and
+        weight."""
         objective = self._objective
         scores = self._policy.logprobs(
             self._trees,
@@ -90,7 +132,7 @@ class Piece:
             old_logprobs_RT=self._old_RT,
             reference_logprobs_RT=self._reference_RT,
             entropies_RT=scores.entropies_RT,
-            advantages_R=advantages_K.to(self._rollouts_R.device)[self._rollouts_R],
+            advantages_RT=self._advantages_RT,
             weights_RT=self._weights_RT,
             rollouts_R=self._rollouts_R,
             ratio=objective.ratio,
@@ -102,13 +144,39 @@ class Piece:
             entropy_coef=objective.entropy_coef,
             importance_RT=self._importance_RT,
         )
-        parts.loss.backward()
-        measured = [parts.loss, parts.kl, parts.entropy, parts.clip_fraction]
+        loss, value_loss = parts.loss, torch.zeros_like(parts.loss)
+        if objective.has_values:
+            value_losses_RT = value_losses(
+                _values_of(scores),
+                self._old_values_RT,
+                self._targets_RT,
+                epsilon=objective.value_epsilon,
+            )
+            value_loss = (value_losses_RT * self._weights_RT).sum()
+            loss = loss + objective.value_coef * value_loss
+        loss.backward()
+        measured = [loss, parts.kl, parts.entropy, parts.clip_fraction, value_loss]
         return [*(float(part.detach()) for part in measured), float(self._weights_RT.sum())]
 
+    def _kl_when_sampled(self) -> torch.Tensor:
+        """Every token's KL to the reference [R, T] when it was sampled."""
+        return token_kl(self._objective.kl, self._old_RT, self._reference_RT) * self._mask_RT
+
+    def _spread(self, numbers_N: np.ndarray) -> torch.Tensor:
+        """Numbers of the scored tokens, row by row, at their places [R, T]."""
+        spread_RT = torch.zeros_like(self._weights_RT)
+        numbers = torch.from_numpy(numbers_N).to(spread_RT)
+        return spread_RT.masked_scatter(self._mask_RT, numbers)
+
     def _measure_gap(self, logprobs_RT: torch.Tensor) -> None:
-        gap_RT = (logprobs_RT - self._old_RT).abs()
+        gap_RT = (logprobs_RT - self._old_RT)[self._fresh_R].abs()
         self.sampler_gap = float(gap_RT.max()) if gap_RT.numel() else 0.0
+
+
+def _values_of(scores: BranchLogprobs) -> torch.Tensor:
+    if scores.values_RT is None:
+        raise MemogradError("advantage=gae needs a policy with a value head, and this one has none")
+    return scores.values_RT
 
 
 def _padded(rows: Sequence[np.ndarray], mask_RT: torch.Tensor) -> torch.Tensor:

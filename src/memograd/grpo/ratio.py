@@ -1,6 +1,7 @@
 """How far the policy may move on tokens that an older policy drew.
 
-With A a rollout's advantage, r_t = policy / old policy of token t, and n tokens in the rollout:
+With A the advantage of a rollout, or of its token t, r_t = policy / old policy of token t, and n
+tokens in the rollout:
 
     token      min(r_t A, clip(r_t) A)            PPO, arXiv:1707.06347; GRPO, arXiv:2402.03300
     sequence   min(s A, clip(s) A)                GSPO, arXiv:2507.18071: s = (r_1 ... r_n)^(1/n)
@@ -41,7 +42,7 @@ def surrogate(
     *,
     logprobs_RT: torch.Tensor,
     old_logprobs_RT: torch.Tensor,
-    advantages_R: torch.Tensor,
+    advantages_RT: torch.Tensor,
     mask_RT: torch.Tensor,
     rollouts_R: torch.Tensor,
     epsilon: float,
@@ -49,21 +50,21 @@ def surrogate(
 ) -> Surrogate:
     """The surrogate objective by the choice `ratio`.
 
-    `rollouts_R` names each row's rollout; for `sequence` and `product` all rows of a rollout must
-    be among these, and every token must be scored in one row only for `product`.
+    `advantages_RT` may be [R, 1]: one for all tokens. `rollouts_R` names each row's rollout; for
+    `sequence` and `product` all rows of a rollout must be among these, and every token must be
+    scored in one row only for `product`.
     """
     log_ratio_RT = (logprobs_RT - old_logprobs_RT) * mask_RT
     if ratio in ("sequence", "product"):
         log_ratio_RT = _over_rollouts(log_ratio_RT, mask_RT, rollouts_R, mean=ratio == "sequence")
     ratio_RT = log_ratio_RT.exp()
-    advantages_R1 = advantages_R[:, None]
-    too_high_RT = (ratio_RT > 1 + epsilon_high) & (advantages_R1 > 0)
+    too_high_RT = (ratio_RT > 1 + epsilon_high) & (advantages_RT > 0)
     if ratio == "weight":
         weight_RT = ratio_RT.detach().clamp(max=1 + epsilon_high)
-        return Surrogate(weight_RT * advantages_R1 * logprobs_RT, ratio_RT, too_high_RT)
-    too_low_RT = (ratio_RT < 1 - epsilon) & (advantages_R1 < 0)
+        return Surrogate(weight_RT * advantages_RT * logprobs_RT, ratio_RT, too_high_RT)
+    too_low_RT = (ratio_RT < 1 - epsilon) & (advantages_RT < 0)
     clipped_RT = ratio_RT.clamp(1 - epsilon, 1 + epsilon_high)
-    objective_RT = torch.minimum(ratio_RT * advantages_R1, clipped_RT * advantages_R1)
+    objective_RT = torch.minimum(ratio_RT * advantages_RT, clipped_RT * advantages_RT)
     return Surrogate(objective_RT, ratio_RT, too_low_RT | too_high_RT)
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from memograd.config import TrainConfig
-from memograd.config.warm_start_settings import WarmStartSettings, settings_of_run
+from memograd.config.run_settings import settings_of_run
+from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder, checkpoint_step
 

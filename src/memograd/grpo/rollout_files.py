@@ -50,7 +50,7 @@ class RolloutFiles:
             groups,
             self._policy.token_texts,
             None if experience is None else experience.rewards,
-            None if experience is None else experience.advantages.advantages_BG,
+            None if experience is None else experience.advantages.advantages_K,
         )
         records = records if only is None else [records[place] for place in only]
         lines = [plain_json(record) for record in records]

@@ -35,7 +35,7 @@ def group_records(
     groups: Sequence[Group],
     token_texts: TokenTexts,
     rewards: RewardTable | None = None,
-    advantages_BG: np.ndarray | None = None,
+    advantages_K: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
     """One record a group, with rewards and advantages as far as there are any yet."""
     records: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ def group_records(
     for index, group in enumerate(groups):
         prompt_ids = group.rollouts[0].turns[0].observation_ids
         rollouts = []
-        for place, rollout in enumerate(group.rollouts):
+        for rollout in group.rollouts:
             rollouts.append(
                 {
                     "id": rollout.id,
@@ -54,7 +54,7 @@ def group_records(
                         name: values[row]
                         for name, values in (rewards.by_name if rewards else {}).items()
                     },
-                    "advantage": None if advantages_BG is None else advantages_BG[index, place],
+                    "advantage": None if advantages_K is None else advantages_K[row],
                     "rows": _rows(rollout, prompt_ids, token_texts),
                 }
             )

@@ -8,9 +8,10 @@
 
 It knows no task and no model: scenarios carry the chat and the columns that rewards read, the
 policy and how it attempts scenarios (`memograd.grpo.drawing`) are protocols. Invariant (house
-contract 5): all state that outlives a step is the policy's weights, the optimiser and the random
-generators, and a checkpoint holds them all, so a resumed run gives the numbers of the run that
-never stopped. Proved in `tests/grpo/test_trainer.py`, `tests/grpo/test_drawing.py` and
+contract 5): all state that outlives a step is the policy's weights, the optimiser, the random
+generators, and what schedules remember (pass rates, groups for replay), and a checkpoint holds them
+all, so a resumed run gives the numbers of the run that never stopped. Proved in
+`tests/grpo/test_trainer.py`, `test_schedules_in_runs.py`, `test_drawing.py` and
 `tests/recipes/test_stopping_runs.py`. May import torch.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,9 @@ import torch
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, Stopped
-from memograd.grpo.batch import replacement_scenarios, scenarios_of_step, score_rows
+from memograd.grpo.advantage import GroupAdvantages
+from memograd.grpo.asking import Asking
+from memograd.grpo.batch import score_rows
 from memograd.grpo.data_fingerprint import check_data
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.draw_by_ranks import draw_by_ranks
@@ -43,6 +46,8 @@ from memograd.grpo.random_states import (
     restore_random_states,
     seed_everything,
 )
+from memograd.grpo.replay import Kept, Replay, with_replayed
+from memograd.grpo.replay_state import kept_groups, plain_groups
 from memograd.grpo.resample import draw_informative
 from memograd.grpo.rollout_files import RolloutFiles
 from memograd.grpo.run_folder import RunFolder
@@ -56,7 +61,10 @@ from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Scenario
 
 STATE_FILE = "trainer_state.pt"
-STATE_KEYS = {"step", "optimizer", "ranks", "device", "zero_variance_fraction"}
+STATE_KEYS = {
+    *("step", "optimizer", "ranks", "device"),
+    *("zero_variance_fraction", "pass_rates", "replay"),
+}
 """What a checkpoint's state holds; `ranks` has what differs between processes, by rank."""
 
 
@@ -91,6 +99,12 @@ class Trainer:
         self.step = 0
         self._verified = False
         self._scenarios = scenarios
+        self._asking = Asking(scenarios, config)
+        self._replay = Replay(
+            capacity=config.schedules.replay_capacity,
+            max_age=config.schedules.replay_max_age,
+            max_uses=config.schedules.replay_max_uses,
+        )
         self._rewards = rewards
         self._drawing = drawing or SingleTurn(
             policy,
@@ -142,6 +156,8 @@ class Trainer:
         restore_random_states(own["random"], self._generator)
         self.policy.forward = own["forward"]
         self._zero_variance_fraction = state["zero_variance_fraction"]
+        self._asking.restore(state["pass_rates"])
+        self._replay.restore(kept_groups(state["replay"], self._scenarios))
         self._step_began = self._small_state()
 
     def train(self) -> Path:
@@ -154,7 +170,9 @@ class Trainer:
                 raised.
         """
         settings = self._config.model_dump(mode="json")
-        with stop_request() as stop, tracked(self._trackers, self._run.path.name, settings):
+        tracking = tracked(self._trackers, self._run.path.name, settings)
+        with stop_request() as stop, ExitStack() as open_trackers:
+            self._world.guarded(lambda: open_trackers.enter_context(tracking))
             self._world.check_equal_weights(self.policy.parameters())
             while self.step < self._config.steps:
                 self._step_began = self._small_state()
@@ -172,6 +190,7 @@ class Trainer:
                 if signal:
                     raise self._stopped(signal)
             final = self._save("final")
+            self._world.guarded(open_trackers.close)
             signal = self._signal(stop)
         if signal:
             raise self._stopped(signal)
@@ -199,8 +218,8 @@ class Trainer:
         self.step += 1
         objective = replace(self._objective, temperature=self._temperature())
         drawn = draw_informative(
-            lambda attempt, count: self._draw(attempt, count, objective, clock),
-            count=config.prompts_per_step,
+            lambda attempt, sizes: self._draw(attempt, sizes, objective, clock),
+            sizes=[config.num_generations] * config.prompts_per_step,
             rounds=config.resample_rounds,
             advantage=objective.advantage,
         )
@@ -212,11 +231,17 @@ class Trainer:
                 agreement = self.policy.verify(experience.trees, temperature=objective.temperature)
             self._verified = True
         learning_rate = self._set_learning_rate()
-        groups = experience.groups
-        with self._rollouts.kept_on_failure(self.step, groups, experience), clock.phase("learn"):
-            update = learn(self.policy, self._optimizer, experience, objective, self._world)
-        experience = replace(experience, advantages=update.advantages)
+        replayed = self._replayed()
+        learned = with_replayed(experience, replayed, objective.advantage)
+        kept = self._rollouts.kept_on_failure(self.step, learned.groups, learned)
+        with kept, clock.phase("learn"):
+            update = learn(self.policy, self._optimizer, learned, objective, self._world)
+        if config.schedules.replay_groups:
+            self._replay.add(experience, step=self.step, advantage=objective.advantage)
+        experience = replace(experience, advantages=_first(update.advantages, experience))
         metrics = step_metrics(self.step, experience, update)
+        if update.value_loss is not None:
+            metrics["value_loss"] = update.value_loss
         metrics |= {
             "zero_variance_fraction": self._zero_variance_fraction,
             "groups_drawn": drawn.groups,
@@ -225,24 +250,32 @@ class Trainer:
             "seconds": clock.seconds,
         }
         metrics |= self._drawing.metrics(experience.rollouts)
+        metrics |= self._asking.metrics(experience)
+        if config.schedules.replay_groups:
+            ages = [self.step - kept.step for kept in replayed]
+            metrics["groups_replayed"] = len(ages)
+            metrics["replay_age_mean"] = float(np.mean(ages)) if ages else None
         if agreement is not None and self.step == 1:
             metrics["tree_logprob_error"] = agreement.logprob_error
             metrics["tree_gradient_error"] = agreement.gradient_error
         self._world.guarded(lambda: self._write_down(metrics, experience))
         return metrics
 
+    def _replayed(self) -> list[Kept]:
+        count = self._config.schedules.replay_groups
+        return self._replay.draw(count, step=self.step, seed=self._config.seed) if count else []
+
     def _write_down(self, metrics: dict[str, Any], experience: Experience) -> None:
         self._run.append_metrics(metrics)
         if self.step == 1 or self.step % self._config.rollout_log_steps == 0:
             self._rollouts.write(self.step, experience.groups, experience)
 
-    def _draw(self, attempt: int, count: int, objective: Objective, clock: _Clock) -> Experience:
-        """Let the policy attempt `count` scenarios of this step; attempts above 0 replace some."""
-        where = {"step": self.step, "count": count, "seed": self._config.seed}
-        if attempt == 0:
-            scenarios = scenarios_of_step(self._scenarios, **where)
-        else:
-            scenarios = replacement_scenarios(self._scenarios, attempt=attempt, **where)
+    def _draw(
+        self, attempt: int, sizes: Sequence[int], objective: Objective, clock: _Clock
+    ) -> Experience:
+        """Let the policy attempt scenarios of this step, as many rollouts as `sizes` sum to;
+        attempts above 0 replace groups."""
+        scenarios, sizes = self._asking.ask(step=self.step, attempt=attempt, sizes=sizes)
         with clock.phase("sample"):
             drawn = draw_by_ranks(
                 self._world,
@@ -252,11 +285,12 @@ class Trainer:
                 attempt=attempt,
                 temperature=objective.temperature,
                 generator=self._generator,
+                sizes=sizes,
             )
         groups = drawn.groups
         with self._rollouts.kept_on_failure(self.step, groups), clock.phase("reward"):
             check_sampled(groups)
-            return score_rows(
+            experience = score_rows(
                 groups,
                 self._rewards,
                 objective,
@@ -265,6 +299,8 @@ class Trainer:
                 old_logprobs=drawn.old_logprobs,
                 world=self._world,
             )
+        self._asking.hear(experience)
+        return experience
 
     def _temperature(self) -> float:
         config = self._config
@@ -295,6 +331,8 @@ class Trainer:
         return {
             "step": self.step,
             "zero_variance_fraction": self._zero_variance_fraction,
+            "pass_rates": self._asking.state(),
+            "replay": self._replay.state(),
             "own": {
                 "random": capture_random_states(self._generator),
                 "forward": self.policy.forward,
@@ -326,6 +364,7 @@ class Trainer:
         self.policy.save(folder)
         state = {
             **state,
+            "replay": plain_groups(state["replay"]),
             "optimizer": self._optimizer.state_dict(),
             "device": self.policy.device.type,
         }
@@ -334,17 +373,17 @@ class Trainer:
 
 def step_metrics(step: int, experience: Experience, update: Update) -> dict[str, Any]:
     """One line of `metrics.jsonl`, timing aside; keys are explained in `docs/architecture.md`."""
-    rewards_BG = experience.rewards_BG
-    advantages = experience.advantages
+    rewards_K = experience.rewards_K
+    advantages_K = experience.advantages.advantages_K
     rollouts = experience.rollouts
     trees = experience.trees
     cut = [rollout.turns[-1].stop_reason == "length" for rollout in rollouts]
     return {
         "step": step,
-        "reward_mean": float(rewards_BG.mean()),
-        "reward_std": float(rewards_BG.std()),
-        "reward_normalised_mean": float(advantages.advantages_BG.mean()),
-        "reward_normalised_std": float(advantages.advantages_BG.std()),
+        "reward_mean": float(rewards_K.mean()),
+        "reward_std": float(rewards_K.std()),
+        "reward_normalised_mean": float(advantages_K.mean()),
+        "reward_normalised_std": float(advantages_K.std()),
         "rewards": experience.rewards.means(),
         "loss": update.loss,
         "kl": update.kl,
@@ -357,6 +396,14 @@ def step_metrics(step: int, experience: Experience, update: Update) -> dict[str,
         "tokens_as_tree": sum(tree.tree_tokens for tree in trees),
         "cut_fraction": float(np.mean(cut)),
     }
+
+
+def _first(advantages: GroupAdvantages, experience: Experience) -> GroupAdvantages:
+    """Those of the experience's own groups, which come before replayed ones."""
+    return GroupAdvantages(
+        advantages.advantages_K[: len(experience.compared_K)],
+        advantages.varied_B[: len(experience.groups)],
+    )
 
 
 class _Clock:

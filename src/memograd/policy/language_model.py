@@ -17,8 +17,8 @@ import logging
 import platform
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -32,15 +32,19 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
+from memograd.policy.activation_checkpointing import checkpoint_layers
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.row_sampler import sample_rows
 from memograd.policy.sampler import SampledTree, sample_trees
+from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.token_texts import token_texts
 from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
+from memograd.policy.value_head import ValueHead
 from memograd.policy.verify import (
     TOLERANCES,
     Agreement,
@@ -92,6 +96,8 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.forward = forward
         self.peft_model = peft_model.eval()
+        self.value_head: ValueHead | None = None
+        self._sharding: Sharding | None = None
         self._checked_length = 0
         self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
@@ -151,6 +157,29 @@ class LanguageModel:
             if reference is not None:
                 peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
         return cls(peft_model, load_tokenizer(model), name=model, forward=forward)
+
+    def checkpoint_activations(self) -> None:
+        """Keep no activations inside layers for the backward pass: memory for time."""
+        checkpoint_layers(self.model)
+
+    def shard(self) -> Callable[[], None]:
+        """Cut the frozen weights of the layers among the ranks that are joined (FSDP2).
+
+        From here on all ranks must compute together: returns what a rank calls when it has nothing
+        to do, for `World.catch_up`. Raises `BadInput` unless tokens are computed over trees.
+        """
+        self._check_shardable()
+        adapter = [weight for name, weight in self.model.named_parameters() if "lora_" in name]
+        self._sharding = Sharding(self.model, adapter=adapter, device=self.device)
+        return self._sharding.follow
+
+    def add_value_head(self, folder: Path | None) -> None:
+        """Let `logprobs` give values too; the head is that of the checkpoint `folder`, or fresh if
+        there is none in it."""
+        hidden_size = self.model.config.get_text_config().hidden_size
+        self.value_head = ValueHead(hidden_size, self.device)
+        if folder is not None and (folder / VALUE_HEAD_FILE).is_file():
+            self.value_head.load(folder)
 
     @property
     def device(self) -> torch.device:
@@ -221,7 +250,7 @@ class LanguageModel:
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        num_generations: int,
+        num_generations: int | Sequence[int],
         temperature: float,
         max_completion_length: int,
         generator: torch.Generator | None = None,
@@ -278,9 +307,15 @@ class LanguageModel:
     ) -> BranchLogprobs:
         """Scores of all branches with gradients, over trees or, if `forward` says so, by rows."""
         self._set_training(True)
-        return _FORWARDS[self.forward](
-            self.model, trees, temperature=temperature, entropy_gradient=entropy_gradient
-        )
+        sharding = self._sharding if torch.is_grad_enabled() else None
+        with sharding.training() if sharding else nullcontext():
+            return _FORWARDS[self.forward](
+                self.model,
+                trees,
+                temperature=temperature,
+                entropy_gradient=entropy_gradient,
+                value_head=self.value_head,
+            )
 
     @torch.no_grad()
     def reference_logprobs(
@@ -325,6 +360,10 @@ class LanguageModel:
             )
         return agreement
 
+    def prepare_to_sample(self) -> None:
+        """For whoever samples from `model` itself: switch off what only training has (dropout)."""
+        self._set_training(False)
+
     def _set_training(self, training: bool) -> None:
         """Switch the adapter's dropout; the base model's stays off, as when sampling."""
         for name, module in self.peft_model.named_modules():
@@ -354,14 +393,24 @@ class LanguageModel:
             reason,
         )
         self.forward = "rows"
+        if self._sharding is not None:
+            self._check_shardable()
+
+    def _check_shardable(self) -> None:
+        if self.forward != "tree":
+            raise BadInput(
+                f"{self.name} is computed row by row here, which shard=fsdp2 cannot do; use "
+                "shard=off"
+            )
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """The adapter's weights, in a stable order."""
-        return [p for p in self.peft_model.parameters() if p.requires_grad]
+        """The weights of the adapter and, if there is one, the value head, in a stable order."""
+        adapter = [p for p in self.peft_model.parameters() if p.requires_grad]
+        return adapter + ([] if self.value_head is None else list(self.value_head.parameters()))
 
     def save(self, folder: Path) -> None:
-        """Write adapter (safetensors), the one of the reference if there is one, and tokenizer;
-        `load_adapter` reads them."""
+        """Write adapter (safetensors), the one of the reference if there is one, and tokenizer,
+        which `load_adapter` reads, and the value head, which `add_value_head` does."""
         adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
         try:
             self.peft_model.save_pretrained(
@@ -369,4 +418,6 @@ class LanguageModel:
             )
         except SafetensorError as error:
             raise OSError(f"the adapter: {error}") from error
+        if self.value_head is not None:
+            self.value_head.save(folder)
         self.tokenizer.save_pretrained(folder)

@@ -65,12 +65,13 @@ class Policy(Protocol):
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        num_generations: int,
+        num_generations: int | Sequence[int],
         temperature: float,
         max_completion_length: int,
         generator: torch.Generator | None,
     ) -> list[SampledGroup]:
-        """Draw `num_generations` answers to each prompt; temperature 0 is greedy."""
+        """Draw `num_generations` answers to each prompt, or to each its own number of them;
+        temperature 0 is greedy."""
         ...
 
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from memograd.policy.token_logprobs import CHUNK, BranchLogprobs
+from memograd.policy.value_head import ValueHead
 from memograd.rollout.token_tree import TokenTree
 
 
@@ -26,6 +27,7 @@ def row_logprobs(
     *,
     temperature: float,
     entropy_gradient: bool = False,
+    value_head: ValueHead | None = None,
     chunk: int = CHUNK,
 ) -> BranchLogprobs:
     """Log-probabilities of every branch of `trees`, computed row by row; as `tree_logprobs`.
@@ -39,13 +41,18 @@ def row_logprobs(
         count = len(tree.branches)
         for start in range(0, count, together):
             rows = range(start, min(start + together, count))
-            arguments = (model, tree, rows, longest, temperature, entropy_gradient)
+            arguments = (model, tree, rows, longest, temperature, entropy_gradient, value_head)
             if torch.is_grad_enabled() and count > together:
                 parts.append(checkpoint(_some_rows, *arguments, use_reentrant=False))
             else:
                 parts.append(_some_rows(*arguments))
-    logprobs, entropies, masks = zip(*parts, strict=True)
-    return BranchLogprobs(torch.cat(logprobs), torch.cat(entropies), torch.cat(masks))
+    logprobs, entropies, masks, values = zip(*parts, strict=True)
+    return BranchLogprobs(
+        torch.cat(logprobs),
+        torch.cat(entropies),
+        torch.cat(masks),
+        None if value_head is None else torch.cat(values),
+    )
 
 
 def _some_rows(
@@ -55,7 +62,8 @@ def _some_rows(
     longest: int,
     temperature: float,
     entropy_gradient: bool,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    value_head: ValueHead | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """The fields of `BranchLogprobs` for these branches of one tree."""
     prompt, count = tree.prompt, len(rows)
     ids = torch.zeros((count, len(prompt) + longest), dtype=torch.long)
@@ -68,11 +76,21 @@ def _some_rows(
         mask_RT[line, : len(tree.branches[row])] = torch.from_numpy(tree.scored[row])
     ids, mask, mask_RT = ids.to(model.device), mask.to(model.device), mask_RT.to(model.device)
     # One more state than answer tokens: the prompt's last token predicts the first.
-    output = model(input_ids=ids, attention_mask=mask, logits_to_keep=longest + 1, use_cache=False)
+    output = model(
+        input_ids=ids,
+        attention_mask=mask,
+        logits_to_keep=longest + 1,
+        use_cache=False,
+        output_hidden_states=value_head is not None,
+    )
     logits_RTV = output.logits[:, :-1]
     answers_RT = ids[:, len(prompt) :]
     all_logprobs = torch.log_softmax(logits_RTV.float() / temperature, dim=-1)
     with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropies_RT = -(all_logprobs.exp() * all_logprobs).sum(-1)
     logprobs_RT = all_logprobs.gather(-1, answers_RT[..., None])[..., 0]
-    return logprobs_RT * mask_RT, entropies_RT * mask_RT, mask_RT
+    values_RT = None
+    if value_head is not None:
+        states_RTD = output.hidden_states[-1][:, len(prompt) - 1 : -1]
+        values_RT = value_head(states_RTD) * mask_RT
+    return logprobs_RT * mask_RT, entropies_RT * mask_RT, mask_RT, values_RT

@@ -9,6 +9,7 @@ would: prompts padded left, an attention mask, the model's own cache. Tested in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.sampler import Draw, SampledTree
+from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
 
 ROW_TOKENS = 32_768
@@ -26,7 +28,7 @@ def sample_rows(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     *,
-    num_generations: int,
+    num_generations: int | Sequence[int],
     temperature: float,
     max_completion_length: int,
     end_ids: frozenset[int],
@@ -35,12 +37,16 @@ def sample_rows(
     """Draw answers as `sample_trees` does, without sharing anything."""
     draw = Draw(temperature, max_completion_length, end_ids, generator)
     sampled: dict[int, SampledTree] = {}
-    lengths = [(len(prompt) + max_completion_length) * num_generations for prompt in prompts]
+    counts = each(num_generations, len(prompts))
+    lengths = [
+        (len(prompt) + max_completion_length) * count
+        for prompt, count in zip(prompts, counts, strict=True)
+    ]
     for batch in batches_by_tokens(lengths, ROW_TOKENS):
         groups = _sample_batch(
             model,
             [prompts[index] for index in batch],
-            num_generations,
+            [counts[index] for index in batch],
             draw,
         )
         sampled |= dict(zip(batch, groups, strict=True))
@@ -51,10 +57,12 @@ def sample_rows(
 def _sample_batch(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
-    num_generations: int,
+    counts: Sequence[int],
     draw: Draw,
 ) -> list[SampledTree]:
-    rows = [list(prompt) for prompt in prompts for _ in range(num_generations)]
+    rows = [
+        list(prompt) for prompt, count in zip(prompts, counts, strict=True) for _ in range(count)
+    ]
     longest = max(len(row) for row in rows)
     ids_RT = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
     mask_RT = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
@@ -87,9 +95,8 @@ def _sample_batch(
             break
         ids_RT = torch.tensor(tokens, device=model.device)[:, None]
         mask_RT = torch.cat([mask_RT, torch.ones_like(ids_RT)], dim=1)
-    groups = [
-        range(first, first + num_generations) for first in range(0, len(rows), num_generations)
-    ]
+    ends = accumulate(counts)
+    groups = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
     return [
         SampledTree(
             TokenTree.from_branches(prompt, [answers[row] for row in group]),

@@ -27,6 +27,7 @@ from memograd.policy.batching import batches_by_tokens
 from memograd.policy.kv_buffer import KVBuffer
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.tree_forward import additive_mask
+from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
 
 PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}
@@ -74,20 +75,21 @@ def sample_trees(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     *,
-    num_generations: int,
+    num_generations: int | Sequence[int],
     temperature: float,
     max_completion_length: int,
     end_ids: frozenset[int],
     generator: torch.Generator | None,
 ) -> list[SampledTree]:
-    """Draw `num_generations` answers to each prompt (token ids in, token ids out).
+    """Draw `num_generations` answers to each prompt, or to each its own number of them (token ids
+    in, token ids out).
 
     Temperature 0 takes the most likely token. A drawn end token is the answer's last token. Raises
     `MemogradError` for a model whose cache is not keys and values a layer.
     """
     growths = [
-        _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(num_generations)])
-        for prompt in prompts
+        _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(count)])
+        for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
     draw = Draw(temperature, max_completion_length, end_ids, generator)
     logits_BV, cache = _prefill(model, prompts)

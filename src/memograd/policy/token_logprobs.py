@@ -27,12 +27,14 @@ class BranchLogprobs:
 
     `logprobs_RT` natural logs of the answer tokens; `entropies_RT` in nats, of the distribution
     each token was drawn from; `mask_RT` bool, True where a token of the policy's own is: padding
-    and observations are False. Values off the mask are 0.
+    and observations are False. `values_RT`, of a policy with a value head: what the rollout was
+    expected to earn from before each token on. Numbers off the mask are 0.
     """
 
     logprobs_RT: torch.Tensor
     entropies_RT: torch.Tensor
     mask_RT: torch.Tensor
+    values_RT: torch.Tensor | None = None
 
 
 def token_logprobs(

@@ -25,6 +25,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.token_logprobs import BranchLogprobs, token_logprobs
+from memograd.policy.value_head import ValueHead
 from memograd.rollout.token_tree import TokenTree
 
 
@@ -34,8 +35,11 @@ def tree_logprobs(
     *,
     temperature: float,
     entropy_gradient: bool = False,
+    value_head: ValueHead | None = None,
 ) -> BranchLogprobs:
     """Log-probabilities of every branch of `trees`, in order, tree after tree (R branches in all).
+
+    With a `value_head` there are values too.
 
     `model` is a causal language model whose output is `head(body(ids))`; its body must take a 4-D
     additive mask. Models that do something else (sliding windows, scaled logits) give other numbers
@@ -43,18 +47,16 @@ def tree_logprobs(
     """
     device = model.device
     body, head = body_of(model), head_of(model)
-    trunk_length = max(len(tree.trunk) for tree in trees)
+    # At least one, if only of padding: the passes are the same ones for all trees.
+    trunk_length = max(1, *(len(tree.trunk) for tree in trees))
     inner_count = max(1, *(len(tree.inner_M) for tree in trees))
 
     cache = DynamicCache()
-    if trunk_length:
-        # Right padding needs no mask: attention is causal, and the node pass masks what is padded.
-        trunks_BP = np.zeros((len(trees), trunk_length), dtype=np.int64)
-        for row, tree in enumerate(trees):
-            trunks_BP[row, : len(tree.trunk)] = tree.trunk
-        body(
-            input_ids=torch.from_numpy(trunks_BP).to(device), past_key_values=cache, use_cache=True
-        )
+    # Right padding needs no mask: attention is causal, and the node pass masks what is padded.
+    trunks_BP = np.zeros((len(trees), trunk_length), dtype=np.int64)
+    for row, tree in enumerate(trees):
+        trunks_BP[row, : len(tree.trunk)] = tree.trunk
+    body(input_ids=torch.from_numpy(trunks_BP).to(device), past_key_values=cache, use_cache=True)
 
     nodes_BM = np.zeros((len(trees), inner_count), dtype=np.int64)
     positions_BM = np.zeros((len(trees), inner_count), dtype=np.int64)
@@ -95,15 +97,17 @@ def tree_logprobs(
         nodes += len(predicted)
     states_M = torch.from_numpy(np.concatenate(states)).to(device)
     rows_N = torch.from_numpy(np.concatenate(rows)).to(device)
+    hidden_MD = hidden_BMD.flatten(0, 1)[states_M]
     logprobs_N, entropies_M = token_logprobs(
-        hidden_BMD.flatten(0, 1)[states_M],
+        hidden_MD,
         head,
         rows_N,
         torch.from_numpy(np.concatenate(tokens)).to(device),
         temperature=temperature,
         entropy_gradient=entropy_gradient,
     )
-    return _gather_branches(logprobs_N, entropies_M[rows_N], branches)
+    values_N = None if value_head is None else value_head(hidden_MD)[rows_N]
+    return _gather_branches(logprobs_N, entropies_M[rows_N], values_N, branches)
 
 
 def additive_mask(
@@ -118,6 +122,7 @@ def additive_mask(
 def _gather_branches(
     logprobs_N: torch.Tensor,
     entropies_N: torch.Tensor,
+    values_N: torch.Tensor | None,
     branches: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> BranchLogprobs:
     """Spread node scores over the branches that run through them, padded with zeros.
@@ -136,6 +141,11 @@ def _gather_branches(
         # Nothing is scored: nothing to gather, but the shape still says how many branches there
         # are.
         nothing = logprobs_N.new_zeros(mask.shape)
-        return BranchLogprobs(nothing, nothing, mask)
+        return BranchLogprobs(nothing, nothing, mask, None if values_N is None else nothing)
     chosen = torch.from_numpy(index_RT).to(device)
-    return BranchLogprobs(logprobs_N[chosen] * mask, entropies_N[chosen] * mask, mask)
+    return BranchLogprobs(
+        logprobs_N[chosen] * mask,
+        entropies_N[chosen] * mask,
+        mask,
+        None if values_N is None else values_N[chosen] * mask,
+    )

@@ -29,7 +29,7 @@ from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.progress import training_progress
-from memograd.recipes.ranks import held, joined_ranks
+from memograd.recipes.ranks import held, joined_ranks, share_weights
 from memograd.recipes.starting_adapter import settings_with_adapter
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
@@ -113,9 +113,10 @@ def _train_in(
     resumed: bool = False,
 ) -> Path:
     """Train in a folder that is ours."""
+    share_weights(job.policy, config, world)
     trackers = world.guarded(lambda: open_trackers(config, run))
     world.led(lambda: job.describe(run))
-    before = world.led(lambda: _measured_untrained(job))
+    before = world.led(lambda: measured_untrained(job))
     with training_progress(console, total=config.steps) as on_step:
         trainer = world.guarded(
             lambda: Trainer(
@@ -142,7 +143,8 @@ def _train_in(
     return run.path
 
 
-def _measured_untrained(job: Job[M]) -> M | None:
+def measured_untrained(job: Job[M]) -> M | None:
+    """What is measured of the policy that training began with; None if nothing is held out."""
     if job.measure is None:
         return None
     with job.policy.untrained():

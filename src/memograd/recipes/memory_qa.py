@@ -41,9 +41,9 @@ from memograd.recipes.memory_qa_setup import (
 )
 from memograd.recipes.policy import load_policy
 from memograd.recipes.progress import training_progress
-from memograd.recipes.ranks import held, joined_ranks
+from memograd.recipes.ranks import held, joined_ranks, share_weights
+from memograd.recipes.rewards import parse_rewards
 from memograd.recipes.starting_adapter import settings_with_adapter
-from memograd.rewards import parse_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -125,6 +125,7 @@ def _train_in(
         available_conversations(config.data, config.seed), config.train, config.eval
     )
     policy = policy or world.guarded(lambda: load_policy(config, checkpoint))
+    share_weights(policy, config, world)
     setup = MemoryQASetup(config, policy, run.path / MEMORY)
     new_turns = world.led(lambda: setup.remember([*split.train, *split.eval]))
     console.print(f"memory: {new_turns} new turns of {_names([*split.train, *split.eval])}")

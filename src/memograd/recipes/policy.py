@@ -14,7 +14,17 @@ from memograd.policy.language_model import LanguageModel
 
 
 def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
-    """The model of the settings, with the checkpoint's adapter, or the one to begin with."""
+    """The model of the settings, with the checkpoint's adapter, or the one to begin with, and with
+    a value head where the algorithm trains one."""
+    policy = _with_adapter(config, checkpoint)
+    if config.activation_checkpointing:
+        policy.checkpoint_activations()
+    if config.advantage == "gae":
+        policy.add_value_head(checkpoint or config.adapter)
+    return policy
+
+
+def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     if checkpoint is not None:
         return LanguageModel.load_adapter(
             config.model, checkpoint, device=config.device, forward=config.forward

@@ -1,7 +1,7 @@
-"""A run that several processes train together: who holds its folder, and who speaks.
+"""A run that several processes train together: who holds its folder, its weights, and who speaks.
 
 Invariant: only rank 0 writes into the run folder and to the screen. Tested in
-`tests/recipes/test_torchrun.py`. May import grpo and rich.
+`tests/recipes/test_torchrun.py`. May import config, policy, grpo and rich.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World, joined_world
 from memograd.grpo.follower_folder import FollowerFolder
+from memograd.policy.language_model import LanguageModel
 
 
 @contextmanager
@@ -22,6 +25,21 @@ def joined_ranks(device: str, console: Console) -> Iterator[World]:
     with joined_world(device) as world:
         console.quiet = not world.leads
         yield world
+
+
+def share_weights(policy: LanguageModel, config: TrainConfig, world: World) -> None:
+    """Cut the policy's weights among the ranks where the settings ask for it; all must call it.
+
+    Raises `BadInput` for one process, which has nobody to share them with.
+    """
+    if config.shard == "off":
+        return
+    if world.size == 1:
+        raise BadInput(
+            "shard=fsdp2 cuts the model among several processes, and this is one by itself: start "
+            "with torchrun --nproc_per_node=N -m memograd, or use shard=off"
+        )
+    world.catch_up = world.guarded(policy.shard)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ which are not.
 Rows of a group whose prompts begin alike share a tree, so their beginnings are computed once.
 
 Invariants: every action token is scored exactly once over all trees and observations never;
-`prompt + branch` is what the model saw; each branch knows its rollout. Proved in
+`prompt + branch` is what the model saw; each branch knows its rollout; the rows of a rollout come
+in their order, tree after tree and branch after branch. Proved in
 `tests/rollout/test_branches.py`. May import numpy and `memograd.rollout`.
 """
 
@@ -70,20 +71,22 @@ def rows_of(rollout: Rollout) -> Iterator[Row]:
 def grow_trees(groups: Sequence[Sequence[Rollout]]) -> Branches:
     """The token trees of all groups' rollouts.
 
-    A row joins the first tree of its group whose prompt its own prompt begins with; what its prompt
-    has beyond that becomes unscored tokens of its branch.
+    A row joins the first tree of its group, from that of the row before it on, whose prompt its own
+    prompt begins with; what its prompt has beyond that becomes unscored tokens of its branch.
     """
     grown: list[_Grown] = []
     number = 0
     for group in groups:
         of_group: list[_Grown] = []
         for rollout in group:
+            place = 0
             for row in rows_of(rollout):
-                tree = next((tree for tree in of_group if tree.takes(row)), None)
-                if tree is None:
-                    tree = _Grown(row.prompt)
-                    of_group.append(tree)
-                tree.add(row, number)
+                # From the tree of the row before on, so that rows keep their order.
+                while place < len(of_group) and not of_group[place].takes(row):
+                    place += 1
+                if place == len(of_group):
+                    of_group.append(_Grown(row.prompt))
+                of_group[place].add(row, number)
             number += 1
         grown += of_group
     return Branches(

@@ -24,6 +24,7 @@ import numpy as np
 
 from memograd.errors import BadInput
 from memograd.rollout.chat_ids import ChatIds, NextTurn
+from memograd.rollout.counts import one_or_each
 from memograd.rollout.episode import Episode, EpisodeError, Step
 from memograd.rollout.limits import Limits
 from memograd.rollout.token_tree import TokenTree
@@ -55,12 +56,12 @@ class Sampler(Protocol):
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        num_generations: int,
+        num_generations: int | Sequence[int],
         temperature: float,
         max_completion_length: int,
         generator: torch.Generator | None,
     ) -> Sequence[Sampled]:
-        """Draw `num_generations` answers to each prompt."""
+        """Draw `num_generations` answers to each prompt, or to each its own number of them."""
         ...
 
 
@@ -99,21 +100,25 @@ def run_in_lockstep(
                 "shorten the prompt"
             )
 
-    def draw(prompts: Sequence[Sequence[int]], count: int) -> list[tuple[Sampled, int]]:
+    def draw(prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> list[tuple[Sampled, int]]:
         sampled = sampler.sample(
             prompts,
-            num_generations=count,
+            num_generations=one_or_each(counts),
             temperature=temperature,
             max_completion_length=max_completion_length,
             generator=generator,
         )
-        return [(answers, row) for answers in sampled for row in range(count)]
+        return [
+            (answers, row)
+            for answers, count in zip(sampled, counts, strict=True)
+            for row in range(count)
+        ]
 
     prompts = _shared_prompts(groups)
     drawn = (
-        draw([rollout.prompt() for rollout in everyone], 1)
+        draw([rollout.prompt() for rollout in everyone], [1] * len(everyone))
         if prompts is None
-        else draw(prompts, len(groups[0]))
+        else draw(prompts, [len(group) for group in groups])
     )
     live = everyone
     while live:
@@ -127,15 +132,14 @@ def run_in_lockstep(
                 action_tokens=max_completion_length,
             )
         live = [rollout for rollout in live if rollout.stopped_by is None]
-        drawn = draw([rollout.prompt() for rollout in live], 1) if live else []
+        drawn = draw([rollout.prompt() for rollout in live], [1] * len(live)) if live else []
     return [tuple(rollout.finish() for rollout in group) for group in groups]
 
 
 def _shared_prompts(groups: Sequence[Sequence[_Live]]) -> list[tuple[int, ...]] | None:
-    """One opening prompt a group, if all groups are of one size and share theirs."""
-    one_size = len({len(group) for group in groups}) == 1
+    """One opening prompt a group, if every group shares its own."""
     shared = all(rollout.next.ids == group[0].next.ids for group in groups for rollout in group)
-    return [group[0].next.ids for group in groups] if one_size and shared else None
+    return [group[0].next.ids for group in groups] if shared and all(groups) else None
 
 
 class _Live:

@@ -127,10 +127,17 @@ class GRPOMemoryTrainer:
         for _ in range(self.config.passes):
             order = torch.randperm(len(decisions), generator=self.generator).numpy()
             for start in range(0, len(order), self.config.minibatch):
-                measured = self._descend(decisions, targets, order[start : start + self.config.minibatch])
-                sums = {name: sums.get(name, 0.0) + value for name, value in measured.items()}
+                rows = order[start : start + self.config.minibatch]
+                for name, value in self._descend(decisions, targets, rows).items():
+                    sums[name] = sums.get(name, 0.0) + value
                 pieces += 1
-        return {name: total / pieces for name, total in sums.items()}
+        measured = {name: total / pieces for name, total in sums.items()}
+        return {
+            **measured,
+            "reward_normalised_mean": float(targets[:, :1].mean()),
+            "reward_normalised_std": float(targets.std()),
+            "learning_rate": self._learning_rate(),
+        }
 
     def targets(self, decisions: Decisions) -> np.ndarray:
         """What the loss needs to know of all decisions at once: here the advantages [N, G]."""

@@ -1,0 +1,95 @@
+"""Advantages by token: from the values of all pieces of a batch to what each token is judged by.
+
+A rollout's tokens may lie in several rows, trees and micro-batches, on one rank. They are put in
+the order in which they were chosen; the reward is earned at the last of them and, where the KL is
+part of the reward, each pays its own; `memograd.grpo.gae` does the rest. Advantages are then
+normalised over the tokens of the whole batch, of all ranks: (A - mean) / (std + 1e-4).
+
+Every token must be scored in one row only, and the rows of a rollout must be in their order
+(`memograd.rollout.branches`). Invariant: how a rollout is cut into rows and a batch into
+micro-batches changes nothing. Proved in `tests/grpo/test_token_advantages.py`. May import numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from memograd.grpo.advantage import STD_FLOOR
+from memograd.grpo.distributed import World
+from memograd.grpo.gae import advantages_by_gae
+from memograd.grpo.objective import Objective
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """N scored tokens, row by row: each one's rollout, tree, branch in it, value (before the step)
+    and KL to the reference (nats)."""
+
+    rollouts_N: np.ndarray
+    trees_N: np.ndarray
+    branches_N: np.ndarray
+    values_N: np.ndarray
+    kl_N: np.ndarray
+
+
+class Judged(Protocol):
+    """The part of `memograd.grpo.piece.Piece` that is needed here."""
+
+    def tokens(self) -> Tokens:
+        """What is to be judged."""
+        ...
+
+    def judge(self, advantages_N: np.ndarray, targets_N: np.ndarray) -> None:
+        """Take over the advantage, and the value's target, of each of `tokens`."""
+        ...
+
+
+def judge_tokens(
+    pieces: Sequence[Judged], rewards_K: np.ndarray, objective: Objective, world: World
+) -> np.ndarray:
+    """Give the tokens of `pieces`, this rank's share of a batch of K rollouts, their advantages.
+
+    Returns the mean advantage of each rollout's tokens [K]. Every rank must call it.
+    """
+    parts = [piece.tokens() for piece in pieces]
+    rollouts_N = _joined([part.rollouts_N for part in parts]).astype(np.int64)
+    trees_N = _joined([part.trees_N for part in parts])
+    branches_N = _joined([part.branches_N for part in parts])
+    # Stable: the tokens of a row stay in their order.
+    order_N = np.lexsort((branches_N, trees_N, rollouts_N))
+    rollouts_N = rollouts_N[order_N]
+    values_N = _joined([part.values_N for part in parts])[order_N]
+    rewards_N = -objective.reward_beta * _joined([part.kl_N for part in parts])[order_N]
+    last_N = np.append(rollouts_N[1:] != rollouts_N[:-1], True)[: len(rollouts_N)]
+    rewards_N[last_N] += rewards_K[rollouts_N[last_N]]
+    raw_N = advantages_by_gae(
+        rewards_N, values_N, last_N, gamma=objective.gamma, gae_lambda=objective.gae_lambda
+    )
+    targets_N = raw_N + values_N
+    advantages_N = _normalised(raw_N, world)
+    back_N = np.argsort(order_N)
+    ends = np.cumsum([len(part.values_N) for part in parts])[:-1]
+    advantages = np.split(advantages_N[back_N], ends)
+    targets = np.split(targets_N[back_N], ends)
+    # Without pieces there is one empty part.
+    for place, piece in enumerate(pieces):
+        piece.judge(advantages[place], targets[place])
+    totals_K = np.bincount(rollouts_N, weights=advantages_N, minlength=len(rewards_K))
+    counts_K = np.bincount(rollouts_N, minlength=len(rewards_K)).astype(np.float64)
+    return np.asarray(world.sum(totals_K) / np.maximum(world.sum(counts_K), 1))
+
+
+def _normalised(numbers_N: np.ndarray, world: World) -> np.ndarray:
+    """Numbers of all ranks on one scale: mean 0, sample standard deviation about 1."""
+    count, total = world.sum(np.array([len(numbers_N), numbers_N.sum()]))
+    centred_N = numbers_N - total / max(count, 1)
+    squares = world.sum(np.array([np.square(centred_N).sum()]))[0]
+    return np.asarray(centred_N / (np.sqrt(squares / max(count - 1, 1)) + STD_FLOOR))
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0)
