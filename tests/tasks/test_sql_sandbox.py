@@ -137,3 +137,11 @@ def test_a_write_ahead_log_is_refused_and_not_overlooked(tmp_path: Path) -> None
             Sandbox(path)
     assert Sandbox(path).tables
     assert not list(tmp_path.glob("*-shm"))
+
+
+def test_what_a_model_writes_does_not_fill_the_log(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sandbox.run("REPLACE INTO drugs_info VALUES (1, 'x')").error
+    assert sandbox.run("WITH a AS (VACUUM) SELECT 1").error
+    assert not caplog.records

@@ -15,6 +15,8 @@ import typer
 
 from memograd.cli.help import epilog, setting_lines
 from memograd.config import load_config
+from memograd.config.load import load_settings
+from memograd.config.operations_evaluation import OperationsEvaluation
 from memograd.errors import BadInput
 
 app = typer.Typer()
@@ -66,7 +68,7 @@ def train_memory_qa(
     options = {"data": data, "train": train, "eval": evaluate}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    memory_qa = _recipe("memory_qa")
+    memory_qa = recipe("memory_qa")
 
     run = memory_qa.train(resolved)
     _say_where(run)
@@ -115,7 +117,7 @@ def train_text(
     options = {"data": data, "text.eval_data": evaluate, "rewards": rewards, "model": model}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    text = _recipe("text")
+    text = recipe("text")
 
     run = text.train(resolved)
     _say_where(run)
@@ -173,9 +175,69 @@ def train_agent(
     }
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    agent = _recipe("agent")
+    agent = recipe("agent")
 
     run = agent.train(resolved)
+    _say_where(run)
+
+
+@train_app.command(
+    "sql",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd train sql --ci-fast\n"
+        "  memograd train sql --model Qwen/Qwen2.5-0.5B-Instruct steps=100\n"
+        "  memograd train sql --db medical.sqlite --data questions.jsonl adapter=runs/sft\n"
+        "  memograd train sql resume=runs/my-run steps=200",
+        "Rewards, unless --rewards names others (docs/sql-agent.md):\n"
+        "  memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1",
+        setting_lines(),
+    ),
+)
+def train_sql(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
+    ] = None,
+    database: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="SQLite file to ask; else the medical sample."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Questions with gold SQL; else the sample's own."),
+    ] = None,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option("--eval", metavar="FILE", help="Questions to measure on; else held-out ones."),
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="What is rewarded; see below.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
+    ] = None,
+    ci_fast: Annotated[
+        bool, typer.Option("--ci-fast", help="One small step, to see that everything works.")
+    ] = False,
+) -> None:
+    """Train a model to answer questions by asking a database in SQL."""
+    options = {
+        "sql.database": database,
+        "data": data,
+        "text.eval_data": evaluate,
+        "rewards": rewards,
+        "model": model,
+    }
+    sql = recipe("sql")
+    overrides = [*(sql.CI_FAST if ci_fast else ())]
+    overrides += [f"{key}={value}" for key, value in options.items() if value is not None]
+    resolved = load_config(config, [*overrides, *(settings or [])])
+
+    run = sql.train(resolved)
     _say_where(run)
 
 
@@ -183,28 +245,64 @@ def train_agent(
     epilog=epilog(
         "Examples:\n"
         "  memograd evaluate --run runs/my-run\n"
+        "  memograd evaluate --run runs/my-sql-run --data more-questions.jsonl\n"
         "  memograd evaluate --run runs/my-run --data locomo.json --conversation conv-30\n"
-        "  memograd evaluate --run runs/my-run --baselines"
+        "  memograd evaluate --run runs/my-run --baselines\n"
+        "  memograd evaluate --policy heads/ours --data locomo.json,logs.jsonl ks=10\n"
+        "  memograd evaluate --run runs/ops --with supervised=runs/sup/final budgets=0.5",
+        "For policies over memory operations (train memory-ops) only:",
+        setting_lines(OperationsEvaluation),
     )
 )
 def evaluate(
-    run: Annotated[Path, typer.Option(metavar="RUN", help="Folder of a training run.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings for memory-ops; see below."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Folder of a training run.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of a head alone, without its run.")
+    ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else the run's own."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Conversations, rows or questions, as in training; else its own. Several, by"
+            " commas, for memory-ops.",
+        ),
     ] = None,
     conversation: Annotated[
         str, typer.Option(metavar="IDS", help="Conversations to ask about; else the run's own.")
     ] = "",
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Also measure other prompts: no memory, last turns.")
+        bool,
+        typer.Option(
+            "--baselines",
+            help="Also measure other prompts: no memory, last turns (memory-ops: always).",
+        ),
     ] = False,
+    others: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME=DIR", help="Another trained head for the table."),
+    ] = None,
 ) -> None:
-    """Measure a run on the questions of whole conversations."""
-    memory_qa = _recipe("memory_qa")
-
+    """Measure a run before and after training, on what it was not trained on."""
+    if (run is None) == (policy is None):
+        raise BadInput("Say what is measured: --run RUN, or --policy DIR for a head alone.")
     conversations = [name.strip() for name in conversation.split(",") if name.strip()]
-    memory_qa.evaluate(run, data, conversations, baselines)
+    files = [name.strip() for name in (data or "").split(",") if name.strip()]
+    if run is not None and not settings and not others and len(files) < 2:
+        given = Path(files[0]) if files else None
+        recipe("evaluate").evaluate(run, given, conversations, baselines)
+        return
+    typed = [f"data={','.join(files)}"] if files else []
+    typed += [f"heads={','.join(others)}"] if others else []
+    options = load_settings(OperationsEvaluation, None, [*typed, *(settings or [])])
+    measuring = recipe("memory_ops_evaluate")
+    measure = measuring.evaluate_head if run is None else measuring.evaluate_run
+    measure(run or policy, options, conversations=conversations)
 
 
 @app.command(epilog=epilog("Examples:\n  memograd demo\n  memograd demo --steps 3 --out demo-run"))
@@ -217,7 +315,7 @@ def demo(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
     """Train for a few steps, show before and after."""
-    memory_qa = _recipe("memory_qa")
+    memory_qa = recipe("memory_qa")
 
     memory_qa.demo(data, steps, out)
 
@@ -228,7 +326,7 @@ def _say_where(run: Path) -> None:
         typer.echo(f"The run is in {run}")
 
 
-def _recipe(name: str) -> ModuleType:
+def recipe(name: str) -> ModuleType:
     """One of the recipes, which need the training libraries."""
     try:
         return importlib.import_module(f"memograd.recipes.{name}")

@@ -32,10 +32,11 @@ def train(config: TrainConfig) -> Path:
 
     With `config.resume`, the run in that folder goes on from its last complete checkpoint.
     """
-    return train_job(settled(config), TASK, _job, console)
+    return train_job(settled(config), TASK, make_job, console)
 
 
-def _job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
+    """What is trained in which episodes, and how it is measured."""
     job = prepare(config, checkpoint)
     return Job(
         policy=job.policy,

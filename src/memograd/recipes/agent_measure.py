@@ -34,12 +34,21 @@ class MeasuredEpisodes:
 
     measured: Measured
     counts: dict[str, Any]
+    rollouts: list[Rollout]
 
 
 def measure_episodes(
     job: AgentJob, config: TrainConfig, label: str, console: Console
 ) -> MeasuredEpisodes:
-    """Play one greedy episode of every held-out row."""
+    """Play one greedy episode of every held-out row, and reward it."""
+    rollouts = play(job, config, label, console)
+    table = reward_rollouts(job.rewards, list(zip(job.evaluation, rollouts, strict=True)))
+    said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
+    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts), rollouts)
+
+
+def play(job: AgentJob, config: TrainConfig, label: str, console: Console) -> list[Rollout]:
+    """One greedy episode of every held-out row."""
     seed_everything(config.seed)
     rollouts: list[Rollout] = []
     scenarios = job.evaluation
@@ -58,9 +67,7 @@ def measure_episodes(
             )
             rollouts += [rollout for (rollout,) in played]
             on_progress(len(rollouts))
-    table = reward_rollouts(job.rewards, list(zip(scenarios, rollouts, strict=True)))
-    said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
-    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts))
+    return rollouts
 
 
 def report_episodes(

@@ -18,12 +18,12 @@ from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template
 from memograd.recipes.environments import Environments, load_environments
 from memograd.recipes.policy import load_policy
+from memograd.recipes.rewards import parse_rewards
 from memograd.recipes.text_setup import check_columns, located
 from memograd.rewards import (
     ENVIRONMENT,
     ENVIRONMENT_COLUMN,
     WeightedReward,
-    parse_rewards,
     with_absolute_files,
 )
 from memograd.rollout.chat_ids import ChatIds
@@ -60,6 +60,14 @@ def settled(config: TrainConfig) -> TrainConfig:
     Raises:
         BadInput: nothing would reward the agent.
     """
+    config = located_episodes(config)
+    if config.resume is not None or config.episodes.environment is None:
+        return config
+    return config.model_copy(update={"rewards": _rewards(config)})
+
+
+def located_episodes(config: TrainConfig) -> TrainConfig:
+    """The given settings with every path absolute, those of the episodes too."""
     config = located(config)
     episodes = config.episodes
     if episodes.environment is not None:
@@ -70,9 +78,7 @@ def settled(config: TrainConfig) -> TrainConfig:
         episodes = episodes.model_copy(update={"chat_template": template})
     if episodes != config.episodes:
         config = config.model_copy(update={"episodes": episodes})
-    if config.resume is not None or episodes.environment is None:
-        return config
-    return config.model_copy(update={"rewards": _rewards(config)})
+    return config
 
 
 def prepare(config: TrainConfig, checkpoint: Path | None) -> AgentJob:
@@ -85,10 +91,26 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> AgentJob:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     if config.episodes.environment is None:
         raise BadInput("An agent needs an environment; give --environment my_env.py:ClassName.")
-    environments = load_environments(config.episodes.environment)
-    rewards = parse_rewards(config.rewards)
     train, evaluation = _rows(config, config.data)
-    for part, file in ((train, config.data), (evaluation, config.text.eval_data or config.data)):
+    files = (config.data, config.text.eval_data or config.data)
+    return assemble(config, checkpoint, train, evaluation, files)
+
+
+def assemble(
+    config: TrainConfig,
+    checkpoint: Path | None,
+    train: Sequence[Row],
+    evaluation: Sequence[Row],
+    files: tuple[Path, Path],
+) -> AgentJob:
+    """The job of these rows, which come from these `files`, in the environment of the settings.
+
+    Raises:
+        BadInput: something does not fit, or no prompt is short enough.
+    """
+    environments = load_environments(str(config.episodes.environment))
+    rewards = parse_rewards(config.rewards)
+    for part, file in zip((train, evaluation), files, strict=True):
         if part:
             check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
             _check_environments(part, environments)

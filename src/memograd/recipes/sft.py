@@ -18,6 +18,7 @@ from typing import Any
 from memograd.config.warm_start_settings import SftSettings
 from memograd.data import Split, select_conversations, split_by_conversation
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.tool_template import use_tool_template
 from memograd.recipes.memory_qa_setup import (
     MemoryQASetup,
     available_conversations,
@@ -59,6 +60,10 @@ def sft(config: SftSettings) -> Path:
     if rows is None:
         assert split is not None
         rows = _gold_answers(config, policy, split)
+    if any(row.tools for row in rows.used):
+        note = use_tool_template(policy.tokenizer, None)
+        if note is not None:
+            console.print(note)
     sequences, cut = sft_sequences(policy, rows, longest_row(config, policy))
     run = create_run(out, config, policy, rows, cut=cut, examples=len(sequences))
     learnt = sum(label >= 0 for sequence in sequences for label in sequence.labels)

@@ -3,8 +3,9 @@
     {"messages": [...]}  or  {"prompt": text or messages, "completion": text or messages}
 
 Of `messages` all answers are learnt, of a prompt none. A prompt that is a text is continued as it
-stands, or is a user's message if `string_prompts` is "chat", as in training. Other columns are
-ignored.
+stands, or is a user's message if `string_prompts` is "chat", as in training. `tools` beside
+`messages` are what the chat template shows, as TRL's data sets have them; calls then stand in the
+assistant's text and results in messages of the role tool. Other columns are ignored.
 
 Invariant: what is learnt is what an assistant said after a prompt, and it is never empty. Tested in
 `tests/recipes/test_sft_rows.py`. May import errors and rollout.
@@ -12,7 +13,7 @@ Invariant: what is learnt is what an assistant said after a prompt, and it is ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from memograd.recipes.warm_start_rows import (
     read_rows,
     text_prompt,
 )
+from memograd.rollout.episode import ToolSchema
 from memograd.rollout.types import Message
 
 
@@ -33,13 +35,14 @@ class SftRow:
     """A chat whose assistant messages from index `first_trained` on are to be learnt.
 
     `place` says where it came from: the number of a line, or the id of a question. Where there is
-    a `text`, it is the prompt, and the only message is its answer.
+    a `text`, it is the prompt, and the only message is its answer. `tools` are shown to the model.
     """
 
     place: str
     messages: tuple[Message, ...]
     first_trained: int
     text: str | None = None
+    tools: tuple[ToolSchema, ...] = ()
 
     @property
     def learnt(self) -> list[int]:
@@ -71,7 +74,9 @@ def read_sft_rows(path: Path, string_prompts: str = "text") -> Rows[SftRow]:
 
 def _sft_row(record: dict[str, Any], place: str, where: str) -> SftRow:
     if "messages" in record:
-        return _learnable(place, parse_chat(record["messages"], f"messages in {where}"), 0, where)
+        tools = _tools(record.get("tools"), where)
+        chat = parse_chat(record["messages"], f"messages in {where}", tools=bool(tools))
+        return replace(_learnable(place, chat, 0, where), tools=tools)
     if "prompt" not in record or "completion" not in record:
         raise BadInput(f"{where} has neither messages nor prompt and completion.")
     prompt, completion = record["prompt"], record["completion"]
@@ -95,6 +100,14 @@ def _learnable(place: str, chat: list[Message], first_trained: int, where: str) 
     if chat[0]["role"] == "assistant":
         raise BadInput(f"{where} begins with the assistant: an answer needs a prompt before it.")
     return SftRow(place, tuple(chat), first_trained)
+
+
+def _tools(value: Any, where: str) -> tuple[ToolSchema, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(tool, dict) for tool in value):
+        raise BadInput(f"tools in {where} must be a list of JSON schemas.")
+    return tuple(value)
 
 
 def _empty_completion(row: SftRow) -> str | None:

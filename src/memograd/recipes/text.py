@@ -31,10 +31,11 @@ def train(config: TrainConfig) -> Path:
 
     With `config.resume`, the run in that folder goes on from its last complete checkpoint.
     """
-    return train_job(located(config), TASK, _job, console)
+    return train_job(located(config), TASK, make_job, console)
 
 
-def _job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+    """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
     held_out = job.evaluation
     return Job(

@@ -15,10 +15,10 @@ from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.policy import load_policy
+from memograd.recipes.rewards import parse_rewards
 from memograd.rewards import (
     WeightedReward,
     needed_columns,
-    parse_rewards,
     with_absolute_files,
 )
 from memograd.rewards.environment import environment

@@ -114,21 +114,29 @@ def _lines(path: Path) -> Iterator[str]:
     yield from text.split("\n")
 
 
-def parse_chat(value: Any, where: str) -> list[Message]:
-    """The messages in `value`; BadInput, with `where` in it, if it is no list of messages."""
+def parse_chat(value: Any, where: str, *, tools: bool = False) -> list[Message]:
+    """The messages in `value`; BadInput, with `where` in it, if it is no list of messages.
+
+    `tools`: results of tools (role tool) may stand among them.
+    """
     if not isinstance(value, list) or not value:
         raise BadInput(f"{where} must be a list of messages (or texts throughout).")
     chat = []
     for message in value:
         named = isinstance(message, dict) and (message.get("role") or message.get("from"))
         role = _ROLES.get(named) if isinstance(named, str) else None
+        if tools and named == "tool":
+            role = "tool"
         text = message.get("content", message.get("value")) if role else None
         if role is None or not isinstance(text, str) or message.get("tool_calls"):
             raise BadInput(
                 f"{where} has the message {json.dumps(message, ensure_ascii=False)[:60]}: needed "
                 "are a role (system, user or assistant) and a text as content."
             )
-        chat.append(Message(role=role, content=text))
+        said = Message(role=role, content=text)
+        if role == "tool" and isinstance(message.get("name"), str):
+            said["name"] = message["name"]
+        chat.append(said)
     return chat
 
 

@@ -19,6 +19,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.recipes.preference_rows import PreferenceRow
 from memograd.recipes.sft_rows import SftRow
 from memograd.recipes.warm_start_rows import R, Rows
+from memograd.rollout.chat_ids import ChatIds
 
 NO_ROOM = "the prompt alone fills max_length"
 SAME_WHEN_CUT = "chosen and rejected are the same within max_length"
@@ -98,7 +99,7 @@ def _sequences(policy: LanguageModel, row: SftRow) -> list[SftSequence]:
         return [SftSequence(prompt + answer, [IGNORED] * len(prompt) + answer)]
     sequences: list[SftSequence] = []
     for index in row.learnt:
-        prompt = policy.encode(row.messages[:index])
+        prompt = _shown(policy, row, index)
         answer = _answer_ids(policy, row.messages[index]["content"])
         before = sequences[-1] if sequences else SftSequence([], [])
         length = len(before.input_ids)
@@ -109,6 +110,14 @@ def _sequences(policy: LanguageModel, row: SftRow) -> list[SftSequence]:
         given = [IGNORED] * (len(prompt) - length)
         sequences.append(SftSequence(prompt + answer, before.labels + given + answer))
     return sequences
+
+
+def _shown(policy: LanguageModel, row: SftRow, index: int) -> list[int]:
+    """The ids before message `index`; with tools, exactly those that an episode begins with."""
+    if not row.tools:
+        return policy.encode(row.messages[:index])
+    chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
+    return list(chat.first(row.messages[:index], row.tools).ids)
 
 
 def _answer_ids(policy: LanguageModel, text: str) -> list[int]:

@@ -1,0 +1,131 @@
+"""How well the SQL agent does on the held-out questions, before and after training.
+
+Beside what every agent's run reports stand the numbers of the task, whatever was rewarded:
+execution accuracy, evidence recall, valid-SQL rate (all from `memograd.tasks.sql.rewards`) and
+turns, each as mean [95% bootstrap interval over questions], with the paired difference; and seconds
+a question. Invariant: before and after are measured on the same questions. Tested in
+`tests/recipes/test_sql.py`. May import every room below the recipes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
+from memograd.recipes.agent_measure import MeasuredEpisodes, measure_episodes, report_episodes
+from memograd.recipes.agent_setup import AgentJob
+from memograd.rollout.types import Rollout, Scenario
+from memograd.tasks.sql.attempt import read_attempt
+from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
+
+MEASURES = ("execution accuracy", "evidence recall", "valid SQL", "turns")
+
+
+@dataclass(frozen=True)
+class MeasuredSql:
+    """`scores`: one number a question for each of `MEASURES`; `seconds` for all questions."""
+
+    episodes: MeasuredEpisodes
+    scores: dict[str, list[float]]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SqlChange:
+    """One measure over `n` questions; each is (mean, low, high) with a 95% interval."""
+
+    measure: str
+    n: int
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
+    difference: tuple[float, float, float]
+
+
+def measure_sql(job: AgentJob, config: TrainConfig, label: str, console: Console) -> MeasuredSql:
+    """Play one greedy episode of every held-out question and score it."""
+    began = time.perf_counter()
+    episodes = measure_episodes(job, config, label, console)
+    seconds = time.perf_counter() - began
+    by_question = [
+        score(scenario, rollout)
+        for scenario, rollout in zip(job.evaluation, episodes.rollouts, strict=True)
+    ]
+    scores = {name: [row[name] for row in by_question] for name in MEASURES}
+    return MeasuredSql(episodes, scores, seconds)
+
+
+def score(scenario: Scenario, rollout: Rollout) -> dict[str, float]:
+    """The `MEASURES` of one attempt."""
+    row = scenario.columns
+    database, asked = str(row["database"]), str(row["question"])
+    columns = cast("Sequence[str] | None", row["columns"])
+    quotes = cast("Sequence[str]", row["evidence"])
+    attempt = read_attempt(cast("Sequence[dict[str, str]]", rollout.attempt), database)
+    return {
+        "execution accuracy": score_execution(attempt, database, str(row["gold_sql"]), columns),
+        "evidence recall": score_evidence(attempt, quotes, asked),
+        "valid SQL": score_valid_sql(attempt),
+        "turns": float(len(rollout.turns)),
+    }
+
+
+def compare_sql(before: MeasuredSql, after: MeasuredSql) -> list[SqlChange]:
+    """Every measure before and after, with intervals over questions."""
+    return [
+        SqlChange(
+            name,
+            len(old := before.scores[name]),
+            _estimate(old),
+            _estimate(new := after.scores[name]),
+            paired_bootstrap_difference(old, new),
+        )
+        for name in MEASURES
+    ]
+
+
+def report_sql(
+    before: MeasuredSql, after: MeasuredSql, job: AgentJob, folder: Path, console: Console
+) -> None:
+    """Print the comparison and write it into `folder`: `sql.json`, and a table in
+    `evaluation.md`."""
+    report_episodes(before.episodes, after.episodes, job, folder, console)
+    changes = compare_sql(before, after)
+    n = max(len(before.scores["turns"]), 1)
+    seconds = [before.seconds / n, after.seconds / n]
+    lines = [
+        [
+            f"{one.measure} (n={one.n})",
+            *(_shown(one.before), _shown(one.after), _shown(one.difference, "+")),
+        ]
+        for one in changes
+    ]
+    lines.append(["seconds a question", *(f"{value:.2f}" for value in seconds), ""])
+    header = ["SQL", "before", "after", "difference"]
+    for line in (header, *lines):
+        console.print("  ".join(cell.ljust(28) for cell in line).rstrip())
+    content = {
+        "measures": [asdict(one) for one in changes],
+        "seconds_per_question": dict(zip(("before", "after"), seconds, strict=True)),
+    }
+    (folder / "sql.json").write_text(json.dumps(content, indent=2), encoding="utf-8")
+    table = [header, ["---", "---:", "---:", "---:"], *lines]
+    with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
+        file.write("\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n")
+        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+
+
+def _estimate(values: Sequence[float]) -> tuple[float, float, float]:
+    return (sum(values) / len(values), *bootstrap_interval(values))
+
+
+def _shown(values: tuple[float, float, float], sign: str = "") -> str:
+    mean, low, high = (format(value, f"{sign}.3f") for value in values)
+    return f"{mean} [{low}, {high}]"

@@ -1,0 +1,181 @@
+"""Whether a result is the gold result: execution match, and what it is indulgent about.
+
+Indulgent:
+- Values: text is compared in Unicode's NFKC form with white space collapsed; a text that is a
+  number equals that number; numbers are equal to six significant digits; NULL equals empty text.
+- Rows that hold nothing but missing values in the compared columns say nothing and are left out.
+- Rows may come in any order, unless the gold statement ends with ORDER BY.
+- Columns may come in any order and have any name. Where the question says which columns it asks
+  about, these suffice and there may be others; else there must be as many as in the gold result.
+- A gold LIMIT without ORDER BY leaves open which rows: that many of all that qualify are right.
+
+Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
+so that a statement which finds nothing never earns anything.
+
+Invariant: a match does not depend on row order (unless asked for), column order or column names;
+every changed value breaks it. Tested in `tests/tasks/test_sql_compare.py`. Imports sqlglot when a
+gold statement is read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+from memograd.errors import BadInput
+from memograd.tasks.sql.sandbox import Result, Value, run_cached
+
+_TRIES = 5_000
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+Cell = str | float | None
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """What a statement has to find.
+
+    `rows` [n][c] are normalised and hold the `c` columns that are asked about. `pool`: where the
+    gold statement left open which rows, all that qualify; else the same rows. `exact_columns`:
+    no others may be there.
+    """
+
+    rows: tuple[Row, ...]
+    pool: tuple[Row, ...]
+    ordered: bool
+    exact_columns: bool
+
+
+@lru_cache(maxsize=4096)
+def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
+    """The gold result of a question, from its gold statement.
+
+    `columns`: names of those that the question asks about, None if it does not say.
+
+    Raises:
+        BadInput: the statement fails, finds nothing, finds more than the sandbox returns, or does
+            not have these columns.
+    """
+    result = run_cached(database, sql)
+    if result.error is not None:
+        raise BadInput(f"The gold statement {sql!r} fails in {database}: {result.error}.")
+    if result.cut:
+        raise BadInput(f"The gold statement {sql!r} finds more rows than a result may have.")
+    names = [name.lower() for name in result.columns]
+    chosen = list(range(len(names)))
+    if columns is not None:
+        missing = [name for name in columns if name.lower() not in names]
+        if missing:
+            raise BadInput(f"The gold statement {sql!r} has no column {missing[0]}.")
+        chosen = [names.index(name.lower()) for name in columns]
+    ordered, unlimited = _read(sql)
+    rows = tuple(_said(_project(_normal(result), chosen)))
+    if not rows:
+        raise BadInput(f"The gold statement {sql!r} finds nothing in {database}.")
+    pool = rows
+    if unlimited is not None:
+        everything = run_cached(database, unlimited)
+        if everything.error is None and not everything.cut:
+            pool = tuple(_said(_project(_normal(everything), chosen)))
+    return Gold(rows, pool, ordered, exact_columns=columns is None)
+
+
+def matches(result: Result, gold: Gold) -> bool:
+    """Whether `result` is what `gold` asks for."""
+    width = len(gold.rows[0])
+    if result.error is not None or result.cut or len(result.columns) < width:
+        return False
+    if gold.exact_columns and len(result.columns) != width:
+        return False
+    rows = _normal(result)
+    return any(_same(list(_said(_project(rows, chosen))), gold) for chosen in _choices(rows, gold))
+
+
+def normal_value(value: Value) -> Cell:
+    """A cell in the form in which cells are compared."""
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        text = " ".join(unicodedata.normalize("NFKC", value).split())
+        if not _NUMBER.fullmatch(text):
+            return text or None
+        value = float(text)
+    if not math.isfinite(value):
+        return str(value)
+    return float(f"{value:.6g}")
+
+
+def _normal(result: Result) -> list[Row]:
+    return [tuple(normal_value(value) for value in row) for row in result.rows]
+
+
+def _project(rows: Sequence[Row], chosen: Sequence[int]) -> list[Row]:
+    return [tuple(row[column] for column in chosen) for row in rows]
+
+
+def _said(rows: Sequence[Row]) -> Iterator[Row]:
+    return (row for row in rows if any(value is not None for value in row))
+
+
+def _same(rows: list[Row], gold: Gold) -> bool:
+    if gold.ordered:
+        return rows == list(gold.rows)
+    if len(rows) != len(gold.rows):
+        return False
+    return not Counter(rows) - Counter(gold.pool)
+
+
+def _choices(rows: Sequence[Row], gold: Gold) -> Iterator[tuple[int, ...]]:
+    """Columns of the result that may be the gold columns, in the gold's order, each used once.
+
+    Columns of equal content stand for each other; a result made of many that nearly fit is given
+    up after `_TRIES`.
+    """
+    if not rows:
+        return
+    wanted = len(gold.rows[0])
+    copies: Counter[Row] = Counter()
+    kept = []
+    for column, content in enumerate(zip(*rows, strict=True)):
+        copies[content] += 1
+        if copies[content] <= wanted:
+            kept.append((column, set(content)))
+    fitting = []
+    for gold_column in range(wanted):
+        known = {row[gold_column] for row in gold.pool} | {None}
+        fitting.append([column for column, content in kept if content <= known])
+    yield from islice(_injections(fitting, ()), _TRIES)
+
+
+def _injections(
+    fitting: Sequence[Sequence[int]], taken: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    if len(taken) == len(fitting):
+        yield taken
+        return
+    for column in fitting[len(taken)]:
+        if column not in taken:
+            yield from _injections(fitting, (*taken, column))
+
+
+def _read(sql: str) -> tuple[bool, str | None]:
+    """Whether the order of rows matters; and, if LIMIT leaves open which rows, all that qualify."""
+    from sqlglot import exp, parse_one
+
+    statement = parse_one(sql, dialect="sqlite")
+    ordered = statement.args.get("order") is not None
+    if ordered or not isinstance(statement, exp.Select) or statement.args.get("limit") is None:
+        return ordered, None
+    unlimited = statement.copy()
+    unlimited.set("limit", None)
+    unlimited.set("offset", None)
+    return False, unlimited.sql(dialect="sqlite")

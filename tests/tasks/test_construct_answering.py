@@ -1,0 +1,81 @@
+"""Scores of questions by what a search finds."""
+
+from __future__ import annotations
+
+from construct_cases import LetterEmbedder, question, small_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memograd.tasks.memory_construct.answer_format import read
+from memograd.tasks.memory_construct.answering import Standard, answer, answer_open
+from memograd.tasks.memory_construct.case import Asked, Misleading, Part
+from memograd.tasks.memory_construct.memory_book import MemoryBook, Texts
+
+TEXTS = Texts(LetterEmbedder(64))
+PORTO = small_case().asked[1]
+
+
+def book_of(*texts: str) -> MemoryBook:
+    book = MemoryBook(TEXTS)
+    for call in read("\n".join(f"+ {text}" for text in texts), "lines"):
+        book.carry_out(call, (), chunk=0, source="")
+    return book
+
+
+def score(asked: Asked, *texts: str, now: int = 2, standard: Standard | None = None) -> float:
+    return answer(asked, book_of(*texts), now, standard or Standard()).score
+
+
+def test_the_answer_counts_and_what_misleads_above_it_takes_half() -> None:
+    assert score(PORTO) == 0
+    assert score(PORTO, "Tom does live in Porto") == 1
+    assert score(PORTO, "Where does Tom live? Lyon", "He went to Porto, which has a river") == 0.5
+    assert score(PORTO, "Where does Tom live? Porto", "Lyon has a river and two hills") == 1
+
+
+def test_a_correction_that_names_the_old_value_does_not_mislead() -> None:
+    asked = answer(PORTO, book_of("Not Lyon: Tom lives in Porto"), 2, Standard())
+    assert (asked.score, asked.misled, asked.carriers) == (1, False, ("m1",))
+
+
+def test_nothing_misleads_before_it_was_superseded() -> None:
+    early = Asked(question("x", "Where does Tom live?"), 0, (), (Misleading(("lyon",), 1),))
+    assert not early.open_at(0) and PORTO.misleading_at(0) == ()
+
+
+def test_where_nothing_is_known_nothing_may_be_found() -> None:
+    forgotten = Asked(question("x", "Tom's code?"), 2, (), (Misleading(("7780",), 1),))
+    assert score(forgotten) == 1 and score(forgotten, "Tom's code is 7780") == 0
+
+
+def test_parts_count_as_they_are_told_and_found_in_any_items() -> None:
+    both = Asked(
+        question("x", "Tom's dog and phone?"), 2, (Part(("Ziggy",), 0), Part(("555-0166",), 1))
+    )
+    assert score(both, "the dog is Ziggy") == 0.5
+    assert score(both, "the dog is Ziggy", now=0) == 1
+    assert score(both, "the dog is Ziggy", "phone 555-0166") == 1
+
+
+def test_a_name_is_no_piece_of_a_word_but_chinese_has_no_blanks() -> None:
+    ann = Asked(question("x", "Who?"), 0, (Part(("Ann",), 0),))
+    assert score(ann, "Anna came", now=0) == 0 and score(ann, "It was Ann.", now=0) == 1
+    zh = Asked(question("x", "谁？"), 0, (Part(("谢东",), 0),))
+    assert score(zh, "胡斌的儿子名叫谢东。", now=0) == 1
+
+
+def test_the_budget_of_tokens_is_what_can_be_found() -> None:
+    text = "Tom does live in Porto"
+    assert score(PORTO, text, standard=Standard(token_budget=8)) == 1
+    assert score(PORTO, text, standard=Standard(token_budget=7)) == 0
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.sampled_from(["Lyon", "Porto", "Ziggy", "Tom lives in Lyon", "dog"])))
+def test_scores_lie_between_0_and_1_and_closed_questions_are_not_asked(texts: list[str]) -> None:
+    case = small_case()
+    for now in range(3):
+        answered = answer_open(case.asked, book_of(*texts), now, Standard())
+        assert all(0 <= one.score <= 1 for one in answered)
+        names = [one.asked.question.id for one in answered]
+        assert names == [["q1", "q3"], ["q2", "q3"], ["q2", "q3"]][now]
