@@ -10,12 +10,8 @@ import pytest
 
 from memograd.cli import main
 from memograd.config import LoraConfig, TrainConfig
-from memograd.config.warm_start_settings import (
-    DpoSettings,
-    SftSettings,
-    WarmStartSettings,
-    settings_of_run,
-)
+from memograd.config.run_settings import settings_of_run
+from memograd.config.warm_start_settings import DpoSettings, SftSettings, WarmStartSettings
 
 
 def run(capsys, *arguments: object) -> tuple[int, str, str]:

@@ -51,6 +51,7 @@ def test_what_the_built_in_ones_need() -> None:
         "mem0_bleu1": ["answer"],
         "environment": [],
         "exact_match": ["answer"],
+        "memory_r1_exact_match": ["answer"],
         "numeric_match": ["answer"],
         "format_match": [],
         "length": [],

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from memograd.config import TrainConfig
+from memograd.config.reward_model_settings import RewardModelSettings
 from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -44,6 +45,11 @@ def settings_with_adapter(config: C) -> C:
         return config
     checkpoint = adapter_of(config.adapter).resolve()
     begun = stored_settings(RunFolder.open(checkpoint.parent))
+    if isinstance(begun, RewardModelSettings) != isinstance(config, RewardModelSettings):
+        raise BadInput(
+            f"adapter={config.adapter} cannot be begun with: adapters of reward models and of "
+            "models that answer do not fit each other."
+        )
     differs = {
         "model": _resolved(config.model) != _resolved(begun.model),
         "lora": config.lora != begun.lora,

@@ -1,4 +1,4 @@
-"""What supervised and preference training share: TRL's trainers, our run folder and our adapters.
+"""What supervised, preference and reward-model training share: TRL's trainers, our run folder.
 
 TRL computes the loss and turns the crank; the model, the token ids, the optimiser, the schedule,
 the metrics' names and the checkpoints are ours. TRL is imported when a job begins.
@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from rich.console import Console
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
 from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
@@ -50,6 +50,9 @@ METRICS = {
     "rewards/rejected": "reward_rejected",
     "rewards/margins": "reward_margin",
     "rewards/accuracies": "reward_accuracy",
+    "margin": "reward_margin",
+    "accuracy": "reward_accuracy",
+    "mean_reward": "score_mean",
     "logps/chosen": "logprob_chosen",
     "logps/rejected": "logprob_rejected",
 }
@@ -59,6 +62,40 @@ LISTED = 10
 """Places that a warning names; `rows.json` in the run folder has all."""
 
 S = TypeVar("S", bound=WarmStartSettings)
+
+
+class Trainee(Protocol):
+    """What is trained: a `LanguageModel`, or a `RewardModel`."""
+
+    name: str
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def peft_model(self) -> Any:
+        """The module that TRL gets."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        ...
+
+    @property
+    def context_length(self) -> int:
+        """The longest row, in tokens."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """What numbers may depend on beside the settings."""
+        ...
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """What the optimiser moves."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what was trained."""
+        ...
 
 
 def begin(config: S) -> tuple[S, Path]:
@@ -86,7 +123,7 @@ def open_policy(config: WarmStartSettings) -> LanguageModel:
     )
 
 
-def longest_row(config: WarmStartSettings, policy: LanguageModel) -> int:
+def longest_row(config: WarmStartSettings, policy: Trainee) -> int:
     """`max_length`, or the model's context if that is shorter."""
     return min(config.max_length, policy.context_length)
 
@@ -94,15 +131,16 @@ def longest_row(config: WarmStartSettings, policy: LanguageModel) -> int:
 def create_run(
     out: Path,
     config: WarmStartSettings,
-    policy: LanguageModel,
+    policy: Trainee,
     rows: Rows[Any],
     *,
     cut: Sequence[str],
     examples: int,
+    lost: str = "their end token too",
 ) -> RunFolder:
     """The new run folder; warns about rows that were left out or cut, and lists them in it.
 
-    `examples` is how many sequences or pairs the rows became.
+    `examples` is how many sequences or pairs the rows became; `lost` says what a cut row lost.
     """
     limit = longest_row(config, policy)
     notes = [
@@ -113,7 +151,7 @@ def create_run(
     if cut:
         notes.append(
             f"{len(cut)} of {rows.total} rows of {rows.source} lost what is beyond {limit} tokens, "
-            f"their end token too ({_listed(cut)})"
+            f"{lost} ({_listed(cut)})"
         )
     for note in notes:
         logger.warning(note)
@@ -140,7 +178,7 @@ def total_steps(config: WarmStartSettings, examples: int) -> int:
 
 def train(
     config: WarmStartSettings,
-    policy: LanguageModel,
+    policy: Trainee,
     examples: Sequence[Any],
     run: RunFolder,
     make_trainer: Callable[..., Any],
@@ -186,7 +224,7 @@ def _quiet_libraries() -> Iterator[None]:
 
 @contextmanager
 def _trl_arguments(
-    config: WarmStartSettings, policy: LanguageModel, steps: int
+    config: WarmStartSettings, policy: Trainee, steps: int
 ) -> Iterator[dict[str, Any]]:
     """TRL's training arguments: exact numbers, every step logged, nothing written by TRL."""
     if policy.device.type == "cuda" and torch.cuda.device_count() > 1:
@@ -221,7 +259,7 @@ class _Recorder(TrainerCallback):
     def __init__(
         self,
         config: WarmStartSettings,
-        policy: LanguageModel,
+        policy: Trainee,
         run: RunFolder,
         steps: int,
         on_step: Callable[[dict[str, Any]], None],

@@ -2,8 +2,10 @@
 
 `registry` holds the built-in ones, `spec` reads `--rewards`, `user_code` loads the user's own
 functions, `compose` calls them and adds up, turning whatever cannot be computed into an error with
-the rollout's id in it. Knows no policy and no task; may import errors and where async calls run.
-Tests: `tests/rewards/`.
+the rollout's id in it. Rewards of memory operations are apart, because they see operations and not
+completions: `operations` (with the user's own, `operation_code`) and `mem_alpha`. Knows no policy
+and no task; may import errors, what the memory knows of words and operations, and where async calls
+run. Tests: `tests/rewards/`.
 """
 
 from memograd.rewards.compose import (

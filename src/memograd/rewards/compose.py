@@ -163,7 +163,7 @@ def _naming(
     except Exception as error:
         message = (
             f"Reward {reward.name} raised {type(error).__name__}: {error}"
-            f"{_place(reward.function, error)} (batch of {_some_ids(rollout_ids)})."
+            f"{place_of(reward.function, error)} (batch of {_some_ids(rollout_ids)})."
         )
         chat = not all(isinstance(prompt, str) for prompt in batch["prompts"])
         if chat and reward.reads_messages and isinstance(error, TypeError | AttributeError):
@@ -174,7 +174,7 @@ def _naming(
         raise RewardError(message) from error
 
 
-def _place(function: RewardFunction, error: Exception) -> str:
+def place_of(function: RewardFunction, error: Exception) -> str:
     """The line of the function's own file at which it raised; empty if it raised elsewhere."""
     file = source_of(function)
     frames = traceback.extract_tb(error.__traceback__)

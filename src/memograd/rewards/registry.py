@@ -25,6 +25,7 @@ from memograd.rewards.language import language_consistency
 from memograd.rewards.locomo import locomo_f1
 from memograd.rewards.matching import exact_match, numeric_match
 from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
+from memograd.rewards.squad import memory_r1_exact_match
 from memograd.rewards.style import (
     coherence,
     format_match,
@@ -45,7 +46,8 @@ REWARDS: dict[str, RewardFunction] = {
 SCORES: dict[str, Score] = {
     score.__name__: score
     for score in (
-        *(exact_match, numeric_match, format_match, length, repetition_penalty),
+        *(exact_match, memory_r1_exact_match, numeric_match),
+        *(format_match, length, repetition_penalty),
         *(language_consistency, coherence, keyword_coverage),
     )
 }

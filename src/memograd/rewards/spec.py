@@ -5,9 +5,11 @@
     my_rewards.py:exact,polite:0.5           functions of a file: exact, and polite at half weight
     my_package.rewards:exact                 a function of a module
     my_rewards.py:exact,length:0.1           all of them together
+    reward_model(path="runs/rm"):0.5         made by a room above, see `Makers`
 
 Entries are separated by commas. A bare name after a file or module is looked for there first and
-among the built-ins next, so what is the user's own wins. Only built-in rewards have settings.
+among the built-ins next, so what is the user's own wins. Only built-in rewards, and those that are
+made, have settings.
 
 Invariant: a specification is either understood whole or refused in one sentence
 (`tests/rewards/test_spec.py`, `test_compose.py`). May import: errors, rewards.registry,
@@ -19,13 +21,13 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.rewards.compose import WeightedReward
+from memograd.rewards.compose import RewardFunction, WeightedReward
 from memograd.rewards.registry import REWARDS, SCORES, get_reward
 from memograd.rewards.user_code import function_of, load_file, load_module
 
@@ -35,9 +37,15 @@ _MODULE = re.compile(rf"(?P<source>{_NAME}(?:\.{_NAME})*)\s*:\s*(?P<rest>{_NAME}
 _CALL = re.compile(r"(?P<name>\w+)\s*\((?P<settings>.*)\)", re.DOTALL)
 _OPENING, _CLOSING = "([{", ")]}"
 
+Makers = Mapping[str, Callable[[Mapping[str, Any]], RewardFunction]]
+"""Rewards that rooms above this one make: name -> what makes the function of its settings. A
+setting that is called `path` is a path."""
 
-def parse_rewards(spec: str) -> list[WeightedReward]:
+
+def parse_rewards(spec: str, makers: Makers | None = None) -> list[WeightedReward]:
     """Read a specification; the names in it are the names that the rewards are logged under.
+
+    `makers` adds rewards to the built-in ones.
 
     Raises:
         BadInput: a name is unknown, empty or given twice, a file or module cannot be loaded, a
@@ -54,7 +62,7 @@ def parse_rewards(spec: str) -> list[WeightedReward]:
                     load_file(Path(named)) if named.endswith(".py") else load_module(named)
                 )
             source = modules[named]
-        reward = _one_reward(rest, part, source, own=named is not None)
+        reward = _one_reward(rest, part, source, makers or {}, own=named is not None)
         if reward.name in (earlier.name for earlier in rewards):
             raise BadInput(f'Reward "{spec}" names {reward.name} twice; give it one weight.')
         rewards.append(reward)
@@ -69,8 +77,20 @@ def with_absolute_files(spec: str) -> str:
     for part in split_entries(spec):
         named, rest = _source_and_rest(part)
         whole = named is not None and named.endswith(".py")
-        parts.append(f"{Path(str(named)).resolve()}:{rest}" if whole else part)
+        parts.append(f"{Path(str(named)).resolve()}:{rest}" if whole else _with_absolute_path(part))
     return ",".join(parts)
+
+
+def _with_absolute_path(part: str) -> str:
+    """The entry with its setting `path` absolute, if that names something that is there."""
+    match = _CALL.match(part)
+    settings = _settings(match["settings"], part) if match else {}
+    path = settings.get("path")
+    if match is None or not isinstance(path, str) or not Path(path).expanduser().exists():
+        return part
+    settings = {**settings, "path": str(Path(path).expanduser().resolve())}
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"{match['name']}({given}){part[match.end() :]}"
 
 
 def split_entries(spec: str) -> list[str]:
@@ -103,7 +123,9 @@ def _source_and_rest(part: str) -> tuple[str | None, str]:
     return source, rest
 
 
-def _one_reward(rest: str, part: str, source: ModuleType | None, *, own: bool) -> WeightedReward:
+def _one_reward(
+    rest: str, part: str, source: ModuleType | None, makers: Makers, *, own: bool
+) -> WeightedReward:
     called, weight = _called_and_weight(rest, part)
     match = _CALL.fullmatch(called)
     name = match["name"] if match else called
@@ -117,6 +139,8 @@ def _one_reward(rest: str, part: str, source: ModuleType | None, *, own: bool) -
             )
         return WeightedReward(name, function_of(source, name), weight, reads_messages=True)
     settings = _settings(match["settings"], part) if match else {}
+    if name in makers:
+        return WeightedReward(name, makers[name](settings), weight)
     return WeightedReward(name, get_reward(name, settings), weight)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from memograd.errors import BadInput
 
-KINDS = {"reward": "function", "environment": "class"}
+KINDS = {"reward": "function", "environment": "class", "agent": "function"}
 """What is loaded, and what it is in Python; for error messages."""
 
 
@@ -82,6 +82,7 @@ def function_of(module: ModuleType, name: str, kind: str = "reward") -> Any:
         wanted = {
             "reward": "a reward is f(prompts, completions, **columns) -> list of numbers",
             "environment": "an environment is a class with reset(**row)",
+            "agent": "an agent is async def f(task, base_url, api_key) -> float | None",
         }
         raise BadInput(
             f"{name} in {where} is {type(value).__name__}, not a {KINDS[kind]}; {wanted[kind]}."

@@ -1,0 +1,135 @@
+"""`memograd data`: data sets to train on and to measure on.
+
+`get` and `list` are over `memograd.data.download` and `catalogue`, `generate` over
+`memograd.data.lifelog`. Tested in `tests/test_cli_data_get.py` and
+`tests/test_cli_data_generate.py`. May import errors and the files of this room; the rest arrives
+when a command runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memograd.cli import show
+from memograd.cli.given import AsJson
+from memograd.cli.help import epilog
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Fetch and make data sets.",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data list\n"
+        "  memograd data get locomo\n"
+        "  memograd data generate --n 100 --out logs.jsonl",
+        "None of the data is part of memograd: each set keeps its makers' licence.",
+    ),
+)
+
+Folder = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder that holds the data sets.")
+]
+
+
+@app.command("list", epilog=epilog("Examples:\n  memograd data list"))
+def list_(folder: Folder = Path("data"), json: AsJson = False) -> None:
+    """List the public data sets that can be fetched, their licences and loaders."""
+    from memograd.data.catalogue import CATALOGUE
+
+    rows = []
+    for name, one in CATALOGUE.items():
+        there = sum((folder / name / file.name).is_file() for file in one.files)
+        rows.append(
+            {
+                "name": name,
+                "about": one.about,
+                "licence": one.licence,
+                "home": one.home,
+                "loader": f"memograd.data.{one.loader}",
+                "files": [file.name for file in one.files],
+                "fetched": there == len(one.files),
+            }
+        )
+    if json:
+        show.as_json(rows)
+        return
+    headings = ["name", "fetched", "what, licence and loader"]
+    cells = [
+        [
+            row["name"],
+            "yes" if row["fetched"] else "no",
+            f"{row['about']}\n{row['licence']}\n{row['loader']}",
+        ]
+        for row in rows
+    ]
+    show.table(headings, cells, whole=2)
+
+
+@app.command(
+    "get",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data get locomo\n"
+        "  memograd data get longmemeval-oracle --out /big/disk\n"
+        "  HF_ENDPOINT=https://hub.example memograd data get mem-alpha",
+        "The files come to DIR/NAME. A download that was interrupted goes on where it stopped.\n"
+        "MEMOGRAD_DATA_MIRROR names a server that holds NAME/<file> in place of the makers' own.",
+    ),
+)
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set of `data list`.")],
+    folder: Folder = Path("data"),
+) -> None:
+    """Fetch a public data set, checked, and resumed where it was interrupted."""
+    from memograd.data.catalogue import data_set
+    from memograd.data.download import get_data
+
+    wanted = data_set(name)
+    typer.echo(f"{name}: {wanted.about}\nLicence: {wanted.licence}. {wanted.home}")
+    with show.Transfer() as transfer:
+        paths = get_data(name, folder, progress=transfer)
+    for path in paths:
+        typer.echo(str(path))
+    typer.echo(f"Load with memograd.data.{wanted.loader}(path).")
+
+
+@app.command(
+    "generate",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data generate --n 100 --out logs.jsonl\n"
+        "  memograd data generate --n 20 --seed 7 --language zh --split test --out test.jsonl\n"
+        "  memograd data generate --n 5 --out hard.jsonl sessions=24 hearsay=0.1 small_talk=0.4",
+        "Settings (KEY=VALUE, with their defaults):\n"
+        "  sessions=12, statements_per_session=12, people=6\n"
+        "  shares of all statements: small_talk=0.26 changes=0.24 hearsay=0.05 repeats=0.08\n"
+        "  forgets=0.03; the rest is new\n"
+        "docs/lifelog.md says what is in a log.",
+    ),
+)
+def generate(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The JSONL file to write, a log a line.")
+    ],
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="How long and how hard.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", help="How many logs.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same logs.")] = 0,
+    language: Annotated[str, typer.Option("--language", help="en or zh.")] = "en",
+    split: Annotated[
+        str, typer.Option("--split", help="train, or test with other words.")
+    ] = "train",
+) -> None:
+    """Generate life logs: what was told, what to do with it, and the questions that come later."""
+    from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
+
+    pairs = [f"language={language}", f"split={split}", *(settings or [])]
+    logs = generate_lifelogs(n, seed, LifelogSettings().with_pairs(pairs))
+    write_lifelogs(logs, out)
+    statements = sum(len(log.statements) for log in logs)
+    probes = sum(len(log.probes) for log in logs)
+    typer.echo(f"{out}: {n} life logs, {statements} statements, {probes} questions.")

@@ -1,0 +1,106 @@
+"""What goes over the wire to and from a reward model's server.
+
+Invariant: a request that does not fit is refused (422) before a model sees it, and a message is a
+role and a text. Tested in `tests/reward_model/test_reward_server.py`. May import pydantic and this
+room's scorer.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from memograd.reward_model.scorer import Item
+from memograd.rollout.types import Message
+
+MAX_ITEMS = 256
+"""Answers in one request, at most."""
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class ChatMessage(_Wire):
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Asked(_Wire):
+    """What every request has: the prompt, and how scores are wanted."""
+
+    prompt: str | Annotated[list[ChatMessage], Field(min_length=1)]
+    """A text, or the messages so far."""
+    length_control: bool = False
+    """Take out what the answer's length earns by itself."""
+
+    def item(self, answer: str) -> Item:
+        """The prompt with this answer."""
+        if isinstance(self.prompt, str):
+            return Item(self.prompt, answer)
+        messages = [Message(role=one.role, content=one.content) for one in self.prompt]
+        return Item(messages, answer)
+
+
+class ScoreRequest(Asked):
+    """One answer."""
+
+    answer: str
+
+
+class PairRequest(Asked):
+    """Two answers to the same prompt."""
+
+    first: str
+    second: str
+
+
+class BatchItem(_Wire):
+    """An answer of a batch, with its prompt."""
+
+    prompt: str | Annotated[list[ChatMessage], Field(min_length=1)]
+    answer: str
+
+
+class BatchRequest(_Wire):
+    """Many answers."""
+
+    items: Annotated[list[BatchItem], Field(min_length=1, max_length=MAX_ITEMS)]
+    length_control: bool = False
+
+    def asked(self) -> list[Item]:
+        """The items as a scorer takes them."""
+        return [Asked(prompt=one.prompt).item(one.answer) for one in self.items]
+
+
+class ScoreResponse(BaseModel):
+    """The score of one answer."""
+
+    score: FiniteFloat
+
+
+class PairResponse(BaseModel):
+    """Two scores; `probability` is that of `first` being better, sigmoid(margin)."""
+
+    first: float
+    second: float
+    margin: float
+    probability: float
+    better: Literal["first", "second", "tie"]
+
+
+class BatchResponse(BaseModel):
+    """One score per item, in their order."""
+
+    scores: list[FiniteFloat]
+
+
+class Health(BaseModel):
+    """Who answers, and whether it knows a price of length (None: it does not)."""
+
+    status: Literal["ok"]
+    model: str
+    length_slope: float | None

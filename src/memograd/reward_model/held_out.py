@@ -1,0 +1,213 @@
+"""How good a reward model is on pairs that it was not trained on, next to "longer wins".
+
+Invariant: the numbers are functions of the scores and answers of the pairs alone, and every
+accuracy stands beside its baseline and its number of pairs. Tested in
+`tests/reward_model/test_held_out.py`. May import errors, evaluation, and calibration, length and
+scorer of this room.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from memograd.errors import BadInput
+from memograd.evaluation.bootstrap import bootstrap_interval
+from memograd.reward_model.calibration import Calibration, calibrate, pair_correct
+from memograd.reward_model.length import fit_slope, longer_wins, spearman
+from memograd.reward_model.scorer import Item, Prompt, Scorer
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """Two answers to one prompt and what each scored; `place` says which pair it is."""
+
+    place: str
+    chosen: str
+    rejected: str
+    chosen_score: float
+    rejected_score: float
+
+    @property
+    def margin(self) -> float:
+        """Score of the better answer minus that of the worse one."""
+        return self.chosen_score - self.rejected_score
+
+    @property
+    def length_gap(self) -> int:
+        """Characters by which the better answer is longer."""
+        return len(self.chosen) - len(self.rejected)
+
+
+@dataclass(frozen=True)
+class Share:
+    """An accuracy over some of the pairs; None where there are none."""
+
+    accuracy: float | None
+    pairs: int
+
+
+@dataclass(frozen=True)
+class LengthBias:
+    """What length explains.
+
+    Attributes:
+        spearman: of score and length in characters, over all answers; None if undefined.
+        longer_wins: accuracy of "the longer answer is better": the baseline. Below one half,
+            1 - longer_wins ("shorter wins") is the one to beat.
+        slope: score per character within these pairs.
+        chosen_longer, chosen_shorter: the model's accuracy where length agrees and disagrees.
+        controlled_slope: the slope that was taken out for the two numbers below; None: none known.
+        controlled_accuracy, controlled_spearman: with length-controlled scores.
+    """
+
+    spearman: float | None
+    longer_wins: float
+    slope: float
+    chosen_longer: Share
+    chosen_shorter: Share
+    controlled_slope: float | None
+    controlled_accuracy: float | None
+    controlled_spearman: float | None
+
+
+@dataclass(frozen=True)
+class HeldOutReport:
+    """Everything measured on `pairs` pairs; the interval is the accuracy's 95% bootstrap."""
+
+    model: str
+    data: str
+    pairs: int
+    cut: int
+    accuracy_low: float
+    accuracy_high: float
+    calibration: Calibration
+    length: LengthBias
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, as `held_out.json` has them."""
+        return asdict(self)
+
+
+def score_pairs(scorer: Scorer, pairs: Sequence[tuple[str, Prompt, str, str]]) -> list[ScoredPair]:
+    """Score both answers of every (place, prompt, chosen, rejected)."""
+    items = [Item(prompt, answer) for _, prompt, *answers in pairs for answer in answers]
+    scores = iter(scorer.score(items))
+    return [
+        ScoredPair(place, chosen, rejected, next(scores), next(scores))
+        for place, _, chosen, rejected in pairs
+    ]
+
+
+def held_out_report(
+    pairs: Sequence[ScoredPair], *, model: str, data: str, slope: float | None, cut: int = 0
+) -> HeldOutReport:
+    """Measure scored pairs; `slope` is the price of length fitted on *other* pairs, if any.
+
+    `cut` is how many of the pairs lost a part at the model's longest row. Raises BadInput without
+    pairs.
+    """
+    if not pairs:
+        raise BadInput(f"{data} has no pair to measure on.")
+    margins = [pair.margin for pair in pairs]
+    calibration = calibrate(margins)
+    low, high = bootstrap_interval(pair_correct(margins))
+    return HeldOutReport(
+        model=model,
+        data=data,
+        pairs=len(pairs),
+        cut=cut,
+        accuracy_low=low,
+        accuracy_high=high,
+        calibration=calibration,
+        length=_length_bias(pairs, slope),
+    )
+
+
+def fitted_slope(pairs: Sequence[ScoredPair]) -> float:
+    """Score per character within these pairs."""
+    return fit_slope([pair.margin for pair in pairs], [pair.length_gap for pair in pairs])
+
+
+def _length_bias(pairs: Sequence[ScoredPair], slope: float | None) -> LengthBias:
+    gaps = [pair.length_gap for pair in pairs]
+    lengths = [len(answer) for pair in pairs for answer in (pair.chosen, pair.rejected)]
+    scores = [score for pair in pairs for score in (pair.chosen_score, pair.rejected_score)]
+    accuracy = correlation = None
+    if slope is not None:
+        accuracy = _share([pair.margin - slope * pair.length_gap for pair in pairs]).accuracy
+        correlation = spearman(
+            [score - slope * n for score, n in zip(scores, lengths, strict=True)], lengths
+        )
+    return LengthBias(
+        spearman=spearman(scores, lengths),
+        longer_wins=longer_wins(gaps),
+        slope=fitted_slope(pairs),
+        chosen_longer=_share([pair.margin for pair in pairs if pair.length_gap > 0]),
+        chosen_shorter=_share([pair.margin for pair in pairs if pair.length_gap < 0]),
+        controlled_slope=slope,
+        controlled_accuracy=accuracy,
+        controlled_spearman=correlation,
+    )
+
+
+def _share(margins: Sequence[float]) -> Share:
+    correct = pair_correct(margins)
+    return Share(sum(correct) / len(correct) if correct else None, len(correct))
+
+
+def report_markdown(report: HeldOutReport) -> str:
+    """The report as a page: accuracy against the baseline, margins, calibration, length."""
+    found, length = report.calibration, report.length
+    rows = [
+        (
+            "accuracy",
+            f"{_percent(found.accuracy)} ({_percent(report.accuracy_low)} to "
+            f"{_percent(report.accuracy_high)})",
+        ),
+        (
+            "longer wins, shorter wins (baselines)",
+            f"{_percent(length.longer_wins)}, {_percent(1 - length.longer_wins)}",
+        ),
+        ("accuracy where the better answer is longer", _share_text(length.chosen_longer)),
+        ("accuracy where it is shorter", _share_text(length.chosen_shorter)),
+        ("accuracy, length-controlled", _percent(length.controlled_accuracy)),
+        ("margin, mean ± std", f"{found.margin_mean:.3f} ± {found.margin_std:.3f}"),
+        ("log loss (nats; knowing nothing is 0.693)", f"{found.log_loss:.3f}"),
+        ("expected calibration error", _percent(found.ece)),
+        ("Spearman of score and length", _number(length.spearman)),
+        ("the same, length-controlled", _number(length.controlled_spearman)),
+        ("score per 100 characters, within pairs", f"{100 * length.slope:+.3f}"),
+    ]
+    table = "".join(f"| {name} | {value} |\n" for name, value in rows)
+    cut = f" {report.cut} of them were cut at the model's longest row." if report.cut else ""
+    return (
+        f"# Reward model on held-out pairs\n\n{report.model} on {report.data}: "
+        f"{report.pairs} pairs.{cut}\n\n| | |\n|---|---|\n{table}"
+    )
+
+
+def write_report(report: HeldOutReport, folder: Path, name: str = "held_out") -> None:
+    """Write `name`.json, `name`.md and `name`.png (the plots) into `folder`."""
+    from memograd.reward_model.plots import plot_held_out
+
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(report.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    (folder / f"{name}.md").write_text(report_markdown(report), encoding="utf-8")
+    plot_held_out(report, folder / f"{name}.png")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.3f}"
+
+
+def _share_text(share: Share) -> str:
+    return f"{_percent(share.accuracy)} of {share.pairs}"

@@ -1,0 +1,155 @@
+"""The scoring server: `/score`, `/score-pair`, `/score-batch` and `/health`.
+
+Safe by default: it binds to this machine, and to anything else only with an API key, which every
+request but `/health` must then bring as `Authorization: Bearer KEY`. Bodies, answers of a request
+and answers that wait are limited. Concurrent requests share forwards (`batching`).
+
+Invariant: the answer is a finite score of exactly what was asked, or an error with a sentence.
+Tested in `tests/reward_model/test_reward_server.py`. May import the rest of the room; FastAPI and
+uvicorn when a server is made.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from memograd.errors import BadInput, MemogradError
+from memograd.reward_model import api
+from memograd.reward_model.batching import Busy, JoiningScorer
+from memograd.reward_model.body_limit import BodyLimit
+from memograd.reward_model.length import controlled
+from memograd.reward_model.scorer import Item, Scorer
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+API_KEY_VARIABLE = "MEMOGRAD_REWARD_MODEL_KEY"
+"""Environment variable that holds the key, for the server and for whoever asks it."""
+
+
+def make_app(
+    scorer: Scorer,
+    *,
+    name: str,
+    api_key: str | None = None,
+    max_batch: int = 64,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> FastAPI:
+    """The server over `scorer` as an ASGI application; `name` is what `/health` calls it."""
+    try:
+        from fastapi import Depends, FastAPI, Header, HTTPException, Request
+        from fastapi.responses import JSONResponse
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"Serving needs the package {error.name}; run pip install 'memograd[gateway]'."
+        ) from error
+
+    joining = JoiningScorer(scorer, max_batch=max_batch)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with joining.running():
+            yield
+
+    def authorised(authorization: str | None = Header(None)) -> None:
+        if api_key is None:
+            return
+        given = (authorization or "").encode()
+        if not hmac.compare_digest(given, f"Bearer {api_key}".encode()):
+            raise HTTPException(401, "Give the API key as Authorization: Bearer KEY.")
+
+    app = FastAPI(title="memograd reward model", lifespan=lifespan)
+    app.add_middleware(BodyLimit, limit=max_body_bytes)
+    app.state.joining = joining
+    guarded: dict[str, Any] = {"dependencies": [Depends(authorised)]}
+
+    async def scores(items: Sequence[Item], length_control: bool) -> list[float]:
+        slope = scorer.length_slope() if length_control else 0.0
+        found = await joining.score(items)
+        return [
+            controlled(score, item.answer, slope) for score, item in zip(found, items, strict=True)
+        ]
+
+    @app.post("/score", **guarded)
+    async def score(asked: api.ScoreRequest) -> api.ScoreResponse:
+        [found] = await scores([asked.item(asked.answer)], asked.length_control)
+        return api.ScoreResponse(score=found)
+
+    @app.post("/score-pair", **guarded)
+    async def score_pair(asked: api.PairRequest) -> api.PairResponse:
+        items = [asked.item(asked.first), asked.item(asked.second)]
+        return _compared(*await scores(items, asked.length_control))
+
+    @app.post("/score-batch", **guarded)
+    async def score_batch(asked: api.BatchRequest) -> api.BatchResponse:
+        return api.BatchResponse(scores=await scores(asked.asked(), asked.length_control))
+
+    @app.get("/health")
+    async def health() -> api.Health:
+        try:
+            slope: float | None = scorer.length_slope()
+        except BadInput:
+            slope = None
+        return api.Health(status="ok", model=name, length_slope=slope)
+
+    @app.exception_handler(MemogradError)
+    async def explained(_: Request, error: MemogradError) -> JSONResponse:
+        status = 503 if isinstance(error, Busy) else 400 if isinstance(error, BadInput) else 500
+        return JSONResponse({"detail": str(error)}, status)
+
+    return app
+
+
+def check_binding(host: str, api_key: str | None) -> None:
+    """Refuse to listen beyond this machine without an API key."""
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local and not api_key:
+        raise BadInput(
+            f"--host {host} can be reached from other machines: set an API key in "
+            f"{API_KEY_VARIABLE}, or leave --host out to serve this machine only."
+        )
+
+
+def serve(
+    scorer: Scorer,
+    *,
+    name: str,
+    host: str = "127.0.0.1",
+    port: int = 8200,
+    api_key: str | None = None,
+    max_batch: int = 64,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> None:
+    """Serve until interrupted."""
+    check_binding(host, api_key)
+    app = make_app(
+        scorer,
+        name=name,
+        api_key=api_key,
+        max_batch=max_batch,
+        max_body_bytes=max_body_bytes,
+    )
+    import uvicorn
+
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _compared(first: float, second: float) -> api.PairResponse:
+    margin = first - second
+    likely = 1 / (1 + math.exp(-abs(margin)))
+    return api.PairResponse(
+        first=first,
+        second=second,
+        margin=margin,
+        probability=likely if margin >= 0 else 1 - likely,
+        better="tie" if margin == 0 else "first" if margin > 0 else "second",
+    )

@@ -1,0 +1,87 @@
+"""Splitting pairs by conversation, leaks and contradictions."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput
+from memograd.recipes.preference_rows import PreferenceRow
+from memograd.recipes.reward_model_rows import (
+    LEAKING,
+    OPPOSITE,
+    conversation,
+    read_pairs,
+    read_split,
+    split_pairs,
+)
+from memograd.recipes.warm_start_rows import Rows
+
+PROMPTS = st.lists(st.sampled_from("abcdefghij"), min_size=4, max_size=40)
+
+
+def rows_of(prompts: list[str]) -> Rows[PreferenceRow]:
+    used = [PreferenceRow(str(n), prompt, f"good {n}", "bad") for n, prompt in enumerate(prompts)]
+    return Rows("pairs.jsonl", used)
+
+
+def write(path: Path, *records: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    return path
+
+
+def pair(prompt: object, chosen: str = "good", rejected: str = "bad") -> dict[str, object]:
+    return {"prompt": prompt, "chosen": chosen, "rejected": rejected}
+
+
+@settings(deadline=None, max_examples=50)
+@given(PROMPTS, st.floats(0.05, 0.6), st.randoms())
+def test_no_conversation_is_on_both_sides(prompts, fraction, draw: random.Random) -> None:
+    different = len(set(prompts))
+    if max(1, round(fraction * different)) == different:
+        with pytest.raises(BadInput, match="leaves none to train on"):
+            split_pairs(rows_of(prompts), fraction)
+        return
+    split = split_pairs(rows_of(prompts), fraction)
+    sides = [{row.prompt for row in part.used} for part in (split.train, split.held_out)]
+    assert not sides[0] & sides[1] and sides[0] | sides[1] == set(prompts)
+    assert len(sides[1]) == max(1, round(fraction * different))
+    shuffled = draw.sample(prompts, len(prompts))
+    assert {row.prompt for row in split_pairs(rows_of(shuffled), fraction).held_out.used} == sides[
+        1
+    ]
+
+
+def test_a_chat_and_how_it_goes_on_are_one_conversation(tmp_path) -> None:
+    begun = [{"role": "user", "content": "How do I  take ＡＳＡ?"}]
+    on = [
+        {"role": "system", "content": "You help."},
+        {"role": "user", "content": "how do i take asa?"},
+        {"role": "assistant", "content": "Why?"},
+        {"role": "user", "content": "A headache."},
+    ]
+    rows = read_pairs(write(tmp_path / "a.jsonl", pair(begun), pair(on)), "chat")
+    assert len({conversation(row) for row in rows.used}) == 1
+
+
+def test_leaks_are_left_out_by_line(tmp_path) -> None:
+    train = write(tmp_path / "train.jsonl", pair("one"), pair("Two "), pair("three"), pair("two"))
+    test = write(tmp_path / "test.jsonl", pair("two", "other", "answers"))
+    split = read_split(train, test, 0.1, "chat")
+    assert [row.place for row in split.train.used] == ["1", "3"]
+    assert split.train.left_out == {LEAKING: ["2", "4"]}
+    with pytest.raises(BadInput, match="Every conversation of"):
+        read_split(test, test, 0.1, "chat")
+
+
+def test_opposite_pairs_are_left_out(tmp_path) -> None:
+    data = write(
+        tmp_path / "a.jsonl", pair("q"), pair("q", "bad", "good"), pair("r", "bad", "good")
+    )
+    rows = read_pairs(data, "chat")
+    assert [row.place for row in rows.used] == ["1", "3"] and rows.left_out == {OPPOSITE: ["2"]}
