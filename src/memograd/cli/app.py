@@ -13,7 +13,21 @@ from typing import Annotated, NoReturn
 import typer
 
 import memograd
-from memograd.cli import chat, doctor, memory, runs, training, warm_start
+from memograd.cli import (
+    chat,
+    data,
+    doctor,
+    gateway,
+    learn,
+    memory,
+    memory_construct,  # noqa: F401  (its commands belong to `train` and `data`)
+    memory_ops,
+    reward_model,
+    runs,
+    sql,
+    training,
+    warm_start,
+)
 from memograd.cli.help import epilog
 from memograd.errors import MemogradError
 
@@ -34,11 +48,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(memory.app, name="memory")
+app.add_typer(data.app, name="data")
 app.add_typer(chat.app)
 app.add_typer(doctor.app)
+training.train_app.add_typer(memory_ops.app)
 app.add_typer(training.app)
 app.add_typer(warm_start.app)
+app.add_typer(reward_model.app)
 app.add_typer(runs.app)
+app.add_typer(learn.app)
+app.add_typer(learn.policy_app, name="policy")
+app.add_typer(sql.app, name="sql")
+app.add_typer(gateway.app)
+app.add_typer(gateway.traces_app, name="traces")
 
 
 @app.command(epilog=epilog("Examples:\n  memograd version"))

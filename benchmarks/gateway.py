@@ -1,0 +1,350 @@
+"""The gateway: what it adds to a call, what batching gains, and whether a trace can be lost.
+
+    python benchmarks/gateway.py overhead   --calls 200
+    python benchmarks/gateway.py throughput --model smollm2-135m-instruct
+    python benchmarks/gateway.py exactness  --model smollm2-135m-instruct --traces 200
+    python benchmarks/gateway.py faults     --calls 5000
+
+One JSON line each. `--model tiny` (the default but for throughput) is a random model of two layers,
+made on the spot, whose own time is small.
+
+    overhead    median milliseconds of a call over HTTP with its trace written, less those of the
+                same request given to the engine directly, alternating
+    throughput  answer tokens a second at 1, 8 and 32 concurrent clients, and of `policy.sample`
+                called for one prompt after another
+    exactness   multi-turn traces: how many prompts begin with the ids seen and drawn before them
+                (all must), and how many the chat template, asked to write the conversation again,
+                would have tokenised otherwise
+    faults      concurrent calls, a tenth of which hang up at a random moment, with the server
+                killed (kill -9) and started again halfway: `lost` are answers that a client got and
+                no trace has, `crossed` are traces with another call's words
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import torch
+
+from memograd.config import LoraConfig
+from memograd.gateway.app import create_app
+from memograd.gateway.conversation import Conversation
+from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.protocol import ChatRequest
+from memograd.gateway.serving import running
+from memograd.gateway.store import TraceStore
+from memograd.policy.language_model import LanguageModel
+
+WORDS = ["river", "stone", "apple", "doctor", "winter", "music", "garden", "letter", "market"]
+
+
+def tiny_model(folder: Path) -> str:
+    """A random model of two layers with a byte tokenizer and a chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    vocabulary = {"<|end|>": 0, "<|start|>": 1}
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary |= {symbol: index + 2 for index, symbol in enumerate(letters)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|end|>", additional_special_tokens=["<|start|>"]
+    )
+    fast.chat_template = (
+        "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}"
+        "<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+        initializer_range=0.3,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+def question(number: int) -> list[dict[str, str]]:
+    """A chat that no other begins like."""
+    words = random.Random(number).choices(WORDS, k=24)
+    return [{"role": "user", "content": f"{number}: tell me about {' '.join(words)}"}]
+
+
+def open_backend(model: str, tokens: int) -> LocalBackend:
+    policy = LanguageModel.load(model, lora=LoraConfig(r=8), device="cpu")
+    return LocalBackend(policy, sampling=Sampling(max_tokens=tokens))
+
+
+def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
+    """One client; the engine is asked for the same through the backend, without HTTP or store."""
+    backend = open_backend(model, tokens=8)
+    store = TraceStore(f"sqlite:///{folder}/traces.db")
+    times: dict[str, list[float]] = {"gateway": [], "direct": []}
+    loop = asyncio.new_event_loop()
+    with running(create_app(backend, store)) as url, httpx.Client(timeout=600) as client:
+        made = client.post(f"{url}/rollout", json={}).json()
+        headers = {"Authorization": f"Bearer {made['api_key']}"}
+        for number in range(calls + 10):
+            body = {"messages": question(number), "seed": number, "temperature": 1.0}
+            for side in ("gateway", "direct") if number % 2 else ("direct", "gateway"):
+                began = time.perf_counter()
+                if side == "gateway":
+                    path = f"{made['base_url']}/chat/completions"
+                    client.post(path, json=body, headers=headers).raise_for_status()
+                else:
+                    request = ChatRequest.model_validate(body)
+                    loop.run_until_complete(backend.prepare(request, Conversation(), 0).run())
+                times[side].append(time.perf_counter() - began)
+    backend.close()
+    # The first calls warm everything up.
+    median = {side: 1000 * statistics.median(found[10:]) for side, found in times.items()}
+    return {
+        "calls": calls,
+        "gateway_ms": round(median["gateway"], 2),
+        "direct_ms": round(median["direct"], 2),
+        "added_ms": round(median["gateway"] - median["direct"], 2),
+    }
+
+
+def throughput(model: str, folder: Path, tokens: int = 16) -> dict[str, Any]:
+    """All answers have full length, so that only the number of clients differs."""
+    backend = open_backend(model, tokens)
+    backend.engine.rest()
+    policy = backend.engine.policy
+    type(policy).end_ids = property(lambda self: frozenset())  # type: ignore[assignment]
+    backend.engine._sampler._end_ids = frozenset()
+    found: dict[str, Any] = {"tokens_an_answer": tokens}
+    began, count = time.perf_counter(), 8
+    for number in range(count):
+        prompt = policy.encode(question(number))  # type: ignore[arg-type]
+        policy.sample([prompt], num_generations=1, temperature=1.0, max_completion_length=tokens)
+    found["direct_one_at_a_time"] = round(count * tokens / (time.perf_counter() - began), 1)
+    backend.engine.resume()
+    store = TraceStore(f"sqlite:///{folder}/traces.db")
+    with running(create_app(backend, store)) as url:
+        for clients, calls in ((1, 8), (8, 32), (32, 64)):
+            began = time.perf_counter()
+            asyncio.run(ask_all(url, clients, calls, first=1000 * clients))
+            seconds = time.perf_counter() - began
+            found[f"clients_{clients}"] = round(calls * tokens / seconds, 1)
+    backend.close()
+    one = found["direct_one_at_a_time"]
+    return {**found, "gain_at_8": round(found["clients_8"] / one, 2)}
+
+
+async def ask_all(url: str, clients: int, calls: int, first: int) -> None:
+    """`calls` calls by so many clients, each a rollout."""
+    numbers = iter(range(first, first + calls))
+
+    async def one() -> None:
+        async with httpx.AsyncClient(timeout=600) as client:
+            made = (await client.post(f"{url}/rollout", json={})).json()
+            headers = {"Authorization": f"Bearer {made['api_key']}"}
+            for number in numbers:
+                body = {"messages": question(number), "temperature": 1.0}
+                path = f"{made['base_url']}/chat/completions"
+                (await client.post(path, json=body, headers=headers)).raise_for_status()
+
+    await asyncio.gather(*(one() for _ in range(clients)))
+
+
+def exactness(model: str, traces: int, folder: Path, turns: int = 3) -> dict[str, Any]:
+    """Conversations of several turns, many at once."""
+    backend = open_backend(model, tokens=12)
+    store = TraceStore(f"sqlite:///{folder}/traces.db")
+
+    async def talk(client: httpx.AsyncClient, url: str, number: int) -> str:
+        made = (await client.post(f"{url}/rollout", json={"seed": number})).json()
+        headers = {"Authorization": f"Bearer {made['api_key']}"}
+        messages: list[dict[str, Any]] = list(question(number))
+        for turn in range(turns):
+            body = {"messages": messages, "temperature": 1.0}
+            path = f"{made['base_url']}/chat/completions"
+            answer = (await client.post(path, json=body, headers=headers)).json()
+            messages.append(answer["choices"][0]["message"])
+            messages.append({"role": "user", "content": f"And then? {turn}"})
+        return str(made["id"])
+
+    async def talk_all(url: str) -> list[str]:
+        room = asyncio.Semaphore(32)
+
+        async def one(number: int) -> str:
+            async with room:
+                return await talk(client, url, number)
+
+        async with httpx.AsyncClient(timeout=600) as client:
+            return list(await asyncio.gather(*(one(number) for number in range(traces))))
+
+    with running(create_app(backend, store)) as url:
+        ids = asyncio.run(talk_all(url))
+    continued = exact = rewritten = otherwise = 0
+    policy = backend.engine.policy
+    for rollout_id in ids:
+        calls = store.calls(rollout_id)
+        for call, following in itertools.pairwise(calls):
+            held = (*(call.prompt_ids or ()), *(call.choices[0].token_ids or ()))
+            begins = (following.prompt_ids or ())[: len(held)] == held
+            continued += 1
+            exact += begins
+            rewritten += not begins and following.mismatch in ("history", "whitespace")
+            again = tuple(policy.encode(list(following.messages)))  # type: ignore[arg-type]
+            otherwise += again != following.prompt_ids
+    backend.close()
+    return {
+        "traces": len(ids),
+        "continued_prompts": continued,
+        "exact_prefix": exact,
+        "rewritten_by_template": rewritten,
+        "retokenised_otherwise": otherwise,
+    }
+
+
+def faults(model: str, calls: int, folder: Path, clients: int = 64) -> dict[str, Any]:
+    """The server is the command line's, so that it can be killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store_url = f"sqlite:///{folder}/traces.db"
+    command = [sys.executable, "-m", "memograd", "gateway", "--model", model, "--device", "cpu"]
+    command += ["--port", str(port), "--store", store_url, "--max-tokens", "6"]
+    url = f"http://127.0.0.1:{port}"
+    server = started(command, url)
+    told: dict[str, tuple[str, str]] = {}
+    hung_up = failed = restarts = 0
+    begun = 0
+
+    async def client_of(number: int, source: random.Random) -> None:
+        nonlocal hung_up, failed, begun
+        async with httpx.AsyncClient(timeout=120) as client:
+            made: dict[str, Any] | None = None
+            tries = 0
+            while begun < calls:
+                begun, tries = begun + 1, tries + 1
+                mark = f"call {tries} of client {number}"
+                try:
+                    if made is None or source.random() < 0.2:
+                        made = (await client.post(f"{url}/rollout", json={})).json()
+                    headers = {"Authorization": f"Bearer {made['api_key']}"}
+                    body = {"messages": [{"role": "user", "content": mark}]}
+                    asking = client.post(
+                        f"{made['base_url']}/chat/completions", json=body, headers=headers
+                    )
+                    if source.random() < 0.1:
+                        await asyncio.wait_for(asking, source.random() * 0.05)
+                    else:
+                        answer = await asking
+                        answer.raise_for_status()
+                        text = answer.json()["choices"][0]["message"]["content"]
+                        told[mark] = (made["id"], text)
+                except TimeoutError:
+                    hung_up += 1
+                except httpx.HTTPError:  # the server is down: this call is made again
+                    failed += 1
+                    begun -= 1
+                    await asyncio.sleep(0.5)
+
+    async def all_clients() -> None:
+        nonlocal server, restarts
+        working = [
+            asyncio.ensure_future(client_of(number, random.Random(number)))
+            for number in range(clients)
+        ]
+        while begun < calls // 2:
+            await asyncio.sleep(0.01)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        server = await asyncio.to_thread(started, command, url)
+        restarts += 1
+        await asyncio.gather(*working)
+
+    began = time.perf_counter()
+    try:
+        asyncio.run(all_clients())
+    finally:
+        server.kill()
+        server.wait()
+    seconds = time.perf_counter() - began
+    store = TraceStore(store_url)
+    kept: dict[str, tuple[str, str]] = {}
+    twice = 0
+    for record, found in store.traces():
+        for call in found:
+            mark = call.messages[0]["content"]
+            twice += mark in kept
+            kept[mark] = (record.id, call.choices[0].text)
+    return {
+        "calls": begun,
+        "answered": len(told),
+        "hung_up": hung_up,
+        "failed_and_repeated": failed,
+        "kills": restarts,
+        "lost": sum(mark not in kept for mark in told),
+        "crossed": twice + sum(mark in kept and kept[mark] != said for mark, said in told.items()),
+        "seconds": round(seconds, 1),
+    }
+
+
+def started(command: list[str], url: str) -> subprocess.Popen[bytes]:
+    """A server that answers."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while True:
+        try:
+            httpx.get(f"{url}/health", timeout=5)
+            return process
+        except httpx.HTTPError:
+            if process.poll() is not None:
+                raise SystemExit("the gateway did not start") from None
+            time.sleep(0.1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("what", choices=["overhead", "throughput", "exactness", "faults"])
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--traces", type=int, default=200)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        model = tiny_model(folder / "tiny") if given.model == "tiny" else given.model
+        if given.what == "overhead":
+            found = overhead(model, given.calls, folder)
+        elif given.what == "throughput":
+            found = throughput(model, folder)
+        elif given.what == "exactness":
+            found = exactness(model, given.traces, folder)
+        else:
+            found = faults(model, given.calls, folder)
+    print(json.dumps({"benchmark": f"gateway {given.what}", "model": given.model, **found}))
+
+
+if __name__ == "__main__":
+    main()

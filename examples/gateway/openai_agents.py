@@ -1,0 +1,49 @@
+"""An agent on the OpenAI Agents SDK with a tool: it looks a patient's drug up and answers.
+
+Nothing in it knows of memograd; its model is told a base URL and a key.
+
+    memograd gateway --model smollm2-135m-instruct
+    python examples/gateway/openai_agents.py "Which drug does patient 7 take?" aspirin
+"""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from openai import AsyncOpenAI
+
+DRUGS = {7: "aspirin", 8: "二甲双胍"}
+
+
+@function_tool
+def look_up(patient: int) -> str:
+    """Look up the drug that a patient takes.
+
+    Args:
+        patient: The patient's number.
+    """
+    return DRUGS.get(patient, "none")
+
+
+async def run(task: dict[str, Any], base_url: str, api_key: str) -> float:
+    """1 if the final answer holds `task["answer"]`, else 0."""
+    set_tracing_disabled(True)
+    client = AsyncOpenAI(base_url=base_url, api_key=api_key)
+    agent = Agent(
+        name="nurse",
+        instructions="Answer from what the tool says.",
+        model=OpenAIChatCompletionsModel(model="policy", openai_client=client),
+        tools=[look_up],
+    )
+    result = await Runner.run(agent, str(task["prompt"]), max_turns=4)
+    await client.close()
+    return float(str(task["answer"]) in str(result.final_output))
+
+
+if __name__ == "__main__":
+    question, expected = sys.argv[1:3]
+    url = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8321/v1")
+    key = os.environ.get("OPENAI_API_KEY", "none")
+    print(asyncio.run(run({"prompt": question, "answer": expected}, url, key)))

@@ -1,0 +1,318 @@
+"""The commands of the gateway: `gateway` serves a policy or another server, `traces` shows what was
+captured.
+
+Tested in `tests/gateway/test_cli_gateway.py`. The gateway's room, and FastAPI and torch with it,
+arrives when a command runs.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memograd.cli import show
+from memograd.cli.help import epilog
+from memograd.errors import BadInput
+
+if TYPE_CHECKING:
+    from memograd.gateway.backend import Backend
+    from memograd.gateway.records import RolloutRecord
+    from memograd.gateway.store import TraceStore
+
+KEY = "MEMOGRAD_GATEWAY_KEY"
+UPSTREAM_KEY = "MEMOGRAD_UPSTREAM_KEY"
+
+app = typer.Typer()
+traces_app = typer.Typer(
+    no_args_is_help=True,
+    help="Look at the calls that a gateway captured.",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd traces list --state rewarded\n"
+        "  memograd traces show 3f2a\n"
+        "  memograd traces export --format otel --out spans.jsonl"
+    ),
+)
+
+Store = Annotated[
+    str, typer.Option("--store", metavar="URL", help="Where traces are: an SQLAlchemy URL.")
+]
+DEFAULT_STORE = "sqlite:///traces.db"
+
+
+class TraceFormat(StrEnum):
+    """What traces can be exported as."""
+
+    jsonl = "jsonl"
+    otel = "otel"
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd gateway --model smollm2-135m-instruct\n"
+        "  memograd gateway --model ./qwen --adapter runs/my-run/final --store sqlite:///my.db\n"
+        "  memograd gateway --upstream http://localhost:8000/v1 --model qwen --token-ids",
+        "Environment:\n"
+        f"  {KEY}   the gateway's own API key; needed to listen beyond this machine\n"
+        f"  {UPSTREAM_KEY}  the key that the server behind the gateway wants",
+    )
+)
+def gateway(
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="Hub id or folder; its name behind --upstream.")
+    ],
+    adapter: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Trained adapter: a checkpoint's folder.")
+    ] = None,
+    upstream: Annotated[
+        str | None, typer.Option(metavar="URL", help="Server to pass calls to, up to its /v1.")
+    ] = None,
+    token_ids: Annotated[
+        bool, typer.Option("--token-ids", help="Ask the server for token ids (vLLM), to train.")
+    ] = False,
+    store: Store = DEFAULT_STORE,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8321,
+    embedder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What /v1/embeddings uses: e5, minilm, ...")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer, at most.")] = 1024,
+    max_batch: Annotated[int, typer.Option(min=1, help="Answers decoded together.")] = 64,
+    max_calls: Annotated[int, typer.Option(min=1, help="Calls at once; more get a 429.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 8 * 1024 * 1024,
+    call_seconds: Annotated[float, typer.Option(min=0.001, help="Seconds of a call.")] = 600.0,
+    idle_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Seconds without a call that end a rollout.")
+    ] = 600.0,
+    chat_template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Jinja chat template that shows tools.")
+    ] = None,
+) -> None:
+    """Serve a model to agents as OpenAI would, and write down every call."""
+    _need_packages()
+    from memograd.gateway.app import create_app
+    from memograd.gateway.keys import check_address
+    from memograd.gateway.limits import GatewayLimits
+    from memograd.gateway.serving import listen, serve
+    from memograd.gateway.store import TraceStore
+
+    key = os.environ.get(KEY) or None
+    check_address(host, key)
+    if token_ids and upstream is None:
+        raise BadInput("--token-ids is for --upstream; a local model's ids are always kept.")
+    if adapter is not None and upstream is not None:
+        raise BadInput("--adapter is for a local model; leave it out behind --upstream.")
+    listening = listen(host, port)
+    traces = TraceStore(store, idle_seconds=idle_seconds)
+    loaded = None
+    if embedder is not None:
+        from memograd.memory.embedders import load_embedder
+
+        loaded = load_embedder(embedder)
+    backend: Backend
+    if upstream is not None:
+        from memograd.gateway.upstream import UpstreamBackend
+
+        backend = UpstreamBackend(
+            upstream,
+            model,
+            api_key=os.environ.get(UPSTREAM_KEY, ""),
+            token_ids=token_ids,
+            seconds=call_seconds,
+        )
+    else:
+        backend = _local(model, adapter, device, max_tokens, max_batch, chat_template)
+    limits = GatewayLimits(max_body=max_body, max_calls=max_calls, call_seconds=call_seconds)
+    served = create_app(backend, traces, key=key, limits=limits, embedder=loaded)
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(
+        f"serving {backend.model} at http://{shown}:{listening.getsockname()[1]}/v1, traces in "
+        f"{traces.place}"
+    )
+    try:
+        serve(served, listening)
+    finally:
+        backend.close()
+        traces.close()
+
+
+@traces_app.command("list", epilog=epilog("Examples:\n  memograd traces list --state failed"))
+def list_traces(
+    store: Store = DEFAULT_STORE,
+    state: Annotated[
+        str | None, typer.Option(help="open, running, rewarded, failed or timed_out.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rollouts, at most.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List rollouts, the newest first."""
+    from memograd.gateway.records import STATES
+
+    if state is not None and state not in STATES:
+        raise BadInput(f"There is no state {state!r}: choose one of {', '.join(STATES)}.")
+    found = _opened(store).rollouts(state=state, limit=limit)
+    if as_json:
+        show.as_json([vars(record) for record in found])
+        return
+    if not found:
+        typer.echo("There are no rollouts here.")
+        return
+    show.table(
+        ["id", "began", "state", "calls", "reward", "error"],
+        [
+            [
+                record.id,
+                _moment(record.created_at),
+                record.state,
+                record.calls,
+                "" if record.reward is None else f"{record.reward:g}",
+                record.error or "",
+            ]
+            for record in found
+        ],
+        whole=5,
+    )
+
+
+@traces_app.command("show", epilog=epilog("Examples:\n  memograd traces show 3f2a"))
+def show_trace(
+    rollout: Annotated[str, typer.Argument(metavar="ID", help="A rollout's id, or its beginning.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, token ids included.")] = False,
+) -> None:
+    """Show a rollout and what was said in each of its calls."""
+    from memograd.gateway.conversation import answer_message
+    from memograd.gateway.export import as_json as told
+
+    traces = _opened(store)
+    record = _found(traces, rollout)
+    calls = traces.calls(record.id)
+    if as_json:
+        show.as_json(told(record, calls))
+        return
+    show.fields({**vars(record), "created_at": _moment(record.created_at)})
+    for call in calls:
+        kept = "token ids kept" if call.prompt_ids is not None else "no token ids"
+        typer.echo(
+            f"\ncall {call.number} by {show.plain(call.agent)}: {call.prompt_tokens} tokens in, "
+            f"{call.completion_tokens} out, {call.latency:.2f} s, {kept}"
+        )
+        said = [*call.messages, *(answer_message(choice) for choice in call.choices)]
+        for message in said:
+            typer.echo(f"  {message['role']}: {show.plain(message.get('content') or '')}")
+            for tool in message.get("tool_calls") or []:
+                typer.echo(f"    calls {show.plain(tool['function'])}")
+
+
+@traces_app.command(
+    "export",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd traces export --state rewarded --out traces.jsonl\n"
+        "  memograd traces export --format otel > spans.jsonl"
+    ),
+)
+def export_traces(
+    rollouts: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Rollouts; all if none is named.")
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    form: Annotated[
+        TraceFormat, typer.Option("--format", help="JSON lines, or OpenTelemetry spans (OTLP).")
+    ] = TraceFormat.jsonl,
+    state: Annotated[str | None, typer.Option(help="Only rollouts in this state.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="New file; else standard output.")
+    ] = None,
+) -> None:
+    """Write rollouts with their calls, one JSON line each."""
+    from memograd.gateway.export import export_lines
+
+    traces = _opened(store)
+    if rollouts:
+        ids = [_found(traces, rollout).id for rollout in rollouts]
+    else:
+        ids = [record.id for record in reversed(traces.rollouts(state=state))]
+    lines = export_lines(traces.traces(ids), form.value)
+    if out is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except FileExistsError:
+        raise BadInput(f"The file {out} exists already: name another one.") from None
+    except OSError as error:
+        raise BadInput(f"The file {out} cannot be written ({error.strerror}).") from None
+    typer.echo(f"{len(ids)} rollouts in {out}")
+
+
+def _opened(url: str) -> TraceStore:
+    """The store, which must be there already."""
+    from sqlalchemy.engine import make_url
+
+    from memograd.gateway.store import TraceStore
+
+    if url.startswith("sqlite:///"):
+        file = make_url(url).database
+        if file and not Path(file).exists():
+            raise BadInput(f"There is no trace store {file}; name one by --store sqlite:///FILE.")
+    return TraceStore(url)
+
+
+def _found(traces: TraceStore, beginning: str) -> RolloutRecord:
+    matching = [record for record in traces.rollouts() if record.id.startswith(beginning)]
+    if len(matching) != 1:
+        count = "No rollout" if not matching else f"{len(matching)} rollouts"
+        raise BadInput(f"{count} in {traces.place} begin with {beginning!r}: give the whole id.")
+    return matching[0]
+
+
+def _local(
+    model: str,
+    adapter: Path | None,
+    device: str,
+    max_tokens: int,
+    max_batch: int,
+    chat_template: Path | None,
+) -> Backend:
+    from memograd.config import LoraConfig
+    from memograd.gateway.local import LocalBackend, Sampling
+    from memograd.policy.language_model import LanguageModel
+
+    if adapter is None:
+        policy = LanguageModel.load(model, lora=LoraConfig(), device=device)
+    else:
+        policy = LanguageModel.load_adapter(model, adapter, device=device)
+    return LocalBackend(
+        policy,
+        sampling=Sampling(max_tokens=max_tokens),
+        chat_template=chat_template,
+        max_batch=max_batch,
+    )
+
+
+def _need_packages() -> None:
+    """BadInput where the packages of the extra are missing."""
+    import importlib.util
+
+    missing = [
+        name
+        for name in ("fastapi", "uvicorn", "httpx", "torch")
+        if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise BadInput(f"The gateway needs {', '.join(missing)}: pip install 'memograd[gateway]'.")
+
+
+def _moment(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

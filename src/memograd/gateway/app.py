@@ -1,0 +1,355 @@
+"""The gateway as a web application: OpenAI's paths, and the same under every rollout's own address.
+
+    POST /rollout                          a new rollout: id, base_url, api_key
+    POST /rollout/{id}/v1/...              what OpenAI's clients call; every chat is captured
+    POST /rollout/{id}/reward, /failure    how it ended
+    GET  /rollout/{id}                     its state
+    POST /v1/...                           the same model, nothing captured
+
+Whatever model an agent names, it gets the one that is served. Invariants: every refusal has
+OpenAI's error form; what a rollout's key opens is that rollout alone. Tested in
+`tests/gateway/test_gateway_app.py`, `test_gateway_security.py`, `test_gateway_fuzz.py`. May import
+fastapi and the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from memograd.errors import BadInput, MemogradError
+from memograd.gateway import responses
+from memograd.gateway.backend import Backend
+from memograd.gateway.calls import Begun, Calls, ReaderGone
+from memograd.gateway.keys import bearer, check_key, unauthorised
+from memograd.gateway.limits import BodyLimit, GatewayLimits, Place, Places
+from memograd.gateway.protocol import (
+    ChatRequest,
+    EmbeddingRequest,
+    ErrorBody,
+    FailureRequest,
+    NewRolloutRequest,
+    Refused,
+    RewardRequest,
+    error_body,
+)
+from memograd.gateway.records import RolloutRecord
+from memograd.gateway.store import NoSuchRollout, TraceStore, WrongState
+from memograd.memory.embedders.embedder import Embedder
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 5.0
+GONE = 499
+"""Nobody reads this status: the connection is closed."""
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody}
+    for status in (400, 401, 404, 405, 409, 413, 422, 429, 500, 502, 503, 504)
+}
+Authorization = Annotated[str | None, Header()]
+AgentName = Annotated[str | None, Header(alias="X-Agent-Name", max_length=200)]
+
+
+def create_app(
+    backend: Backend,
+    store: TraceStore,
+    *,
+    key: str | None = None,
+    limits: GatewayLimits | None = None,
+    embedder: Embedder | None = None,
+) -> FastAPI:
+    """The application. `key`: the gateway's own API key; `embedder`: what `/v1/embeddings` uses.
+
+    Whoever made backend and store closes them.
+    """
+    limits = limits or GatewayLimits()
+    gateway = _Gateway(backend, store, key, limits, embedder)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        sweeping = asyncio.ensure_future(gateway.sweep())
+        yield
+        sweeping.cancel()
+        gateway.calls.close()
+
+    app = FastAPI(title="memograd gateway", lifespan=lifespan, responses=ERRORS)
+    app.include_router(_routes(gateway))
+    _explain_errors(app)
+    app.add_middleware(BodyLimit, limit=limits.max_body)
+    return app
+
+
+class _Gateway:
+    """What the paths share."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        store: TraceStore,
+        key: str | None,
+        limits: GatewayLimits,
+        embedder: Embedder | None,
+    ) -> None:
+        self.backend = backend
+        self.calls = Calls(backend, store, limits)
+        self.places = Places(limits.max_calls)
+        self.store = store
+        self.embedder = embedder
+        self._key = key
+
+    def check_own(self, authorization: Authorization = None) -> None:
+        """The gateway's key, where it has one."""
+        check_key(bearer(authorization), self._key)
+
+    async def rollout(self, rollout_id: str, authorization: Authorization = None) -> RolloutRecord:
+        """The rollout in the path, if the key is its own."""
+        try:
+            return await self.calls.in_store(
+                self.store.authenticate, rollout_id, bearer(authorization)
+            )
+        except NoSuchRollout as error:
+            raise unauthorised(str(error)) from None
+
+    async def sweep(self) -> None:
+        """End rollouts that have crashed, now and then."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.calls.in_store(self.store.expire)
+            except MemogradError:
+                logger.exception("rollouts could not be swept; trying again")
+
+    async def chat(
+        self,
+        request: Request,
+        asked: ChatRequest,
+        rollout: RolloutRecord | None,
+        agent_name: str | None,
+    ) -> Response:
+        """Answer a chat, whole or as a stream."""
+        named = (asked.metadata or {}).get("agent")
+        agent = agent_name or (named if isinstance(named, str) else None) or asked.user or "agent"
+        place = self.places.take()
+        try:
+            begun = await self.calls.begin(asked, rollout, agent[:200])
+            if asked.stream:
+                stream = _Stream(self, begun, place)
+                place = Place(None)  # the stream's now
+                return stream
+            answer_id = _answer_id()
+            answer = await self.calls.answer(begun, gone=lambda: _gone(request))
+            logprobs = bool(asked.logprobs)
+            return JSONResponse(responses.completion(answer, answer_id, logprobs=logprobs))
+        except ReaderGone:
+            return Response(status_code=GONE)
+        finally:
+            place.give_back()
+
+    async def embed(self, asked: EmbeddingRequest) -> JSONResponse:
+        """The vectors of texts."""
+        if self.embedder is None:
+            raise Refused(404, "This gateway has no embedder: start it with --embedder NAME.")
+        embedder = self.embedder
+        if asked.dimensions not in (None, embedder.dimension):
+            raise Refused(
+                400, f"The embedder makes vectors of {embedder.dimension}.", param="dimensions"
+            )
+        texts = [asked.input] if isinstance(asked.input, str) else asked.input
+        place = self.places.take()
+        try:
+            vectors = await asyncio.to_thread(embedder.embed, texts)
+        finally:
+            place.give_back()
+        as_base64 = asked.encoding_format == "base64"
+        return JSONResponse(responses.embeddings(vectors, embedder.name, as_base64=as_base64))
+
+    def models(self) -> dict[str, Any]:
+        """What is served."""
+        names = [self.backend.model, *([self.embedder.name] if self.embedder else [])]
+        return responses.models(names)
+
+
+class _Stream(StreamingResponse):
+    """An answer as server-sent events; its place is free when it ends, however it ends."""
+
+    def __init__(self, gateway: _Gateway, begun: Begun, place: Place) -> None:
+        self._gateway, self._begun, self._place = gateway, begun, place
+        super().__init__(self._events(), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.give_back()
+
+    async def _events(self) -> AsyncIterator[str]:
+        asked, model = self._begun.request, self._gateway.backend.model
+        answer_id = _answer_id()
+        for place in range(asked.n or 1):
+            opening = {"role": "assistant", "content": ""}
+            yield responses.piece(answer_id, model, place, opening)
+        texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        answering = asyncio.ensure_future(
+            self._gateway.calls.answer(
+                self._begun, on_text=lambda place, text: texts.put_nowait((place, text))
+            )
+        )
+        answering.add_done_callback(lambda _: texts.put_nowait(None))
+        try:
+            while (said := await texts.get()) is not None:
+                place, text = said
+                if text:
+                    yield responses.piece(answer_id, model, place, {"content": text})
+            try:
+                answer = answering.result()
+            except MemogradError as error:
+                yield responses.event(_body_of(error)[1])
+                return
+            options = asked.stream_options
+            for event in responses.endings(
+                answer,
+                answer_id,
+                logprobs=bool(asked.logprobs),
+                with_usage=bool(options and options.include_usage),
+            ):
+                yield event
+            yield responses.DONE
+        finally:
+            answering.cancel()
+
+
+def _routes(gateway: _Gateway) -> APIRouter:
+    """All paths; those under a rollout want its own key."""
+    routes = APIRouter()
+    own = Depends(gateway.check_own)
+    owned = Depends(gateway.rollout)
+
+    @routes.get("/health")
+    async def health() -> dict[str, Any]:
+        return {
+            "status": "ok",
+            "model": gateway.backend.model,
+            "policy_version": gateway.backend.policy_version,
+        }
+
+    @routes.get("/v1/models", dependencies=[own])
+    async def models() -> dict[str, Any]:
+        return gateway.models()
+
+    @routes.post("/v1/chat/completions", dependencies=[own], response_model=None)
+    async def chat(request: Request, asked: ChatRequest, agent: AgentName = None) -> Response:
+        return await gateway.chat(request, asked, None, agent)
+
+    @routes.post("/v1/embeddings", dependencies=[own], response_model=None)
+    async def embeddings(asked: EmbeddingRequest) -> Response:
+        return await gateway.embed(asked)
+
+    @routes.post("/rollout", dependencies=[own])
+    async def new_rollout(request: Request, asked: NewRolloutRequest) -> dict[str, Any]:
+        made = await gateway.calls.in_store(
+            lambda: gateway.store.create(
+                metadata=asked.metadata,
+                seconds=asked.seconds,
+                seed=asked.seed,
+                policy_version=gateway.backend.policy_version,
+            )
+        )
+        base_url = f"{str(request.base_url).rstrip('/')}/rollout/{made.record.id}/v1"
+        return {"id": made.record.id, "base_url": base_url, "api_key": made.api_key}
+
+    @routes.get("/rollout/{rollout_id}")
+    async def rollout(found: RolloutRecord = owned) -> dict[str, Any]:
+        return await gateway.calls.in_store(lambda: _shown(gateway.store.rollout(found.id)))
+
+    @routes.post("/rollout/{rollout_id}/reward")
+    async def reward(asked: RewardRequest, found: RolloutRecord = owned) -> dict[str, Any]:
+        return _shown(await gateway.calls.in_store(gateway.store.reward, found.id, asked.reward))
+
+    @routes.post("/rollout/{rollout_id}/failure")
+    async def failure(asked: FailureRequest, found: RolloutRecord = owned) -> dict[str, Any]:
+        return _shown(await gateway.calls.in_store(gateway.store.fail, found.id, asked.error))
+
+    @routes.get("/rollout/{rollout_id}/v1/models")
+    async def rollout_models(_found: RolloutRecord = owned) -> dict[str, Any]:
+        return gateway.models()
+
+    @routes.post("/rollout/{rollout_id}/v1/chat/completions", response_model=None)
+    async def rollout_chat(
+        request: Request,
+        asked: ChatRequest,
+        found: RolloutRecord = owned,
+        agent: AgentName = None,
+    ) -> Response:
+        return await gateway.chat(request, asked, found, agent)
+
+    @routes.post("/rollout/{rollout_id}/v1/embeddings", response_model=None)
+    async def rollout_embeddings(
+        asked: EmbeddingRequest, _found: RolloutRecord = owned
+    ) -> Response:
+        return await gateway.embed(asked)
+
+    return routes
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Every failure in OpenAI's form."""
+
+    @app.exception_handler(MemogradError)
+    async def ours(_: Request, error: MemogradError) -> JSONResponse:
+        status, body = _body_of(error)
+        return JSONResponse(body, status_code=status)
+
+    @app.exception_handler(RequestValidationError)
+    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        message = f"{where or 'The request'}: {first['msg']}."
+        body = error_body(message, kind="invalid_request_error", param=where or None)
+        return JSONResponse(body, status_code=400)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        body = error_body(str(error.detail), kind="invalid_request_error")
+        return JSONResponse(body, status_code=error.status_code, headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def bug(_: Request, error: Exception) -> JSONResponse:
+        # The traceback is in the log, and nothing of it is told to whoever asks.
+        body = error_body("The gateway failed; its log says how.", kind="server_error")
+        return JSONResponse(body, status_code=500)
+
+
+def _body_of(error: MemogradError) -> tuple[int, dict[str, Any]]:
+    if isinstance(error, Refused):
+        return error.status, error.body
+    if isinstance(error, WrongState):
+        return 409, error_body(str(error), kind="invalid_request_error", code="rollout_over")
+    if isinstance(error, BadInput):
+        return 400, error_body(str(error), kind="invalid_request_error")
+    return 500, error_body(str(error), kind="server_error")
+
+
+def _shown(record: RolloutRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name != "seed"}
+
+
+def _answer_id() -> str:
+    return f"chatcmpl-{secrets.token_hex(12)}"
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has closed the connection; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,164 @@
+"""One call of an agent, from its request to its answer: begun, answered, written down, told.
+
+Invariant: an answer reaches its agent only after it is in the trace store; a call whose reader goes
+away, whose time is up or whose rollout is over meanwhile is in no trace and stops costing anything
+(`tests/gateway/test_gateway_app.py`, `tests/gateway/test_gateway_faults.py`). May import the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from memograd.gateway.backend import Answer, Backend, OnText, Prepared
+from memograd.gateway.conversation import Conversation
+from memograd.gateway.limits import GatewayLimits
+from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.records import CallRecord, RolloutRecord
+from memograd.gateway.store import TraceStore
+
+T = TypeVar("T")
+
+CONVERSATIONS: Final = 4096
+"""Rollouts whose conversations are held in memory; others are read from the store again."""
+
+
+class ReaderGone(Exception):
+    """Nobody reads the answer any more."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A call that has its number, ready to be answered; `rollout` is None where none is kept."""
+
+    request: ChatRequest
+    prepared: Prepared
+    rollout: RolloutRecord | None
+    number: int
+    agent: str
+    conversation: Conversation
+    policy_version: int
+    began_at: float
+
+
+class Calls:
+    """All calls of a gateway; for one event loop, with a thread for the store."""
+
+    def __init__(self, backend: Backend, store: TraceStore, limits: GatewayLimits) -> None:
+        self.backend = backend
+        self.store = store
+        self.limits = limits
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="memograd-traces")
+        self._conversations: OrderedDict[str, Conversation] = OrderedDict()
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        self._thread.shutdown()
+
+    async def in_store(self, ask: Callable[..., T], *arguments: Any) -> T:
+        """Call a method of the store beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, ask, *arguments)
+
+    async def begin(self, request: ChatRequest, rollout: RolloutRecord | None, agent: str) -> Begun:
+        """Give a call its number and render its conversation; raises what is wrong with it."""
+        if (request.n or 1) > self.limits.max_choices:
+            raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
+        began_at, number = time.time(), 0
+        seed = time.time_ns() % 2**31
+        conversation = Conversation()
+        if rollout is not None:
+            _, number = await self.in_store(self.store.begin_call, rollout.id)
+            seed = _seed_of(rollout.seed, number)
+            conversation = await self._conversation(rollout)
+        prepared = self.backend.prepare(request, conversation, seed)
+        version = self.backend.policy_version
+        return Begun(request, prepared, rollout, number, agent, conversation, version, began_at)
+
+    async def answer(
+        self,
+        begun: Begun,
+        *,
+        on_text: OnText | None = None,
+        gone: Callable[[], Awaitable[None]] | None = None,
+    ) -> Answer:
+        """Answer a call and write it down.
+
+        `gone` returns when nobody reads any more; then `ReaderGone` is raised. Raises `Refused`
+        (504) when the answer takes too long.
+        """
+        started = time.perf_counter()
+        answering = asyncio.ensure_future(begun.prepared.run(on_text))
+        waiting: set[asyncio.Future[Any]] = {answering}
+        if gone is not None:
+            waiting.add(asyncio.ensure_future(gone()))
+        try:
+            done, _ = await asyncio.wait(
+                waiting,
+                timeout=self.limits.call_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not done:
+                raise Refused(
+                    504,
+                    f"The answer took more than {self.limits.call_seconds:g} s.",
+                    kind="timeout_error",
+                )
+            if answering not in done:
+                raise ReaderGone
+            answer = answering.result()
+        finally:
+            for task in waiting:
+                task.cancel()
+        if begun.rollout is not None:
+            call = _record(begun, answer, begun.rollout.id, time.perf_counter() - started)
+            await self.in_store(self.store.record, call)
+            self.backend.recall(call, begun.conversation)
+        return answer
+
+    async def _conversation(self, rollout: RolloutRecord) -> Conversation:
+        """What the rollout has said; read from the store where it is not in memory."""
+        held = self._conversations.get(rollout.id)
+        if held is None:
+            held = Conversation()
+            if rollout.calls:
+                for call in await self.in_store(self.store.calls, rollout.id):
+                    self.backend.recall(call, held)
+            # Another call of the rollout may have read it meanwhile.
+            held = self._conversations.setdefault(rollout.id, held)
+        self._conversations.move_to_end(rollout.id)
+        while len(self._conversations) > CONVERSATIONS:
+            self._conversations.popitem(last=False)
+        return held
+
+
+def _record(begun: Begun, answer: Answer, rollout_id: str, latency: float) -> CallRecord:
+    return CallRecord(
+        rollout_id=rollout_id,
+        number=begun.number,
+        agent=begun.agent,
+        model=answer.model,
+        policy_version=begun.policy_version,
+        messages=tuple(begun.request.said()),
+        tools=tuple(begun.request.tool_schemas()),
+        sampling=answer.sampling,
+        prompt_ids=answer.prompt_ids,
+        prompt_tokens=answer.prompt_tokens,
+        completion_tokens=answer.completion_tokens,
+        logprobs_temperature=answer.logprobs_temperature,
+        mismatch=answer.mismatch,
+        began_at=begun.began_at,
+        latency=latency,
+        choices=answer.choices,
+    )
+
+
+def _seed_of(seed: int, number: int) -> int:
+    """The seed of a rollout's call: by its number, so that the same calls draw the same again."""
+    digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -1,0 +1,175 @@
+"""Training any agent: the trainer's scenarios are attempted by agents at a gateway over the policy.
+
+    trainer ──scenarios──> ServedAgent ──G attempts each──> agents ──chat──> gateway ──> policy
+       <──Attempts: rollouts with token rows, rewards in them──────── trace store <───────┘
+
+The gateway runs in this process while a step is drawn and rests while the policy learns. It forces
+the temperature that the loss is computed for, and the whole distribution; an agent that asks for
+another gets that. Every rollout's calls are drawn from a seed of its own, which comes from the
+trainer's generator.
+
+Invariants: a group is the attempts at its scenario, in order, whichever agents finish first; the
+same generator draws the same rollouts again, for agents whose own calls come in the same order, up
+to the rounding of matrix products; an attempt without a reward is an error that names it. Proved in
+`tests/gateway/test_served_agent.py`. May import grpo.drawing and the room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from memograd.gateway.agents import Agent, Attempt, Running, run_agents
+from memograd.gateway.app import create_app
+from memograd.gateway.limits import GatewayLimits
+from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.serving import running
+from memograd.gateway.store import TraceStore
+from memograd.gateway.traces_to_rollouts import rollout_of_trace
+from memograd.grpo.batch import rollout_ids
+from memograd.grpo.drawing import Attempts
+from memograd.policy.language_model import LanguageModel
+from memograd.rollout.async_calls import wait_for
+from memograd.rollout.branches import grow_trees
+from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.types import Group, Rollout, Scenario
+
+if TYPE_CHECKING:
+    import torch
+
+
+class ServedAgent:
+    """A `memograd.grpo.drawing.Drawing` that lets an agent attempt scenarios; close it at the end.
+
+    The agent's task is the scenario's columns with `id` and `prompt`. `optimize_agents`: whose
+    calls are trained, all if None. `chat_template`: as `LocalBackend` takes it.
+    """
+
+    def __init__(
+        self,
+        policy: LanguageModel,
+        agent: Agent,
+        store: TraceStore,
+        *,
+        num_generations: int,
+        max_completion_length: int,
+        optimize_agents: Collection[str] | None = None,
+        agents: Running | None = None,
+        chat_template: Path | None = None,
+    ) -> None:
+        self._agent = agent
+        self._store = store
+        self._size = num_generations
+        self._longest = max_completion_length
+        self._optimize_agents = optimize_agents
+        self._running = agents or Running()
+        self._backend = LocalBackend(policy, chat_template=chat_template)
+        self._backend.engine.rest()
+        self._open = contextlib.ExitStack()
+        self._open.callback(self._backend.close)
+        # Nobody but the agents may ask, since the model rests between steps.
+        app = create_app(
+            self._backend,
+            store,
+            key=secrets.token_urlsafe(24),
+            limits=GatewayLimits(max_calls=100_000, call_seconds=self._running.seconds),
+        )
+        self._url = self._open.enter_context(running(app))
+
+    def __enter__(self) -> ServedAgent:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the gateway. Closing twice is harmless."""
+        self._open.close()
+
+    def __call__(
+        self,
+        scenarios: Sequence[Scenario],
+        *,
+        step: int,
+        attempt: int,
+        temperature: float,
+        generator: torch.Generator | None,
+        first: int = 0,
+        sizes: Sequence[int] | None = None,
+    ) -> Attempts:
+        """Run the agent `num_generations` times on each scenario, or `sizes` times.
+
+        Raises AgentFailed and CannotTrain, both naming the rollout.
+        """
+        sizes = sizes or [self._size] * len(scenarios)
+        names = rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first)
+        played = self.play(scenarios, names, temperature=temperature, generator=generator)
+        rows = grow_trees(played)
+        return Attempts(
+            groups=tuple(
+                Group(scenario, rollouts)
+                for scenario, rollouts in zip(scenarios, played, strict=True)
+            ),
+            trees=rows.trees,
+            rollouts_of_tree=rows.rollouts_of_tree,
+            old_logprobs=rows.old_logprobs,
+        )
+
+    def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
+        """Stop reasons, turns, rows, mismatches."""
+        return episode_metrics(rollouts)
+
+    def play(
+        self,
+        scenarios: Sequence[Scenario],
+        names: Sequence[Sequence[str]],
+        *,
+        temperature: float,
+        generator: torch.Generator | None,
+    ) -> list[tuple[Rollout, ...]]:
+        """Attempts at each scenario, as many as it has names; temperature 0 is greedy."""
+        import torch
+
+        flat = [name for group in names for name in group]
+        seeds = torch.randint(0, 2**48, (len(flat),), generator=generator).tolist()
+        tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
+        attempts = [Attempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
+        forced = Sampling(temperature=temperature, max_tokens=self._longest, forced=True)
+        self._backend.weights_changed(forced)
+        try:
+            ids = wait_for(
+                run_agents(
+                    self._agent,
+                    attempts,
+                    self._store,
+                    self._url,
+                    running=self._running,
+                    policy_version=self._backend.policy_version,
+                )
+            )
+        finally:
+            self._backend.engine.rest()
+        found = iter(
+            rollout_of_trace(
+                self._store.rollout(rollout_id),
+                self._store.calls(rollout_id),
+                temperature=temperature,
+                optimize_agents=self._optimize_agents,
+                name=name,
+            )
+            for rollout_id, name in zip(ids, flat, strict=True)
+        )
+        return [tuple(next(found) for _ in group) for group in names]
+
+
+def _task(scenario: Scenario) -> dict[str, Any]:
+    return {**scenario.columns, "id": scenario.id, "prompt": scenario.prompt}

@@ -1,0 +1,172 @@
+"""Traces in other people's formats: JSON lines, and OpenTelemetry spans.
+
+OpenTelemetry's are one `ExportTraceServiceRequest` a line in OTLP's JSON, as collectors read from
+files: a span of the rollout (`invoke_agent`), and below it one of each call (`chat`), with the
+attributes of the semantic conventions for generative AI. Ids are made from the rollout's id, so a
+second export is the same spans. Invariant: every call is one line's span, none twice
+(`tests/gateway/test_trace_export.py`). May import the room's records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from memograd.gateway.conversation import answer_message
+from memograd.gateway.messages import content_text
+from memograd.gateway.records import CallRecord, RolloutRecord
+
+FORMATS: Final = ("jsonl", "otel")
+PROVIDER: Final = "memograd"
+SERVICE: Final = "memograd-gateway"
+CLIENT, INTERNAL = 3, 1
+"""OTLP's numbers of span kinds."""
+
+Trace = tuple[RolloutRecord, Sequence[CallRecord]]
+
+
+def export_lines(traces: Iterable[Trace], form: str) -> Iterator[str]:
+    """One JSON line a rollout, in one of `FORMATS`."""
+    make = as_json if form == "jsonl" else as_otlp
+    for record, calls in traces:
+        yield json.dumps(make(record, calls), ensure_ascii=False, default=dict)
+
+
+def as_json(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """Everything that the store knows of a rollout, under the names of the records."""
+    told = [{**vars(call), "choices": [vars(choice) for choice in call.choices]} for call in calls]
+    return {**vars(record), "calls": told}
+
+
+def as_otlp(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """The rollout's spans, as OTLP's JSON encoding has them."""
+    trace_id = hashlib.sha256(record.id.encode()).hexdigest()[:32]
+    root = _span_id(record.id, "rollout")
+    last = max([record.updated_at, *(call.began_at + call.latency for call in calls)])
+    spans = [
+        {
+            "traceId": trace_id,
+            "spanId": root,
+            "name": "invoke_agent",
+            "kind": INTERNAL,
+            "startTimeUnixNano": _nanoseconds(record.created_at),
+            "endTimeUnixNano": _nanoseconds(last),
+            "attributes": _attributes(
+                {
+                    "gen_ai.operation.name": "invoke_agent",
+                    "gen_ai.provider.name": PROVIDER,
+                    "gen_ai.conversation.id": record.id,
+                    "memograd.rollout.state": record.state,
+                    "memograd.rollout.reward": record.reward,
+                    "memograd.policy.version": record.policy_version,
+                    "error.type": record.state if record.error else None,
+                }
+            ),
+            "status": {"code": 2, "message": record.error} if record.error else {"code": 1},
+        }
+    ]
+    for call in calls:
+        spans.append(
+            {
+                "traceId": trace_id,
+                "spanId": _span_id(record.id, str(call.number)),
+                "parentSpanId": root,
+                "name": f"chat {call.model}",
+                "kind": CLIENT,
+                "startTimeUnixNano": _nanoseconds(call.began_at),
+                "endTimeUnixNano": _nanoseconds(call.began_at + call.latency),
+                "attributes": _attributes(_of_call(call)),
+                "status": {"code": 1},
+            }
+        )
+    resource = {"attributes": _attributes({"service.name": SERVICE})}
+    scope = {"scope": {"name": "memograd.gateway"}, "spans": spans}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+
+
+def _of_call(call: CallRecord) -> dict[str, Any]:
+    sampling = call.sampling
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.conversation.id": call.rollout_id,
+        "gen_ai.agent.name": call.agent,
+        "gen_ai.request.model": call.model,
+        "gen_ai.response.model": call.model,
+        "gen_ai.request.temperature": sampling.get("temperature"),
+        "gen_ai.request.top_p": sampling.get("top_p"),
+        "gen_ai.request.max_tokens": sampling.get("max_tokens"),
+        "gen_ai.request.seed": sampling.get("seed"),
+        "gen_ai.request.stop_sequences": list(sampling.get("stop") or []) or None,
+        "gen_ai.request.choice.count": sampling["n"] if sampling.get("n", 1) != 1 else None,
+        "gen_ai.response.finish_reasons": [choice.finish_reason for choice in call.choices],
+        "gen_ai.usage.input_tokens": call.prompt_tokens,
+        "gen_ai.usage.output_tokens": call.completion_tokens,
+        "gen_ai.input.messages": json.dumps(
+            [_message(message) for message in call.messages], ensure_ascii=False
+        ),
+        "gen_ai.output.messages": json.dumps(
+            [
+                {**_message(answer_message(choice)), "finish_reason": choice.finish_reason}
+                for choice in call.choices
+            ],
+            ensure_ascii=False,
+        ),
+        "gen_ai.tool.definitions": (
+            json.dumps([dict(tool["function"], type="function") for tool in call.tools])
+            if call.tools
+            else None
+        ),
+        "memograd.policy.version": call.policy_version,
+        "memograd.call.number": call.number,
+    }
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of roles and parts, as the conventions' schema has it."""
+    text = content_text(message.get("content"), 0)
+    parts: list[dict[str, Any]] = []
+    if message["role"] == "tool":
+        parts.append(
+            {"type": "tool_call_response", "id": message.get("tool_call_id"), "response": text}
+        )
+    elif text:
+        parts.append({"type": "text", "content": text})
+    for call in message.get("tool_calls") or []:
+        function = call["function"]
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": call["id"],
+                "name": function["name"],
+                "arguments": function["arguments"],
+            }
+        )
+    return {"role": message["role"], "parts": parts}
+
+
+def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"key": key, "value": _value(value)} for key, value in values.items() if value is not None
+    ]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    """OTLP's typed value; whole numbers are texts there, since JSON's lose digits."""
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
+
+
+def _span_id(rollout_id: str, what: str) -> str:
+    return hashlib.sha256(f"{rollout_id}/{what}".encode()).hexdigest()[:16]
+
+
+def _nanoseconds(seconds: float) -> str:
+    return str(int(seconds * 1e9))

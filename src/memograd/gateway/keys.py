@@ -1,0 +1,49 @@
+"""Who may do what: API keys, as OpenAI's clients send them.
+
+A rollout's own key opens that rollout and nothing else. The gateway's key, where it has one, opens
+`/v1` and makes rollouts; where it has none, whoever reaches the address may, so such a gateway
+listens on this machine only. Invariant: no key opens another rollout's paths
+(`tests/gateway/test_gateway_security.py`). May import the room's protocol and errors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+
+from memograd.errors import BadInput
+from memograd.gateway.protocol import Refused
+
+
+def bearer(authorization: str | None) -> str:
+    """The key in an `Authorization` header; empty if there is none."""
+    scheme, _, key = (authorization or "").strip().partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def check_key(given: str, expected: str | None) -> None:
+    """Raise `Refused` (401) unless `given` is the gateway's key; any will do if it has none."""
+    if expected is None:
+        return
+    if not secrets.compare_digest(
+        given.encode("utf-8", "replace"), expected.encode("utf-8", "replace")
+    ):
+        raise unauthorised("This is not the gateway's API key.")
+
+
+def unauthorised(message: str) -> Refused:
+    """A 401 in OpenAI's words."""
+    return Refused(401, message, code="invalid_api_key", kind="authentication_error")
+
+
+def check_address(host: str, key: str | None) -> None:
+    """Raise BadInput for an address that others reach while no key protects the gateway."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local and not key:
+        raise BadInput(
+            f"The address {host} can be reached from other machines, so the gateway needs a key: "
+            "set MEMOGRAD_GATEWAY_KEY, or listen on 127.0.0.1."
+        )

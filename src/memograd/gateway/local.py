@@ -1,0 +1,292 @@
+"""The backend over the local policy: token ids in, token ids out, through the engine.
+
+The chat template writes the conversation once; an answer that comes back is the very ids that were
+drawn (`conversation`). Invariants: what cannot be served is refused by name, never ignored; a call
+that names no seed is drawn from its rollout's, so the same calls draw the same ids again
+(`tests/gateway/test_local_backend.py`). May import memograd.policy, memograd.rollout and the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memograd.errors import BadInput
+from memograd.gateway.backend import Answer, OnText
+from memograd.gateway.conversation import Conversation
+from memograd.gateway.engine import MAX_BATCH, Drawn, Engine, Job
+from memograd.gateway.messages import from_answer, to_template
+from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.records import CallRecord, Choice
+from memograd.gateway.text_stream import TextStream
+from memograd.policy.continuous import SampleRequest
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.tool_template import use_tool_template
+from memograd.rollout.chat_ids import ChatIds, NextTurn
+
+NO_EFFECT: Final = {
+    *("store", "service_tier", "safety_identifier", "prompt_cache_key", "verbosity"),
+    *("prompt_cache_retention", "include_reasoning"),
+}
+"""Fields that change no answer."""
+ONLY: Final[dict[str, tuple[Any, ...]]] = {
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "reasoning_effort": ("none",),
+}
+"""Fields that may have a value without effect, beside null."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How answers are drawn where a request does not say; `forced` wins over what it says.
+
+    Training forces its own temperature and the whole distribution, since the loss is computed for
+    these. `max_tokens` bounds every answer.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    forced: bool = False
+
+
+class LocalBackend:
+    """A `LanguageModel` behind the gateway; `max_batch` samples are decoded together.
+
+    `chat_template`: a Jinja file that shows tools, for requests with tools; the model's own or the
+    built-in one otherwise (`memograd.policy.tool_template`).
+    """
+
+    def __init__(
+        self,
+        policy: LanguageModel,
+        *,
+        sampling: Sampling | None = None,
+        chat_template: Path | None = None,
+        max_batch: int = MAX_BATCH,
+    ) -> None:
+        self.model = policy.name
+        self.sampling = sampling or Sampling()
+        self.engine = Engine(policy, max_batch=max_batch)
+        self._policy = policy
+        self._version = 0
+        self._plain = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
+        self._with_tools: ChatIds | None = None
+        self._no_tools = ""
+        own = policy.tokenizer.chat_template
+        try:
+            use_tool_template(policy.tokenizer, chat_template)
+            shown = policy.tokenizer.chat_template
+            self._with_tools = ChatIds(
+                policy.tokenizer, end_ids=policy.end_ids, template_options={"chat_template": shown}
+            )
+        except BadInput as error:
+            if chat_template is not None:
+                self.engine.close()
+                raise
+            self._no_tools = str(error)
+        finally:
+            policy.tokenizer.chat_template = own
+
+    @property
+    def policy_version(self) -> int:
+        """How often the weights have changed."""
+        return self._version
+
+    def weights_changed(self, sampling: Sampling | None = None) -> None:
+        """Serve with the weights as they are now, which were changed while the engine rested."""
+        self._version += 1
+        self.sampling = sampling or self.sampling
+        self.engine.resume()
+
+    def close(self) -> None:
+        """End the engine."""
+        self.engine.close()
+
+    def prepare(self, request: ChatRequest, conversation: Conversation, seed: int) -> LocalRequest:
+        """Render the conversation; raises `Refused` for what cannot be served."""
+        _refuse_unserved(request)
+        said, tools = request.said(), request.tool_schemas()
+        uses_tools = bool(tools) or any(
+            message["role"] == "tool" or message.get("tool_calls") for message in said
+        )
+        if uses_tools and self._with_tools is None:
+            raise Refused(400, self._no_tools, param="tools")
+        chat = self._with_tools if uses_tools and self._with_tools else self._plain
+        known = conversation.find(said)
+        messages = to_template(said, known.written)
+        if known.ids is None:
+            turn = chat.first(messages, tools)
+        else:
+            turn = chat.after(known.ids, messages, tools)
+        ids = turn.ids if turn.starts_row else (*(known.ids or ()), *turn.ids)
+        return LocalRequest(
+            backend=self,
+            prompt=ids,
+            turn=turn,
+            tools=bool(tools),
+            sampling=self._settled(request, ids, seed),
+            top_logprobs=(request.top_logprobs or 0) if request.logprobs else 0,
+        )
+
+    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+        """What was cut off by a stop string or its reader is not what the model said."""
+        stops = bool(call.sampling.get("stop"))
+        written = [
+            None
+            if choice.token_ids is None or (stops and not self._ended(choice))
+            else self._plain.action_text(choice.token_ids)
+            for choice in call.choices
+        ]
+        conversation.remember_call(call, written)
+
+    def _ended(self, choice: Choice) -> bool:
+        ids = choice.token_ids or ()
+        return bool(ids) and ids[-1] in self._policy.end_ids
+
+    def _settled(self, request: ChatRequest, prompt: tuple[int, ...], seed: int) -> dict[str, Any]:
+        """What the request's choices are drawn with; `Refused` if the prompt leaves no room."""
+        room = self._policy.context_length - len(prompt)
+        if room < 1:
+            raise Refused(
+                400,
+                f"The conversation has {len(prompt)} tokens; {self.model} was made for "
+                f"{self._policy.context_length}, the answer included.",
+                code="context_length_exceeded",
+                param="messages",
+            )
+        own = self.sampling
+        temperature, top_p = own.temperature, own.top_p
+        if not own.forced:
+            temperature = temperature if request.temperature is None else request.temperature
+            top_p = top_p if request.top_p is None else request.top_p
+        return {
+            "temperature": temperature,
+            "top_p": top_p,
+            "seed": seed if request.seed is None else request.seed,
+            "max_tokens": min(request.longest() or own.max_tokens, own.max_tokens, room),
+            "stop": request.stops(),
+            "n": request.n or 1,
+        }
+
+    def _decode(self, ids: list[int]) -> str:
+        return str(
+            self._policy.tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+
+@dataclass(frozen=True)
+class LocalRequest:
+    """A request whose conversation is token ids."""
+
+    backend: LocalBackend
+    prompt: tuple[int, ...]
+    turn: NextTurn
+    tools: bool
+    sampling: dict[str, Any]
+    top_logprobs: int
+
+    async def run(self, on_text: OnText | None = None) -> Answer:
+        """Draw all choices beside each other; with tools, text comes whole, because only its end
+        shows what of it is a call."""
+        loop = asyncio.get_running_loop()
+        jobs: list[Job] = []
+        for place in range(self.sampling["n"]):
+            hear = None
+            if on_text is not None and not self.tools:
+                hear = _in_loop(loop, on_text, place)
+            request = SampleRequest(
+                self.prompt,
+                max_tokens=self.sampling["max_tokens"],
+                temperature=self.sampling["temperature"],
+                top_p=self.sampling["top_p"],
+                seed=_seed_of(self.sampling["seed"], place),
+                top_logprobs=self.top_logprobs,
+            )
+            jobs.append(Job(request, TextStream(self.backend._decode, self.sampling["stop"]), hear))
+        try:
+            for job in jobs:
+                self.backend.engine.submit(job)
+            drawn = await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
+        finally:
+            for job in jobs:
+                job.cancelled = True
+        choices = tuple(self._choice(one) for one in drawn)
+        if on_text is not None and self.tools:
+            for place, choice in enumerate(choices):
+                on_text(place, choice.text)
+        policy = self.backend._policy
+        return Answer(
+            choices=choices,
+            model=self.backend.model,
+            prompt_ids=self.prompt,
+            prompt_tokens=len(self.prompt),
+            completion_tokens=sum(len(one.ids) for one in drawn),
+            sampling=self.sampling,
+            logprobs_temperature=self.sampling["temperature"] or 1.0,
+            mismatch=self.turn.mismatch,
+            token_texts=tuple(policy.token_texts(one.ids) for one in drawn),
+            tops=tuple(
+                [
+                    [(policy.token_texts([token])[0], logprob) for token, logprob in alternatives]
+                    for alternatives in one.tops
+                ]
+                for one in drawn
+            ),
+        )
+
+    def _choice(self, drawn: Drawn) -> Choice:
+        text, calls = from_answer(drawn.text, tools=self.tools)
+        reason = "length" if drawn.stop_reason == "length" else "stop"
+        return Choice(
+            text=text,
+            tool_calls=calls,
+            finish_reason="tool_calls" if calls else reason,
+            token_ids=drawn.ids,
+            logprobs=drawn.logprobs,
+        )
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, on_text: OnText, place: int) -> Any:
+    return lambda piece: loop.call_soon_threadsafe(on_text, place, piece)
+
+
+def _seed_of(seed: int, place: int) -> int:
+    """A choice's own seed: any two choices of any two calls draw independently."""
+    digest = hashlib.sha256(f"{seed}/{place}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _refuse_unserved(request: ChatRequest) -> None:
+    """Raise `Refused` for what a model in this process cannot promise."""
+    if request.response_format not in (None, {"type": "text"}):
+        raise Refused(
+            400,
+            "The local model cannot be held to a response_format: ask for text, or put a server "
+            "with structured output (vLLM) behind the gateway.",
+            param="response_format",
+        )
+    if request.tool_choice not in (None, "auto", "none"):
+        raise Refused(
+            400,
+            "The local model chooses its tools itself: tool_choice must be auto or none.",
+            param="tool_choice",
+        )
+    if request.parallel_tool_calls is False and request.tools:
+        raise Refused(
+            400,
+            "The local model may call several tools at once: parallel_tool_calls cannot be false.",
+            param="parallel_tool_calls",
+        )
+    for name, value in (request.model_extra or {}).items():
+        if value is None or name in NO_EFFECT or value in ONLY.get(name, ()):
+            continue
+        raise Refused(400, f"The local model does not know {name}={value!r}.", param=name)

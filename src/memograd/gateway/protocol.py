@@ -1,0 +1,192 @@
+"""What agents may ask for, in OpenAI's words, and what a refusal looks like.
+
+Only what the gateway reads is named here; other fields are kept in `model_extra`, and each backend
+says which of them it can serve. Invariant: a body that is not understood is a 400 in OpenAI's error
+form, whatever it holds (`tests/gateway/test_gateway_fuzz.py`). May import pydantic and errors.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memograd.errors import MemogradError
+
+Text = Annotated[str, Field(max_length=4_000_000)]
+
+
+class Refused(MemogradError):
+    """An HTTP status and the error that goes with it."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        kind: str = "invalid_request_error",
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = error_body(message, kind=kind, code=code, param=param)
+
+
+def error_body(
+    message: str, *, kind: str, code: str | None = None, param: str | None = None
+) -> dict[str, Any]:
+    """OpenAI's error form."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """An error as OpenAI's servers send it."""
+
+    error: ErrorDetail
+
+
+class Part(BaseModel):
+    """A piece of a message's content."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str
+    text: Text | None = None
+
+
+class FunctionCall(BaseModel):
+    """A function and its arguments, as JSON in a text."""
+
+    model_config = ConfigDict(extra="allow")
+    name: Annotated[str, Field(min_length=1)]
+    arguments: str = "{}"
+
+
+class ToolCallMessage(BaseModel):
+    """A call that the model made earlier."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatMessage(BaseModel):
+    """One message of a conversation."""
+
+    model_config = ConfigDict(extra="allow")
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Text | list[Part] | None = None
+    name: str | None = None
+    tool_calls: list[ToolCallMessage] | None = None
+    tool_call_id: str | None = None
+
+
+class Function(BaseModel):
+    """A function that the model may call."""
+
+    model_config = ConfigDict(extra="allow")
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class Tool(BaseModel):
+    """A tool; only functions are known."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["function"]
+    function: Function
+
+
+class StreamOptions(BaseModel):
+    """What a stream ends with."""
+
+    model_config = ConfigDict(extra="allow")
+    include_usage: bool = False
+
+
+class ChatRequest(BaseModel):
+    """A request of `/v1/chat/completions`."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    model: str | None = None
+    tools: list[Tool] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    response_format: dict[str, Any] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    stop: Text | list[Text] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    def said(self) -> list[dict[str, Any]]:
+        """The messages as they were sent."""
+        return [message.model_dump(exclude_unset=True) for message in self.messages]
+
+    def tool_schemas(self) -> list[dict[str, Any]]:
+        """The tools as they were sent; none where the model may not call any."""
+        if self.tool_choice == "none":
+            return []
+        return [tool.model_dump(exclude_unset=True) for tool in self.tools or []]
+
+    def longest(self) -> int | None:
+        """Tokens of an answer, at most, if the request says so."""
+        return self.max_completion_tokens or self.max_tokens
+
+    def stops(self) -> list[str]:
+        """The strings that end an answer."""
+        given = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return [stop for stop in given if stop]
+
+
+class EmbeddingRequest(BaseModel):
+    """A request of `/v1/embeddings`."""
+
+    model_config = ConfigDict(extra="allow")
+    input: Text | Annotated[list[Text], Field(min_length=1, max_length=2048)]
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class NewRolloutRequest(BaseModel):
+    """A request of `POST /rollout`."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    metadata: dict[str, Any] = {}
+    seconds: Annotated[float, Field(gt=0, le=7 * 86_400)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+
+
+class RewardRequest(BaseModel):
+    """A request of `POST /rollout/{id}/reward`."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    reward: Annotated[float, Field(ge=-1e12, le=1e12)]
+
+
+class FailureRequest(BaseModel):
+    """A request of `POST /rollout/{id}/failure`."""
+
+    model_config = ConfigDict(extra="forbid")
+    error: Annotated[str, Field(min_length=1, max_length=10_000)]

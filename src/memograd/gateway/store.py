@@ -1,0 +1,257 @@
+"""The trace store: rollouts, their calls, their rewards, in SQL.
+
+Invariants: a rollout moves only as `VALID_TRANSITIONS` says, whoever pushes; a call is written
+whole or not at all, only to a rollout that lives, and under its own number; a reward is finite and
+given once (`tests/gateway/test_trace_store.py`). What was written is there after `kill -9`
+(`tests/gateway/test_gateway_faults.py`). May import sqlalchemy, the room's records and errors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, and_, or_, select, update
+
+from memograd.errors import BadInput, MemogradError
+from memograd.gateway.database import TraceDatabase
+from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
+from memograd.gateway.rows import call_of, call_row, choice_rows, dump, rollout_of
+from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS
+
+IDLE_SECONDS: Final = 600.0
+"""A rollout of which nothing was heard for so long has crashed."""
+
+
+class NoSuchRollout(BadInput):
+    """There is no rollout of that id, or the key is not its own: which of them is not said."""
+
+
+class WrongState(MemogradError):
+    """The rollout's life cycle does not allow that."""
+
+
+@dataclass(frozen=True)
+class NewRollout:
+    """A rollout just made, and the key that opens it, which is kept nowhere."""
+
+    record: RolloutRecord
+    api_key: str
+
+
+class TraceStore:
+    """Rollouts and calls in a database named by `url`; safe to share by threads.
+
+    `idle_seconds`: after so long without a call a rollout is `timed_out`. `clock` gives seconds
+    since 1970.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///traces.db",
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._database = TraceDatabase(url)
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self.place = self._database.place
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    # The life of a rollout
+
+    def create(
+        self,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        policy_version: int = 0,
+        seconds: float | None = None,
+        seed: int | None = None,
+    ) -> NewRollout:
+        """A new rollout with its API key; `seconds` until its deadline.
+
+        `seed`: what the calls that name no seed of their own are drawn from, each by its number.
+        """
+        now = self._clock()
+        key = f"mg-{secrets.token_urlsafe(24)}"
+        record = RolloutRecord(
+            id=secrets.token_hex(12),
+            state="open",
+            metadata=dict(metadata or {}),
+            policy_version=policy_version,
+            seed=secrets.randbits(48) if seed is None else seed,
+            created_at=now,
+            updated_at=now,
+            deadline=None if seconds is None else now + seconds,
+        )
+        row = {**vars(record), "metadata": dump(record.metadata), "key_sha256": _sha256(key)}
+        with self._database.writing() as connection:
+            connection.execute(ROLLOUTS.insert(), row)
+        return NewRollout(record, key)
+
+    def authenticate(self, rollout_id: str, api_key: str) -> RolloutRecord:
+        """The rollout, if `api_key` is its own; raises NoSuchRollout if not, or if there is none.
+
+        Both take the same time, so nobody learns which ids exist.
+        """
+        with self._database.reading() as connection:
+            row = connection.execute(select(ROLLOUTS).where(ROLLOUTS.c.id == rollout_id)).first()
+        expected = row.key_sha256 if row is not None else _sha256("")
+        matches = secrets.compare_digest(_sha256(api_key), expected)
+        if row is None or not matches:
+            raise NoSuchRollout("There is no such rollout, or this API key is not its own.")
+        return rollout_of(row)
+
+    def begin_call(self, rollout_id: str) -> tuple[RolloutRecord, int]:
+        """Let a rollout make a call: it is running and not idle from now; returns the number.
+
+        Raises WrongState for a rollout that is over, and one whose deadline has passed.
+        """
+        now = self._clock()
+        with self._database.writing() as connection:
+            found = self._get(connection, rollout_id, lock=True)
+            late = found.deadline is not None and found.deadline <= now
+            over = found.state not in LIVE
+            if not over and not late and found.updated_at > now - self._idle_seconds:
+                connection.execute(
+                    update(ROLLOUTS)
+                    .where(ROLLOUTS.c.id == rollout_id)
+                    .values(state="running", calls=found.calls + 1, updated_at=now)
+                )
+                return found, found.calls
+        self.expire()
+        state = found.state if over else "timed_out"
+        raise WrongState(f"The rollout {rollout_id} is {state}: it takes no calls.")
+
+    def record(self, call: CallRecord) -> None:
+        """Write a call down; raises WrongState if its rollout is over meanwhile."""
+        with self._database.writing() as connection:
+            alive = connection.execute(
+                update(ROLLOUTS)
+                .where(ROLLOUTS.c.id == call.rollout_id, ROLLOUTS.c.state.in_(LIVE))
+                .values(updated_at=self._clock())
+            ).rowcount
+            if not alive:
+                state = self._get(connection, call.rollout_id).state
+                raise WrongState(f"The rollout {call.rollout_id} is {state}: it takes no calls.")
+            connection.execute(CALLS.insert(), call_row(call))
+            connection.execute(CHOICES.insert(), choice_rows(call))
+
+    def reward(self, rollout_id: str, reward: float) -> RolloutRecord:
+        """End a rollout with its reward; raises BadInput for one that is not finite, WrongState for
+        a rollout that is over."""
+        if not math.isfinite(reward):
+            raise BadInput(
+                f"The reward of rollout {rollout_id} is {reward}, not a finite number; what cannot "
+                "be rewarded has failed."
+            )
+        return self._move(rollout_id, "rewarded", reward=float(reward))
+
+    def fail(self, rollout_id: str, error: str) -> RolloutRecord:
+        """End a rollout with the reason why it has no reward; raises WrongState if it is over."""
+        sayable = error.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+        return self._move(rollout_id, "failed", error=sayable)
+
+    def expire(self) -> int:
+        """End every rollout whose deadline has passed or that is idle too long; how many."""
+        now = self._clock()
+        ends = {"late": "its deadline passed", "idle": "nothing was heard of it for too long"}
+        late = and_(ROLLOUTS.c.deadline.is_not(None), ROLLOUTS.c.deadline <= now)
+        idle = ROLLOUTS.c.updated_at <= now - self._idle_seconds
+        live = ROLLOUTS.c.state.in_(_sources("timed_out"))
+        with self._database.reading() as connection:
+            due = connection.execute(select(ROLLOUTS.c.id).where(live, or_(late, idle))).first()
+        if due is None:
+            return 0
+        with self._database.writing() as connection:
+            return sum(
+                connection.execute(
+                    update(ROLLOUTS)
+                    .where(live, when)
+                    .values(state="timed_out", error=why, updated_at=now)
+                ).rowcount
+                for when, why in ((late, ends["late"]), (idle, ends["idle"]))
+            )
+
+    # Reading
+
+    def rollout(self, rollout_id: str) -> RolloutRecord:
+        """One rollout; raises NoSuchRollout."""
+        self.expire()
+        with self._database.reading() as connection:
+            return self._get(connection, rollout_id)
+
+    def rollouts(
+        self, *, state: str | None = None, limit: int | None = None
+    ) -> list[RolloutRecord]:
+        """Rollouts, the newest first; those in `state` only if it is given."""
+        self.expire()
+        wanted = select(ROLLOUTS).order_by(ROLLOUTS.c.created_at.desc(), ROLLOUTS.c.id)
+        if state is not None:
+            wanted = wanted.where(ROLLOUTS.c.state == state)
+        with self._database.reading() as connection:
+            return [rollout_of(row) for row in connection.execute(wanted.limit(limit))]
+
+    def calls(self, rollout_id: str) -> list[CallRecord]:
+        """The calls of a rollout that were answered, in the order in which they began."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(CALLS).where(CALLS.c.rollout_id == rollout_id).order_by(CALLS.c.number)
+            ).all()
+            of_call: dict[int, list[Any]] = {row.number: [] for row in rows}
+            for choice in connection.execute(
+                select(CHOICES)
+                .where(CHOICES.c.rollout_id == rollout_id)
+                .order_by(CHOICES.c.number, CHOICES.c.place)
+            ):
+                of_call[choice.number].append(choice)
+        return [call_of(row, of_call[row.number]) for row in rows]
+
+    def traces(
+        self, ids: Sequence[str] | None = None
+    ) -> Iterator[tuple[RolloutRecord, list[CallRecord]]]:
+        """Rollouts with their calls: those named, or all, the oldest first."""
+        wanted = ids if ids is not None else [found.id for found in reversed(self.rollouts())]
+        for rollout_id in wanted:
+            yield self.rollout(rollout_id), self.calls(rollout_id)
+
+    def _move(self, rollout_id: str, state: str, **values: Any) -> RolloutRecord:
+        self.expire()
+        with self._database.writing() as connection:
+            moved = connection.execute(
+                update(ROLLOUTS)
+                .where(ROLLOUTS.c.id == rollout_id, ROLLOUTS.c.state.in_(_sources(state)))
+                .values(state=state, updated_at=self._clock(), **values)
+            ).rowcount
+            found = self._get(connection, rollout_id)
+            if not moved:
+                raise WrongState(
+                    f"The rollout {rollout_id} is {found.state} and cannot become {state}."
+                )
+        return found
+
+    def _get(self, connection: Connection, rollout_id: str, *, lock: bool = False) -> RolloutRecord:
+        wanted = select(ROLLOUTS).where(ROLLOUTS.c.id == rollout_id)
+        # On SQLite the transaction is the lock.
+        row = connection.execute(wanted.with_for_update() if lock else wanted).first()
+        if row is None:
+            raise NoSuchRollout(f"There is no rollout {rollout_id!r} in {self.place}.")
+        return rollout_of(row)
+
+
+def _sources(target: str) -> list[str]:
+    """The states that may become `target`."""
+    return [state for state, following in VALID_TRANSITIONS.items() if target in following]
+
+
+def _sha256(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,169 @@
+"""From captured calls to what the trainer learns from: a `Rollout` whose turns are token rows.
+
+Each chosen call is a turn. Where a call's prompt begins with all the tokens of an earlier one, it
+goes on with that row; otherwise it starts a row of its own. Several agents that talk in turn so
+become several rows of one rollout, and a conversation that forks shares its beginning in the token
+tree (`memograd.rollout.branches`).
+
+    writer    [P0] A0            [P0 A0 o1] A2     one row:   P0 | A0 o1 A2
+    critic            [Q0] B1                      left out with optimize_agents={"writer"}
+
+Invariants: every drawn token of the chosen calls is scored once, and no other token; a rollout
+without a reward, and a call without token ids or with log-probabilities of another distribution
+than the one that is trained, is an error with the rollout's id, never a 0 or a gap. Proved in
+`tests/gateway/test_traces_to_rollouts.py`. May import memograd.rollout and the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from memograd.gateway.conversation import answer_message
+from memograd.gateway.messages import to_template
+from memograd.gateway.records import CallRecord, RolloutRecord
+from memograd.gateway.store import TraceStore
+from memograd.rollout.episode import EpisodeError
+from memograd.rollout.types import Rollout, Turn
+
+
+class CannotTrain(EpisodeError):
+    """A trace that nothing can be learnt from; the message names the rollout and says why."""
+
+
+def rollouts_from_traces(
+    store: TraceStore,
+    ids: Iterable[str],
+    *,
+    temperature: float,
+    optimize_agents: Collection[str] | None = None,
+) -> list[Rollout]:
+    """The rollouts named `ids`, as `rollout_of_trace` reads each."""
+    return [
+        rollout_of_trace(
+            store.rollout(rollout_id),
+            store.calls(rollout_id),
+            temperature=temperature,
+            optimize_agents=optimize_agents,
+        )
+        for rollout_id in ids
+    ]
+
+
+def rollout_of_trace(
+    record: RolloutRecord,
+    calls: Sequence[CallRecord],
+    *,
+    temperature: float,
+    optimize_agents: Collection[str] | None = None,
+    name: str | None = None,
+) -> Rollout:
+    """One rollout to train on.
+
+    temperature: of the distribution that the loss is computed for. optimize_agents: whose calls are
+    trained; all if None. name: how the rollout is called in what is told of it, instead of its id.
+
+    Raises:
+        CannotTrain: there is no reward, no call of these agents, no token ids, or the calls were
+            drawn from another distribution.
+    """
+    name = name or record.id
+    if record.state != "rewarded" or record.reward is None:
+        why = f": {record.error}" if record.error else ""
+        raise CannotTrain(
+            f"The rollout {name} is {record.state}{why}. It has no reward, so nothing can be "
+            "learnt from it; reward it, or leave it out."
+        )
+    chosen = [call for call in calls if optimize_agents is None or call.agent in optimize_agents]
+    if not chosen:
+        known = ", ".join(sorted({call.agent for call in calls})) or "no agent"
+        raise CannotTrain(
+            f"The rollout {name} has no call to train on: {known} called, "
+            f"{_listed(optimize_agents)} is trained."
+        )
+    for call in chosen:
+        _check(call, name, temperature)
+    last, answered = chosen[-1], chosen[-1].choices[0]
+    said = [*last.messages, answer_message(answered)]
+    messages = tuple(to_template(said))
+    first_answer = [message["role"] for message in messages].index("assistant")
+    return Rollout(
+        id=name,
+        turns=tuple(turn for row in _rows(chosen) for turn in row),
+        completion=answered.text,
+        reward=record.reward,
+        stopped_by=_stop_reason(answered.finish_reason),
+        messages=messages,
+        opening_length=first_answer,
+        mismatches=_counted(chosen),
+    )
+
+
+def _rows(calls: Sequence[CallRecord]) -> list[list[Turn]]:
+    """The turns of all calls, row by row."""
+    rows: list[list[Turn]] = []
+    held: list[tuple[int, ...]] = []  # all ids of each row
+    for call in calls:
+        prompt = call.prompt_ids or ()
+        goes_on = _longest_beginning(held, prompt)
+        for choice in call.choices:
+            ids = choice.token_ids or ()
+            seen = prompt if goes_on is None else prompt[len(held[goes_on]) :]
+            turn = Turn(
+                observation_ids=seen,
+                action_ids=ids,
+                logprobs=np.asarray(choice.logprobs or (), dtype=np.float32),
+                stop_reason=_stop_reason(choice.finish_reason),
+                starts_row=goes_on is None,
+            )
+            if goes_on is None:
+                rows.append([turn])
+                held.append((*prompt, *ids))
+            else:
+                rows[goes_on].append(turn)
+                held[goes_on] = (*prompt, *ids)
+                goes_on = None  # further choices of the call are rows of their own
+    return rows
+
+
+def _longest_beginning(held: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> int | None:
+    """The row that `prompt` goes on with."""
+    fitting = [row for row, ids in enumerate(held) if prompt[: len(ids)] == ids]
+    return max(fitting, key=lambda row: len(held[row]), default=None)
+
+
+def _check(call: CallRecord, name: str, temperature: float) -> None:
+    where = f"Call {call.number} of the rollout {name} (agent {call.agent})"
+    complete = all(
+        choice.token_ids and choice.logprobs and len(choice.logprobs) == len(choice.token_ids)
+        for choice in call.choices
+    )
+    if not call.prompt_ids or not complete or call.logprobs_temperature is None:
+        raise CannotTrain(
+            f"{where} was answered without token ids or log-probabilities, so it cannot be trained "
+            "on; serve the policy with memograd gateway --model, or start the gateway in front of "
+            "vLLM with --token-ids."
+        )
+    drawn_at = float(call.sampling.get("temperature", 1.0))
+    top_p = float(call.sampling.get("top_p", 1.0))
+    scored_at = temperature or 1.0  # a greedy choice is scored by the model as it is
+    if drawn_at != temperature or call.logprobs_temperature != scored_at or top_p != 1.0:
+        raise CannotTrain(
+            f"{where} was drawn at temperature {drawn_at:g} and top_p {top_p:g}, with "
+            f"log-probabilities at temperature {call.logprobs_temperature:g}; training at "
+            f"temperature {temperature:g} needs all three at it, and top_p 1."
+        )
+
+
+def _stop_reason(finish_reason: str) -> str:
+    return "length" if finish_reason == "length" else "end"
+
+
+def _counted(calls: Sequence[CallRecord]) -> dict[str, int]:
+    kinds = [call.mismatch for call in calls if call.mismatch is not None]
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+
+def _listed(agents: Collection[str] | None) -> str:
+    return "any agent" if agents is None else ", ".join(sorted(agents))

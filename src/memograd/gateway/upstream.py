@@ -1,0 +1,185 @@
+"""The backend over another OpenAI-compatible server: vLLM, or any hosted model.
+
+The request is passed on as it came and the answer written down as it is. With `token_ids`, the
+server is asked for what training needs, in vLLM's words (`return_token_ids`, `logprobs`); its
+log-probabilities are those of the model itself, at temperature 1. Without it a trace holds text
+only, and training from it refuses. Answers are fetched whole, also where the agent reads them as a
+stream.
+
+Invariant: a failure of the server reaches the agent with its status and its words, never its key,
+and an answer that is not understood is a 502 (`tests/gateway/test_upstream.py`). May import httpx
+and the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from memograd.errors import BadInput
+from memograd.gateway.backend import Answer, OnText
+from memograd.gateway.conversation import Conversation
+from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.records import CallRecord, Choice
+
+RAW_TEMPERATURE = 1.0
+"""vLLM reports log-probabilities before temperature and nucleus, unless it was told otherwise."""
+
+
+class UpstreamBackend:
+    """A server behind the gateway.
+
+    base_url: up to and including `/v1`. model: what it is asked for, whatever the agent asks.
+    seconds: how long one answer may take.
+    """
+
+    policy_version = 0
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str = "",
+        token_ids: bool = False,
+        seconds: float = 600.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise BadInput(f"The upstream {base_url!r} is no URL: write http://host:port/v1.")
+        self.model = model
+        self.token_ids = token_ids
+        self._api_key = api_key
+        self._base_url = base_url.rstrip("/")
+        self._seconds = seconds
+        self._transport = transport
+        self._client: httpx.AsyncClient | None = None
+
+    def prepare(
+        self, request: ChatRequest, conversation: Conversation, seed: int
+    ) -> UpstreamRequest:
+        """The request as it came, not as a stream, with what traces need."""
+        body = request.model_dump(exclude_unset=True)
+        for name in ("stream", "stream_options"):
+            body.pop(name, None)
+        body["model"] = self.model
+        if self.token_ids:
+            body |= {"logprobs": True, "return_token_ids": True}
+            body.setdefault("seed", seed % 2**31)
+        return UpstreamRequest(self, body)
+
+    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+        """The server tokenises every conversation itself."""
+
+    def close(self) -> None:
+        """The client's connections close with the event loop that they belong to."""
+
+    async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The server's answer; raises `Refused` with its status if it refuses or fails."""
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                timeout=self._seconds,
+                transport=self._transport,
+                limits=httpx.Limits(max_connections=None),
+            )
+        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        try:
+            response = await self._client.post(
+                f"{self._base_url}/chat/completions", json=body, headers=headers
+            )
+            answer = response.json()
+        except httpx.TimeoutException:
+            raise self._failure(504, f"did not answer within {self._seconds:g} s") from None
+        except httpx.HTTPError as error:
+            raise self._failure(502, f"cannot be reached ({type(error).__name__})") from None
+        except ValueError:
+            raise self._failure(502, "did not answer with JSON") from None
+        if response.status_code != 200:
+            said = answer.get("error") if isinstance(answer, dict) else None
+            said = said.get("message") if isinstance(said, dict) else said
+            status = response.status_code if 400 <= response.status_code < 600 else 502
+            # A wrong key of the gateway's own is not the agent's fault.
+            status = 502 if status in (401, 403) else status
+            raise self._failure(status, f"refused: {said or answer}")
+        if not isinstance(answer, dict) or not answer.get("choices"):
+            raise self._failure(502, "gave an answer without choices")
+        return answer
+
+    def _failure(self, status: int, what: str) -> Refused:
+        message = f"The server behind the gateway {what}."
+        if self._api_key:
+            message = message.replace(self._api_key, "***")
+        return Refused(status, message, kind="upstream_error")
+
+
+@dataclass(frozen=True)
+class UpstreamRequest:
+    """A request as it will be passed on."""
+
+    backend: UpstreamBackend
+    body: dict[str, Any]
+
+    async def run(self, on_text: OnText | None = None) -> Answer:
+        """Ask the server."""
+        answer = await self.backend.post(self.body)
+        try:
+            found = [_choice_of(choice) for choice in answer["choices"]]
+            usage = answer.get("usage") or {}
+            prompt_ids = answer.get("prompt_token_ids")
+            scored = all(choice.logprobs is not None for choice, _, _ in found)
+            read = Answer(
+                choices=tuple(choice for choice, _, _ in found),
+                model=str(answer.get("model") or self.backend.model),
+                prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids or ())),
+                completion_tokens=int(usage.get("completion_tokens") or 0),
+                sampling={name: self.body[name] for name in _SAMPLING if name in self.body},
+                prompt_ids=None if prompt_ids is None else tuple(map(int, prompt_ids)),
+                logprobs_temperature=RAW_TEMPERATURE if scored else None,
+                token_texts=tuple(texts for _, texts, _ in found),
+                tops=tuple(tops for _, _, tops in found),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Refused(
+                502,
+                f"The server behind the gateway gave an answer that is not understood ({error!r}).",
+                kind="upstream_error",
+            ) from error
+        if on_text is not None:
+            for place, choice in enumerate(read.choices):
+                on_text(place, choice.text)
+        return read
+
+
+_SAMPLING = (
+    *("temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop", "n"),
+    *("frequency_penalty", "presence_penalty", "response_format", "tool_choice", "top_k", "min_p"),
+)
+
+
+def _choice_of(
+    choice: Mapping[str, Any],
+) -> tuple[Choice, list[str], list[list[tuple[str, float]]]]:
+    """One choice, the texts of its tokens, and their alternatives."""
+    message = choice["message"]
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    ids = choice.get("token_ids")
+    logprobs = tuple(float(token["logprob"]) for token in tokens) or None
+    if ids is not None and logprobs is not None and len(ids) != len(logprobs):
+        raise ValueError(f"{len(ids)} token ids with {len(logprobs)} log-probabilities")
+    return (
+        Choice(
+            text=message.get("content") or "",
+            finish_reason=str(choice.get("finish_reason") or "stop"),
+            tool_calls=tuple(message.get("tool_calls") or ()),
+            token_ids=None if ids is None else tuple(map(int, ids)),
+            logprobs=logprobs,
+        ),
+        [str(token["token"]) for token in tokens],
+        [
+            [(str(top["token"]), float(top["logprob"])) for top in token.get("top_logprobs") or []]
+            for token in tokens
+        ],
+    )

@@ -1,0 +1,250 @@
+"""Continuous batching: samples join and leave a running batch between two decoding steps.
+
+`memograd.policy.sampler` is for prompts that come together, as in training. A server's requests
+come when they come: here a newcomer is prefilled alone, joins the batch at its next step, and the
+place of one that has finished is free at once. Every sample has its own temperature, nucleus and
+random numbers. What a newcomer's prompt shares with one that is there, or was there lately, is not
+computed again: an agent's next call begins with the one before it, and G attempts at one scenario
+begin alike.
+
+Invariant: what is drawn for a sample depends on its request alone, up to the rounding of matrix
+products, whoever shares the batch; the returned log-probabilities are those of the drawn ids in
+softmax(logits / temperature) of the tokens before them. Tested against the row forward in
+`tests/policy/test_continuous.py`. May import torch, transformers and the room.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+
+from memograd.errors import MemogradError
+from memograd.policy.model_parts import body_of, head_of
+from memograd.policy.slot_cache import KeysValues, SlotCache
+from memograd.policy.tree_forward import additive_mask
+
+KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
+"""Tokens of finished samples whose keys and values are kept for prompts that go on from them."""
+LEAST_SHARED = 8
+"""Tokens that a prompt must share with another before copying is worth it."""
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """What one sample is drawn from. Temperature 0 takes the most likely token.
+
+    `top_p` cuts what is drawn to the most likely tokens that have that much probability (Holtzman
+    et al. 2019, arXiv:1904.09751); `top_logprobs` is how many alternatives a token are reported.
+    """
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int = 0
+    top_logprobs: int = 0
+
+
+@dataclass(eq=False)
+class Sample:
+    """A sample while it grows: drawn `ids`, `logprobs` of each, `tops` (id, log-probability)."""
+
+    request: SampleRequest
+    generator: torch.Generator
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    tops: list[list[tuple[int, float]]] = field(default_factory=list)
+    stop_reason: str | None = None
+
+
+class ContinuousSampler:
+    """The running batch of one model; for one thread, which owns the model meanwhile."""
+
+    def __init__(self, model: PreTrainedModel, end_ids: frozenset[int]) -> None:
+        self._model = model
+        self._end_ids = end_ids
+        self._layers = model.config.get_text_config().num_hidden_layers
+        self._cache = SlotCache(self._layers)
+        self._kept: OrderedDict[tuple[int, ...], list[KeysValues]] = OrderedDict()
+        self.samples: list[Sample] = []
+        self.computed_tokens = 0
+
+    @torch.no_grad()
+    def add(self, request: SampleRequest) -> Sample:
+        """Prefill the prompt and draw its first token; the sample has joined unless it is over."""
+        sample = Sample(request, torch.Generator().manual_seed(request.seed))
+        keys_values, hidden_D = self._prefill(request.prompt)
+        self._draw([sample], head_of(self._model)(hidden_D[None]))
+        if sample.stop_reason is None:
+            # Most answers are shorter than they may be, so room is made for a part of it.
+            self._cache.add(keys_values, room=len(request.prompt) + min(request.max_tokens, 128))
+            self.samples.append(sample)
+        else:
+            self._keep(request.prompt, keys_values)
+        return sample
+
+    @torch.no_grad()
+    def step(self) -> list[Sample]:
+        """One more token for every sample; returns them all. Those that are over have left."""
+        batch = list(self.samples)
+        if not batch:
+            return []
+        lengths = np.asarray(self._cache.lengths)
+        visible_B1K = (np.arange(lengths.max() + 1)[None] <= lengths[:, None])[:, None]
+        device = self._model.device
+        hidden_B1D = body_of(self._model)(
+            input_ids=torch.tensor([[sample.ids[-1]] for sample in batch], device=device),
+            position_ids=torch.from_numpy(lengths[:, None]).to(device),
+            attention_mask=additive_mask(visible_B1K, self._model.dtype, device),
+            past_key_values=self._cache.cache,
+            use_cache=True,
+        ).last_hidden_state
+        self._cache.grown()
+        self.computed_tokens += len(batch)
+        self._draw(batch, head_of(self._model)(hidden_B1D[:, 0]))
+        for sample in batch:
+            if sample.stop_reason is not None:
+                self.remove(sample)
+        return batch
+
+    def remove(self, sample: Sample) -> None:
+        """Take a sample out of the batch, at its end or before it."""
+        row = self.samples.index(sample)
+        length = self._cache.lengths[row]
+        ids = (*sample.request.prompt, *sample.ids)[:length]
+        self._keep(ids, self._cache.row(row, length))
+        self._cache.remove(row)
+        self.samples[row] = self.samples[-1]
+        self.samples.pop()
+        if not self.samples:
+            self._cache = SlotCache(self._layers)  # buffers as long as the longest ever are freed
+
+    def forget(self) -> None:
+        """The weights have changed: nothing computed so far may be used again.
+
+        Raises ValueError while samples are being drawn.
+        """
+        if self.samples:
+            raise ValueError(f"{len(self.samples)} samples are still being drawn")
+        self._kept.clear()
+
+    def _prefill(self, prompt: tuple[int, ...]) -> tuple[list[KeysValues], torch.Tensor]:
+        """Keys and values of the prompt, a layer each, and its last token's hidden state [D]."""
+        device = self._model.device
+        shared, length = self._shared(prompt)
+        cache = DynamicCache()
+        if shared is not None:
+            for number, (keys, values) in enumerate(shared):
+                cache.update(keys[None, :, :length], values[None, :, :length], number)
+        rest = torch.tensor([prompt[length:]], device=device)
+        hidden_1TD = body_of(self._model)(
+            input_ids=rest,
+            position_ids=torch.arange(length, len(prompt), device=device)[None],
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
+        self.computed_tokens += len(prompt) - length
+        found: list[KeysValues] = []
+        for layer in cache.layers:
+            if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
+                raise MemogradError(
+                    f"{type(self._model).__name__} keeps no keys and values a layer, so it cannot "
+                    "be served from this process; put a server such as vLLM behind the gateway"
+                )
+            if layer.keys.shape[2] != len(prompt):
+                raise MemogradError(
+                    f"{type(self._model).__name__} sees only a window of {layer.keys.shape[2]} "
+                    f"tokens of a prompt of {len(prompt)}, so it cannot be served from this "
+                    "process; put a server such as vLLM behind the gateway"
+                )
+            found.append((layer.keys[0], layer.values[0]))
+        return found, hidden_1TD[0, -1]
+
+    def _shared(self, prompt: tuple[int, ...]) -> tuple[list[KeysValues] | None, int]:
+        """The longest known beginning of `prompt`: keys and values, and how much of them counts.
+
+        The prompt's last token is always computed, since its state predicts the first answer token.
+        """
+        best: tuple[int, tuple[int, ...] | int | None] = (0, None)
+        for kept in self._kept:
+            best = max(best, (_common(kept, prompt), kept), key=lambda pair: pair[0])
+        for row, sample in enumerate(self.samples):
+            known = (*sample.request.prompt, *sample.ids)[: self._cache.lengths[row]]
+            best = max(best, (_common(known, prompt), row), key=lambda pair: pair[0])
+        length, source = min(best[0], len(prompt) - 1), best[1]
+        if source is None or length < LEAST_SHARED:
+            return None, 0
+        if isinstance(source, int):
+            return self._cache.row(source, length), length
+        self._kept.move_to_end(source)
+        return self._kept[source], length
+
+    def _keep(self, ids: tuple[int, ...], keys_values: list[KeysValues]) -> None:
+        """Remember a sequence for prompts that begin with it; the oldest make room."""
+        limit = KEPT_TOKENS[self._model.device.type]
+        if len(ids) > limit or any(_common(kept, ids) == len(ids) for kept in self._kept):
+            return
+        for kept in [kept for kept in self._kept if _common(kept, ids) == len(kept)]:
+            del self._kept[kept]  # the new one begins with it
+        self._kept[ids] = keys_values
+        while sum(map(len, self._kept)) > limit:
+            self._kept.popitem(last=False)
+
+    def _draw(self, batch: Sequence[Sample], logits_BV: torch.Tensor) -> None:
+        """Give every sample of `batch` one more token. Raises MemogradError for NaN."""
+        asked = [sample.request for sample in batch]
+        temperatures = torch.tensor([request.temperature or 1.0 for request in asked])
+        logprobs_BV = torch.log_softmax(logits_BV.float().cpu() / temperatures[:, None], dim=-1)
+        if bool(logprobs_BV.isnan().any()):
+            raise MemogradError(
+                "the model's probabilities of the next token are not numbers (NaN or infinity), so "
+                "nothing can be drawn; its weights have probably diverged"
+            )
+        drawn = self._choose(batch, logprobs_BV)
+        chosen = logprobs_BV[torch.arange(len(batch)), drawn].tolist()
+        for row, (sample, token) in enumerate(zip(batch, drawn.tolist(), strict=True)):
+            sample.ids.append(token)
+            sample.logprobs.append(chosen[row])
+            if sample.request.top_logprobs:
+                values, ids = logprobs_BV[row].topk(sample.request.top_logprobs)
+                sample.tops.append(list(zip(ids.tolist(), values.tolist(), strict=True)))
+            if token in self._end_ids:
+                sample.stop_reason = "end"
+            elif len(sample.ids) >= sample.request.max_tokens:
+                sample.stop_reason = "length"
+
+    def _choose(self, batch: Sequence[Sample], logprobs_BV: torch.Tensor) -> torch.Tensor:
+        """One token a row: the first whose cumulative probability is above a random number."""
+        probabilities_BV = logprobs_BV.exp()
+        for row, sample in enumerate(batch):
+            if sample.request.top_p < 1:
+                probabilities_BV[row] = _nucleus(probabilities_BV[row], sample.request.top_p)
+        cumulative_BV = probabilities_BV.cumsum(-1)
+        random_B = torch.stack([torch.rand((), generator=sample.generator) for sample in batch])
+        aim_B1 = cumulative_BV[:, -1:] * random_B[:, None]
+        drawn_B = torch.searchsorted(cumulative_BV, aim_B1, right=True)[:, 0]
+        greedy = torch.tensor([sample.request.temperature == 0 for sample in batch])
+        return torch.where(greedy, logprobs_BV.argmax(-1), drawn_B)
+
+
+def _nucleus(probabilities_V: torch.Tensor, top_p: float) -> torch.Tensor:
+    """The probabilities of the smallest set of most likely tokens that reaches `top_p`; else 0."""
+    ordered_V, ids_V = probabilities_V.sort(descending=True, stable=True)
+    before_V = ordered_V.cumsum(0) - ordered_V
+    before_V[0] = 0.0  # the most likely token stays, whatever the rounding
+    return torch.zeros_like(probabilities_V).scatter_(0, ids_V, ordered_V * (before_V < top_p))
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two sequences begin with in common."""
+    length = min(len(one), len(other))
+    if one[:length] == other[:length]:
+        return length
+    differ = np.asarray(one[:length]) != np.asarray(other[:length])
+    return int(differ.argmax())

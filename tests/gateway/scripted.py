@@ -1,0 +1,55 @@
+"""A backend that says what a test wrote: for paths that a random model never takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memograd.gateway.backend import Answer, OnText
+from memograd.gateway.conversation import Conversation
+from memograd.gateway.messages import from_answer
+from memograd.gateway.protocol import ChatRequest
+from memograd.gateway.records import CallRecord, Choice
+
+Script = Callable[[Sequence[Mapping[str, Any]]], str]
+
+
+@dataclass
+class ScriptedRequest:
+    text: str
+    tools: bool
+
+    async def run(self, on_text: OnText | None = None) -> Answer:
+        said, calls = from_answer(self.text, tools=self.tools)
+        if on_text is not None:
+            on_text(0, said)
+        choice = Choice(said, "tool_calls" if calls else "stop", calls)
+        return Answer((choice,), "scripted", 1, 1, {})
+
+
+class ScriptedBackend:
+    """Answers a conversation with what `script` makes of its messages."""
+
+    model, policy_version = "scripted", 0
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def prepare(
+        self, request: ChatRequest, conversation: Conversation, seed: int
+    ) -> ScriptedRequest:
+        return ScriptedRequest(self.script(request.said()), bool(request.tools))
+
+    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+        """Nothing to go on from."""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def looks_up(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Calls the tool for patient 8 once, then says what it said."""
+    if messages[-1]["role"] == "tool":
+        return f"The drug is {messages[-1]['content']}."
+    return '<tool_call>\n{"name": "look_up", "arguments": {"patient": 8}}\n</tool_call>'

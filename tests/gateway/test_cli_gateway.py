@@ -1,0 +1,116 @@
+"""`memograd gateway` and `memograd traces` as they are typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memograd.cli import main
+from memograd.gateway.records import CallRecord, Choice
+from memograd.gateway.store import TraceStore
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main([*arguments])
+    shown = capsys.readouterr()
+    return int(exit_.value.code or 0), shown.out, shown.err
+
+
+@pytest.fixture
+def store_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("MEMOGRAD_GATEWAY_KEY", raising=False)
+    return f"sqlite:///{tmp_path}/traces.db"
+
+
+@pytest.mark.slow
+def test_a_gateway_serves_until_it_is_interrupted(tiny_model_folder: Path, store_url: str) -> None:
+    command = [sys.executable, "-m", "memograd", "gateway", "--model", str(tiny_model_folder)]
+    command += ["--port", "0", "--store", store_url, "--device", "cpu", "--max-tokens", "5"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().split(" at ")[1].split("/v1")[0]
+        made = httpx.post(f"{url}/rollout", json={}, timeout=60).json()
+        headers = {"Authorization": f"Bearer {made['api_key']}"}
+        body = {"messages": [{"role": "user", "content": "你好"}], "n": 2}
+        path = f"{made['base_url']}/chat/completions"
+        assert httpx.post(path, json=body, headers=headers, timeout=60).status_code == 200
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    [call] = TraceStore(store_url).calls(made["id"])
+    assert [len(choice.token_ids or ()) > 0 for choice in call.choices] == [True, True]
+
+
+def test_traces_are_listed_shown_and_exported(store_url: str, tmp_path: Path, capsys) -> None:
+    store = TraceStore(store_url)
+    rollout = store.create().record.id
+    other = store.create().record.id
+    store.begin_call(rollout)
+    messages = ({"role": "user", "content": "你好\x1b[31m"},)
+    choices = (Choice("好", "stop", token_ids=(1,), logprobs=(-0.5,)),)
+    store.record(CallRecord(rollout, 0, "agent", "m", 0, messages, choices, prompt_ids=(1, 2)))
+    store.reward(rollout, 0.5)
+
+    traces = ("--store", store_url)
+    code, out, _ = run(capsys, "traces", "list", *traces, "--state", "rewarded")
+    assert code == 0 and rollout in out and "0.5" in out and other not in out
+    _, out, _ = run(capsys, "traces", "list", *traces, "--json")
+    assert {record["id"]: record["reward"] for record in json.loads(out)} == {
+        rollout: 0.5,
+        other: None,
+    }
+    _, out, _ = run(capsys, "traces", "show", rollout[:9], *traces)
+    assert "你好" in out and "token ids kept" in out and "\x1b" not in out
+    _, out, _ = run(capsys, "traces", "show", rollout, *traces, "--json")
+    assert json.loads(out)["calls"][0]["choices"][0]["token_ids"] == [1]
+    file = tmp_path / "out.jsonl"
+    code, _, _ = run(capsys, "traces", "export", *traces, "--state", "rewarded", "--out", str(file))
+    assert code == 0 and json.loads(file.read_text())["id"] == rollout
+    code, _, err = run(capsys, "traces", "export", *traces, "--out", str(file))
+    assert code == 2 and "exists already" in err
+    _, out, _ = run(capsys, "traces", "export", *traces, "--format", "otel", rollout)
+    assert "resourceSpans" in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gateway", "--model", "m", "--host", "0.0.0.0"], "MEMOGRAD_GATEWAY_KEY"),
+        (["gateway", "--model", "m", "--token-ids"], "--upstream"),
+        (["gateway", "--model", "m", "--upstream", "http://x/v1", "--adapter", "a"], "--adapter"),
+        (["gateway", "--model", "m", "--upstream", "nowhere"], "is no URL"),
+        (["gateway", "--model", "m", "--store", "mysql://x/y"], "not understood|kept in|needs"),
+        (["gateway", "--model", "m", "--host", "no such host"], "needs a key"),
+        (["traces", "list", "--store", "sqlite:///none.db"], "no trace store"),
+        (["traces", "list", "--state", "happy"], "no state 'happy'"),
+        (["traces", "show", "zz"], "No rollout"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: list[str], said: str, store_url: str, tmp_path, monkeypatch, capsys
+) -> None:
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    TraceStore(store_url).close()
+    if "--store" not in arguments:
+        arguments = [*arguments, "--store", store_url]
+    if arguments[0] == "gateway":
+        arguments += ["--port", "0"]
+    code, _, err = run(capsys, *arguments)
+    assert code == 2, err
+    assert re.search(said, err)
+    assert len(err.strip().splitlines()) == 1

@@ -1,0 +1,245 @@
+"""The paths as OpenAI's own client uses them, over the tiny model."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import numpy as np
+import openai
+import pytest
+
+from memograd.gateway.limits import GatewayLimits
+
+ASK = [{"role": "user", "content": "你好"}]
+
+
+def client_of(rollout) -> openai.OpenAI:
+    return openai.OpenAI(base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0)
+
+
+def test_a_call_is_answered_and_written_down(gateway, tiny_policy) -> None:
+    rollout = gateway.rollout(metadata={"task": 7})
+    answer = client_of(rollout).chat.completions.create(
+        model="any",
+        messages=ASK,
+        n=2,
+        seed=5,
+        temperature=0.7,
+        logprobs=True,
+        top_logprobs=2,
+        extra_headers={"X-Agent-Name": "writer"},
+    )
+    [call] = gateway.store.calls(rollout.id)
+    assert (call.agent, call.number, call.model) == ("writer", 0, answer.model)
+    assert call.messages == tuple(ASK)
+    assert call.prompt_ids == tuple(tiny_policy.encode(ASK))
+    assert call.sampling["seed"] == 5
+    assert answer.usage.prompt_tokens == len(call.prompt_ids)
+    assert answer.usage.completion_tokens == sum(len(one.token_ids) for one in call.choices)
+    for said, kept in zip(answer.choices, call.choices, strict=True):
+        assert said.message.content == kept.text
+        shown = said.logprobs.content
+        assert [token.logprob for token in shown] == list(kept.logprobs)
+        assert [len(token.top_logprobs) for token in shown] == [2] * len(kept.token_ids)
+    assert gateway.store.rollout(rollout.id).state == "running"
+
+
+def test_a_stream_is_the_same_answer_in_pieces(gateway) -> None:
+    rollout = gateway.rollout()
+    client = client_of(rollout)
+    whole = client.chat.completions.create(model="m", messages=ASK, seed=3, n=2)
+    texts, reasons, usage = ["", ""], [None, None], None
+    for chunk in client.chat.completions.create(
+        model="m",
+        messages=ASK,
+        seed=3,
+        n=2,
+        stream=True,
+        stream_options={"include_usage": True},
+    ):
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+            reasons[choice.index] = choice.finish_reason or reasons[choice.index]
+    assert texts == [choice.message.content for choice in whole.choices]
+    assert reasons == [choice.finish_reason for choice in whole.choices]
+    assert usage == whole.usage
+    first, second = gateway.store.calls(rollout.id)
+    assert [one.token_ids for one in first.choices] == [one.token_ids for one in second.choices]
+
+
+def test_a_stop_string_ends_the_text_but_not_the_ids(gateway, tiny_policy) -> None:
+    rollout = gateway.rollout()
+    text = rollout.chat("say", seed=1, temperature=0.9).json()["choices"][0]["message"]["content"]
+    stop = text[2:4]
+    cut = rollout.chat("say", seed=1, temperature=0.9, stop=[stop]).json()["choices"][0]
+    assert cut["message"]["content"] == text[: text.index(stop)]
+    assert cut["finish_reason"] == "stop"
+    kept = gateway.store.calls(rollout.id)[1].choices[0]
+    assert stop in tiny_policy.tokenizer.decode(kept.token_ids)
+
+
+def test_rewards_and_failures_end_a_rollout(gateway) -> None:
+    rollout, broken = gateway.rollout(), gateway.rollout()
+    assert rollout.chat("say").status_code == 200
+    root = rollout.base_url.removesuffix("/v1")
+    assert rollout.client.post(f"{root}/reward", json={"reward": 1}).json()["reward"] == 1.0
+    shown = rollout.client.get(root).json()
+    assert (shown["state"], shown["calls"], shown["reward"]) == ("rewarded", 1, 1.0)
+    assert rollout.client.post(f"{root}/reward", json={"reward": 0}).status_code == 409
+    late = rollout.chat("say")
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "rollout_over")
+    root = broken.base_url.removesuffix("/v1")
+    assert broken.client.post(f"{root}/failure", json={"error": "坏了"}).status_code == 200
+    assert gateway.store.rollout(broken.id).error == "坏了"
+
+
+def test_a_deadline_ends_a_rollout(gateway) -> None:
+    rollout = gateway.rollout(seconds=0.01)
+    time.sleep(0.02)
+    assert rollout.chat("say").status_code == 409
+    assert gateway.store.rollout(rollout.id).state == "timed_out"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"frequency_penalty": 0.5}, "frequency_penalty"),
+        ({"n": 100}, "n"),
+        ({"temperature": 3}, "temperature"),
+        ({"messages": []}, "messages"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_name(gateway, fields, param) -> None:
+    rollout = gateway.rollout()
+    refused = rollout.chat("say", **fields)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == param
+    assert gateway.store.calls(rollout.id) == []
+
+
+def test_a_conversation_too_long_says_so(gateway) -> None:
+    refused = gateway.rollout().chat("x" * 5000).json()
+    assert refused["error"]["code"] == "context_length_exceeded"
+
+
+def test_plain_paths_keep_nothing(gateway) -> None:
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any")
+    assert client.chat.completions.create(model="m", messages=ASK).choices
+    assert [model.id for model in client.models.list()] == [gateway.backend.model]
+    assert gateway.store.rollouts() == []
+    assert gateway.client.get(f"{gateway.url}/health").json()["status"] == "ok"
+
+
+class Letters:
+    """A vector of how often a text has each of the first letters."""
+
+    name, dimension = "letters", 4
+
+    def embed(self, texts):
+        counts = np.array([[1.0, *(text.count(letter) for letter in "abc")] for text in texts])
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+    embed_queries = embed
+
+
+def test_embeddings(local, start) -> None:
+    gateway = start(local, embedder=Letters())
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any")
+    expected = Letters().embed(["aab", "苹果"])
+    for form in ("float", "base64"):
+        got = client.embeddings.create(model="m", input=["aab", "苹果"], encoding_format=form)
+        vectors = [one.embedding for one in got.data]
+        if form == "base64":
+            import base64
+
+            vectors = [
+                np.frombuffer(base64.b64decode(one), "<f4") if isinstance(one, str) else one
+                for one in vectors
+            ]
+        assert np.allclose(vectors, expected)
+    with pytest.raises(openai.BadRequestError, match="vectors of 4"):
+        client.embeddings.create(model="m", input="a", dimensions=3)
+
+
+def test_without_an_embedder_there_are_no_embeddings(gateway) -> None:
+    answer = gateway.client.post(f"{gateway.url}/v1/embeddings", json={"input": "a"})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "invalid_request_error")
+
+
+class Slow:
+    """A backend that answers when it is told to."""
+
+    model, policy_version = "slow", 0
+
+    def __init__(self, backend) -> None:
+        self.backend, self.cancelled = backend, threading.Event()
+        self.started = threading.Event()
+
+    def prepare(self, request, conversation, seed):
+        return self
+
+    async def run(self, on_text=None):
+        import asyncio
+
+        self.started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    def recall(self, call, conversation) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_whose_reader_goes_stops_and_is_in_no_trace(local, start, stream: bool) -> None:
+    slow = Slow(local)
+    gateway = start(slow, limits=GatewayLimits(max_calls=1))
+    rollout = gateway.rollout()
+    rollout.client.timeout = httpx.Timeout(5, read=0.3)
+    with pytest.raises(httpx.ReadTimeout):
+        rollout.chat("say", stream=stream)
+    assert slow.cancelled.wait(5)
+    assert gateway.store.calls(rollout.id) == []
+    # Its place is free again: the next call is not refused with 429.
+    slow.started.clear()
+    with pytest.raises(httpx.ReadTimeout):
+        rollout.chat("say", stream=stream)
+    assert slow.started.is_set()
+
+
+def test_an_answer_that_takes_too_long_is_a_504(local, start) -> None:
+    slow = Slow(local)
+    gateway = start(slow, limits=GatewayLimits(call_seconds=0.1))
+    assert gateway.rollout().chat("say").status_code == 504
+    assert slow.cancelled.wait(5)
+
+
+def test_a_call_beyond_the_limit_is_a_429(local, start) -> None:
+    slow = Slow(local)
+    gateway = start(slow, limits=GatewayLimits(max_calls=1, call_seconds=3))
+    one, other = gateway.rollout(), gateway.rollout()
+    thread = threading.Thread(target=one.chat, args=("say",))
+    thread.start()
+    assert slow.started.wait(5)
+    assert other.chat("say").status_code == 429
+    thread.join()
+
+
+def test_a_bug_says_nothing_of_itself(local, start) -> None:
+    class Broken(Slow):
+        async def run(self, on_text=None):
+            raise RuntimeError("secret")
+
+    answer = start(Broken(local)).rollout().chat("say")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text

@@ -1,0 +1,103 @@
+"""What the gateway keeps apart and what it refuses to take on."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from memograd.errors import BadInput
+from memograd.gateway.keys import check_address
+from memograd.gateway.limits import GatewayLimits
+
+
+def paths(rollout) -> list[tuple[str, str, dict]]:
+    """Every path under a rollout, with a body that it would take."""
+    root = rollout.base_url.removesuffix("/v1")
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    return [
+        ("GET", root, {}),
+        ("POST", f"{root}/reward", {"reward": 1}),
+        ("POST", f"{root}/failure", {"error": "x"}),
+        ("GET", f"{root}/v1/models", {}),
+        ("POST", f"{root}/v1/chat/completions", chat),
+        ("POST", f"{root}/v1/chat/completions", {**chat, "stream": True}),
+        ("POST", f"{root}/v1/embeddings", {"input": "x"}),
+    ]
+
+
+def test_no_key_opens_another_rollouts_paths(local, start) -> None:
+    gateway = start(local, key="the-gateway")
+    gateway.client.headers["Authorization"] = "Bearer the-gateway"
+    mine, other = gateway.rollout(), gateway.rollout()
+    keys = [other.api_key, "the-gateway", "-", mine.api_key[:-1], mine.api_key + "x", mine.id]
+    for method, url, body in paths(mine):
+        for key in keys:
+            headers = {"Authorization": f"Bearer {key}"}
+            refused = httpx.request(method, url, json=body or None, headers=headers)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (
+                401,
+                "invalid_api_key",
+            )
+        assert httpx.request(method, url, json=body or None).status_code == 401
+    assert gateway.store.rollout(mine.id).state == "open"
+    assert gateway.store.calls(mine.id) == []
+
+
+@pytest.mark.parametrize("inserted", ["../", "%2e%2e/", "..%2f", "./"])
+def test_paths_cannot_climb_to_another_rollout(gateway, inserted: str) -> None:
+    mine, other = gateway.rollout(), gateway.rollout()
+    url = f"{gateway.url}/rollout/{mine.id}/{inserted}{other.id}"
+    answer = mine.client.get(url)
+    assert answer.status_code in (401, 404)
+
+
+def test_the_gateways_key_is_wanted_where_there_is_one(local, start) -> None:
+    gateway = start(local, key="schlüssel")
+    for path in ("/v1/models", "/rollout", "/v1/chat/completions", "/v1/embeddings"):
+        method = "GET" if path.endswith("models") else "POST"
+        body = {"messages": [{"role": "user", "content": "x"}], "input": "x"}
+        refused = httpx.request(method, gateway.url + path, json=body)
+        # What is no body of /rollout is found out after the key.
+        assert refused.status_code == 401
+    headers = {"Authorization": b"Bearer " + "schlüssel".encode("latin-1")}
+    assert httpx.get(f"{gateway.url}/v1/models", headers=headers).status_code == 200
+    assert httpx.get(f"{gateway.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "open_to_others"),
+    [
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("localhost", False),
+        ("0.0.0.0", True),
+        ("192.168.0.7", True),
+        ("example.org", True),
+    ],
+)
+def test_only_loopback_needs_no_key(host: str, open_to_others: bool) -> None:
+    check_address(host, "key")
+    if open_to_others:
+        with pytest.raises(BadInput, match="MEMOGRAD_GATEWAY_KEY"):
+            check_address(host, None)
+    else:
+        check_address(host, None)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_body_that_is_too_long_is_refused(local, start, declared: bool) -> None:
+    rollout = start(local, limits=GatewayLimits(max_body=2000)).rollout()
+    url = f"{rollout.base_url}/chat/completions"
+    body = b'{"messages": [{"role": "user", "content": "' + b"x" * 5000 + b'"}]}'
+    headers = {"Content-Type": "application/json"}
+    content = body if declared else iter([body[:1000], body[1000:]])
+    refused = rollout.client.post(url, content=content, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+    assert rollout.chat("short").status_code == 200
+
+
+def test_keys_are_never_shown(gateway) -> None:
+    rollout = gateway.rollout()
+    shown = rollout.client.get(rollout.base_url.removesuffix("/v1")).text
+    assert rollout.api_key not in shown
+    assert "seed" not in shown

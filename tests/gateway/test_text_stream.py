@@ -1,0 +1,50 @@
+"""Text as tokens come: however it is cut, the pieces are the whole up to the first stop string."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.gateway.text_stream import TextStream
+
+LETTERS = st.text(alphabet="ab苹果🍎", max_size=12)
+
+
+def decode(ids: list[int]) -> str:
+    """One byte a token."""
+    return bytes(ids).decode("utf-8", "replace")
+
+
+def before_stop(text: str, stops: list[str]) -> str:
+    places = [text.find(stop) for stop in stops if stop in text]
+    return text[: min(places)] if places else text
+
+
+@given(LETTERS, st.lists(LETTERS.filter(bool), max_size=3))
+def test_pieces_are_the_text_up_to_the_first_stop(text: str, stops: list[str]) -> None:
+    stream = TextStream(decode, stops)
+    said = ""
+    for token in text.encode():
+        said += stream.push(token)
+        # What was said is never taken back, and holds no stop string.
+        assert before_stop(text, stops).startswith(said)
+        if stream.stopped:
+            break
+    else:
+        said += stream.finish()
+    assert said == before_stop(text, stops)
+    assert stream.stopped == any(stop in text for stop in stops)
+
+
+def test_a_stop_ends_it_at_its_last_token() -> None:
+    stream = TextStream(decode, ["</a>"])
+    pieces = [stream.push(token) for token in b"x<y</a"]
+    assert pieces == ["x", "", "<y", "", "", ""]
+    assert (stream.push(ord(">")), stream.stopped) == ("", True)
+
+
+def test_broken_bytes_are_not_held_for_ever() -> None:
+    stream = TextStream(decode)
+    said = [stream.push(0xE8) for _ in range(20)]
+    assert any(said)
+    assert "\ufffd" in "".join(said) + stream.finish()

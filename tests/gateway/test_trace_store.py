@@ -1,0 +1,200 @@
+"""The trace store: what goes in comes out, and a rollout moves only as its table says."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput
+from memograd.gateway.records import STATES, VALID_TRANSITIONS, CallRecord, Choice
+from memograd.gateway.store import NoSuchRollout, TraceStore, WrongState
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> TraceStore:
+    return TraceStore(f"sqlite:///{tmp_path}/痕迹.db", idle_seconds=100, clock=clock)
+
+
+def call(rollout_id: str, number: int = 0, **given) -> CallRecord:
+    fields = {
+        "agent": "写手",
+        "model": "tiny",
+        "policy_version": 3,
+        "messages": ({"role": "user", "content": "苹果 \ud83d"},),
+        "tools": ({"type": "function", "function": {"name": "f"}},),
+        "sampling": {"temperature": 0.7, "seed": 2**60},
+        "prompt_ids": (5, 6, 2**31 - 1),
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "logprobs_temperature": 0.7,
+        "began_at": 1.5,
+        "latency": 0.1,
+        "choices": (
+            Choice("好", "stop", token_ids=(1, 2), logprobs=(-0.1, -math.pi)),
+            Choice("", "tool_calls", ({"id": "a", "function": {"name": "f"}},)),
+        ),
+    }
+    return CallRecord(rollout_id=rollout_id, number=number, **{**fields, **given})
+
+
+def move(store: TraceStore, clock: Clock, rollout_id: str, target: str) -> None:
+    if target == "running":
+        store.begin_call(rollout_id)
+    elif target == "rewarded":
+        store.reward(rollout_id, 0.5)
+    elif target == "failed":
+        store.fail(rollout_id, "it crashed")
+    elif target == "timed_out":
+        clock.now += 100
+        if not store.expire():
+            raise WrongState("none was due")
+
+
+def in_state(store: TraceStore, clock: Clock, state: str) -> str:
+    rollout_id = store.create().record.id
+    if state != "open":
+        move(store, clock, rollout_id, state)
+    assert store.rollout(rollout_id).state == state
+    return rollout_id
+
+
+@pytest.mark.parametrize("target", [state for state in STATES if state != "open"])
+@pytest.mark.parametrize("source", STATES)
+def test_a_rollout_moves_only_as_the_table_says(store, clock, source: str, target: str) -> None:
+    rollout_id = in_state(store, clock, source)
+    before = store.rollout(rollout_id)
+    # A running rollout may make another call without moving.
+    if target in VALID_TRANSITIONS[source] or source == target == "running":
+        move(store, clock, rollout_id, target)
+        assert store.rollout(rollout_id).state == target
+    else:
+        with pytest.raises(WrongState):
+            move(store, clock, rollout_id, target)
+        assert store.rollout(rollout_id) == before
+
+
+def test_a_call_comes_back_equal_after_reopening(tmp_path, store, clock) -> None:
+    made = store.create(metadata={"任务": [1, None]}, policy_version=3, seconds=50, seed=9)
+    rollout_id = made.record.id
+    _, number = store.begin_call(rollout_id)
+    store.record(call(rollout_id, number))
+    store.reward(rollout_id, 0.1 + 0.2)
+    store.close()
+    again = TraceStore(f"sqlite:///{tmp_path}/痕迹.db", clock=clock)
+    assert again.calls(rollout_id) == [call(rollout_id, 0)]
+    found = again.rollout(rollout_id)
+    assert (found.reward, found.metadata, found.seed) == (0.1 + 0.2, {"任务": [1, None]}, 9)
+    assert again.authenticate(rollout_id, made.api_key) == found
+    assert list(again.traces()) == [(found, [call(rollout_id, 0)])]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, max_value=0), max_size=5), st.text(max_size=9))
+def test_records_survive_whatever_is_in_them(tmp_path_factory, logprobs, text) -> None:
+    store = TraceStore(f"sqlite:///{tmp_path_factory.getbasetemp()}/any.db")
+    rollout_id = store.create().record.id
+    choice = Choice(text, "stop", (), tuple(range(len(logprobs))), tuple(logprobs))
+    written = call(rollout_id, choices=(choice,), messages=({"role": text, "content": text},))
+    store.record(written)
+    assert store.calls(rollout_id) == [written]
+    store.close()
+
+
+def test_calls_are_numbered_as_they_begin(store) -> None:
+    rollout_id = store.create().record.id
+    assert [store.begin_call(rollout_id)[1] for _ in range(3)] == [0, 1, 2]
+    store.record(call(rollout_id, 2))
+    store.record(call(rollout_id, 0))
+    assert [found.number for found in store.calls(rollout_id)] == [0, 2]
+
+
+def test_a_rollout_that_is_over_takes_no_late_call(store) -> None:
+    rollout_id = store.create().record.id
+    _, number = store.begin_call(rollout_id)
+    store.fail(rollout_id, "killed")
+    with pytest.raises(WrongState, match=f"{rollout_id} is failed"):
+        store.record(call(rollout_id, number))
+    assert store.calls(rollout_id) == []
+
+
+def test_deadlines_and_idleness_end_rollouts(store, clock) -> None:
+    late = store.create(seconds=10).record.id
+    idle, busy = store.create().record.id, store.create().record.id
+    clock.now += 60
+    store.begin_call(busy)
+    assert store.rollout(late).state == "timed_out"
+    assert "deadline" in str(store.rollout(late).error)
+    clock.now += 60
+    assert store.rollout(idle).state == "timed_out"
+    assert store.rollout(busy).state == "running"
+    assert [found.id for found in store.rollouts(state="running")] == [busy]
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf])
+def test_a_reward_is_a_finite_number(store, reward: float) -> None:
+    rollout_id = store.create().record.id
+    with pytest.raises(BadInput, match=rollout_id):
+        store.reward(rollout_id, reward)
+    assert store.rollout(rollout_id).reward is None
+
+
+def test_only_its_own_key_opens_a_rollout(store) -> None:
+    one, other = store.create(), store.create()
+    assert store.authenticate(one.record.id, one.api_key).id == one.record.id
+    said = set()
+    for rollout_id, key in [(one.record.id, other.api_key), (one.record.id, ""), ("no", "")]:
+        with pytest.raises(NoSuchRollout) as error:
+            store.authenticate(rollout_id, key)
+        said.add(str(error.value))
+    assert len(said) == 1  # whether the rollout exists is not told
+
+
+def test_keys_are_not_in_the_files(tmp_path, store) -> None:
+    made = store.create()
+    store.close()
+    for file in tmp_path.iterdir():
+        assert made.api_key.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "not understood"),
+        ("sqlite://", "need a file"),
+        ("sqlite:///{tmp}", "is a folder"),
+        ("sqlite:///{tmp}/no/traces.db", "does not exist"),
+        ("sqlite:///{tmp}/other.db", "tables of something else"),
+        ("sqlite:///{tmp}/text.db", "could not be"),
+        ("sqlite:///{tmp}/new.db", "have the format 2"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_in_a_sentence(tmp_path, url: str, said: str) -> None:
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE things (a)")
+    other.close()
+    (tmp_path / "text.db").write_text("no database " * 100)
+    TraceStore(f"sqlite:///{tmp_path}/new.db").close()
+    newer = sqlite3.connect(tmp_path / "new.db")
+    newer.execute("UPDATE trace_meta SET value = '2'")
+    newer.commit()
+    newer.close()
+    with pytest.raises(BadInput, match=said):
+        TraceStore(url.format(tmp=tmp_path))

@@ -1,0 +1,118 @@
+"""In front of another server: what it says is passed on, and what it knows is kept."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from memograd.gateway.traces_to_rollouts import CannotTrain, rollout_of_trace
+from memograd.gateway.upstream import UpstreamBackend
+
+ANSWER = {
+    "model": "served",
+    "prompt_token_ids": [1, 2, 3],
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "好"},
+            "finish_reason": "stop",
+            "token_ids": [4, 5],
+            "logprobs": {
+                "content": [
+                    {"token": "好", "logprob": -0.25, "top_logprobs": []},
+                    {"token": "", "logprob": -0.5, "top_logprobs": []},
+                ]
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+}
+
+
+class Server:
+    """Answers with `status` and `body`, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.status, self.body = 200, json.dumps(ANSWER)
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        return httpx.Response(self.status, text=self.body)
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def started(start, server: Server, **given):
+    transport = httpx.MockTransport(server)
+    return start(UpstreamBackend("http://up/v1/", "m", transport=transport, **given))
+
+
+def test_token_ids_are_asked_for_and_kept(start, server) -> None:
+    gateway = started(start, server, token_ids=True, api_key="geheim")
+    rollout = gateway.rollout()
+    said = rollout.chat("hi", temperature=1, stream=False, min_p=0.1).json()
+    assert said["choices"][0]["message"]["content"] == "好"
+    asked = json.loads(server.asked[0].content)
+    assert asked["return_token_ids"] is True and asked["logprobs"] is True
+    assert (asked["model"], asked["min_p"], "stream" in asked) == ("m", 0.1, False)
+    assert server.asked[0].headers["Authorization"] == "Bearer geheim"
+    assert str(server.asked[0].url) == "http://up/v1/chat/completions"
+    gateway.store.reward(rollout.id, 1.0)
+    record, calls = gateway.store.rollout(rollout.id), gateway.store.calls(rollout.id)
+    [turn] = rollout_of_trace(record, calls, temperature=1.0).turns
+    assert (turn.observation_ids, turn.action_ids) == ((1, 2, 3), (4, 5))
+    assert turn.logprobs.tolist() == [-0.25, -0.5]
+
+
+def test_without_ids_a_trace_is_kept_and_training_refuses(start, server) -> None:
+    bare = json.loads(server.body)
+    del bare["prompt_token_ids"], bare["choices"][0]["token_ids"], bare["choices"][0]["logprobs"]
+    server.body = json.dumps(bare)
+    gateway = started(start, server)
+    rollout = gateway.rollout()
+    events = rollout.chat("hi", stream=True).text
+    assert '"content": "好"' in events and events.endswith("[DONE]\n\n")
+    assert "return_token_ids" not in json.loads(server.asked[0].content)
+    gateway.store.reward(rollout.id, 1.0)
+    [call] = gateway.store.calls(rollout.id)
+    assert call.choices[0].token_ids is None
+    with pytest.raises(CannotTrain, match="--token-ids"):
+        rollout_of_trace(gateway.store.rollout(rollout.id), [call], temperature=1.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (429, '{"error": {"message": "slower"}}', (429, "slower")),
+        (401, '{"error": {"message": "wrong key geheim"}}', (502, r"wrong key \*\*\*")),
+        (500, "{}", (500, "refused")),
+        (200, "no json", (502, "with JSON")),
+        (200, "{}", (502, "without choices")),
+        (200, '{"choices": [{}]}', (502, "not understood")),
+        (200, '{"choices": [{"message": 3}]}', (502, "not understood")),
+    ],
+)
+def test_its_failures_are_told_without_its_key(start, server, status, body, expected) -> None:
+    import re
+
+    server.status, server.body = status, body
+    gateway = started(start, server, api_key="geheim")
+    rollout = gateway.rollout()
+    refused = rollout.chat("hi")
+    assert refused.status_code == expected[0]
+    assert re.search(expected[1], refused.json()["error"]["message"])
+    assert "geheim" not in refused.text
+    assert gateway.store.calls(rollout.id) == []
+
+
+def test_more_log_probabilities_than_ids_are_not_taken(start, server) -> None:
+    body = json.loads(server.body)
+    body["choices"][0]["token_ids"] = [4]
+    server.body = json.dumps(body)
+    refused = started(start, server, token_ids=True).rollout().chat("hi")
+    assert (refused.status_code, refused.json()["error"]["type"]) == (502, "upstream_error")
