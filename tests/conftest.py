@@ -109,6 +109,32 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def make_head() -> Callable[..., Any]:
+    """Makes small random heads, or ones with constant logits: `add`, `none`, `update`, `delete`."""
+
+    def make(
+        embedder: str = "trigram", dimension: int = 32, *, seed: int = 0, **logits: float
+    ) -> Any:
+        import numpy as np
+
+        from memograd.memory.manager.trained.network import Shape
+        from memograd.policy.operation_head import OperationHead
+
+        shape = Shape(dimension, width=8, layers=1, heads=2)
+        head = OperationHead(shape, seed=seed).trained(embedder, {})
+        random = np.random.default_rng(seed)
+        for name, pair in (("whole", ("add", "none")), ("each", ("update", "delete"))):
+            weight = random.normal(0, 0.5, head.weights[f"{name}.weight"].shape)
+            head.weights[f"{name}.weight"][:] = 0 if logits else weight
+            head.weights[f"{name}.bias"][:] = [
+                logits.get(one, -9.0 if logits else 0) for one in pair
+            ]
+        return head
+
+    return make
+
+
 class ChatServer:
     """A real HTTP server that speaks `/v1/chat/completions` on this machine.
 

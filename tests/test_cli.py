@@ -47,8 +47,10 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> Verbs:
     stand_in = Verbs()
     recipes = ModuleType("memograd.recipes")
     recipes.memory_qa = stand_in  # type: ignore[attr-defined]
+    recipes.memory_ops_demo = stand_in  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "memograd.recipes", recipes)
-    monkeypatch.setitem(sys.modules, "memograd.recipes.memory_qa", stand_in)
+    for name in ("memory_qa", "memory_ops_demo", "evaluate"):
+        monkeypatch.setitem(sys.modules, f"memograd.recipes.{name}", stand_in)
     return stand_in
 
 
@@ -101,7 +103,7 @@ def test_evaluate(verbs: Verbs) -> None:
 
 def test_demo(verbs: Verbs) -> None:
     assert exit_code("demo") == 0
-    assert exit_code("demo", "--steps", "3", "--data", "d.json", "--out", "here") == 0
+    assert exit_code("demo-lm", "--steps", "3", "--data", "d.json", "--out", "here") == 0
     assert verbs.calls == [
         ("demo", None, None, None),
         ("demo", Path("d.json"), 3, Path("here")),

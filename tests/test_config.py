@@ -244,6 +244,14 @@ LINE = "the command line"
         (["steps=3.5"], "steps must be a whole number"),
         (["num_generations=0"], "num_generations must be a whole number of at least 1"),
         (["num_generations=1"], "num_generations=1 leaves advantage=group nothing to compare with"),
+        (
+            ["num_generations=1", "advantage=batch", "resample_rounds=2"],
+            "resample_rounds replaces groups whose rewards are all equal, and with",
+        ),
+        (
+            ["num_generations=1", "advantage=batch", "prompts_per_step=1"],
+            "advantage=batch has nothing to compare with in a batch of one rollout",
+        ),
         (["algorithm=vpg"], "algorithm must be one of grpo, dr_grpo, rloo, dapo, gspo, cispo,"),
         (["advantage=best"], "advantage must be one of group, centred, leave_one_out, batch, "),
         (["gae_lambda=1.1"], "gae_lambda must be a number of at least 0 and of at most 1"),

@@ -49,7 +49,7 @@ def test_the_first_source_that_names_a_key_decides(bare: Path, told: dict[str, i
 
 def test_every_variable_sets_its_key(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {name: str(number) for number, name in enumerate(ENVIRONMENT, start=1)}
-    told |= {"MEMOGRAD_READER": "chat", "MEMOGRAD_MANAGER": "chat"}
+    told |= {"MEMOGRAD_READER": "chat", "MEMOGRAD_MANAGER": "chat", "MEMOGRAD_DEFER_BELOW": "0.5"}
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     loaded = load_memory_settings()
@@ -96,6 +96,9 @@ def test_dotenv_lines_as_every_tool_reads_them(bare: Path) -> None:
         ({"tpk": 1}, "Unknown key 'tpk' in the code: did you mean topk or top_k?"),
         ({"topk": 1, "top_k": 2}, "topk and top_k in the code mean the same: keep one of them."),
         ({"openai_api_key": 12345}, "openai_api_key in the code must be a text."),
+        ({"defer_below": "0.5"}, "defer_below in the code must be a number, not '0.5'."),
+        ({"defer_below": 1.5}, "defer_below in the code must be at most 1, not 1.5."),
+        ({"defer_below": float("nan")}, "defer_below in the code must be a number, not nan."),
     ],
 )
 def test_mistakes_in_code(given: dict[str, Any], sentence: str) -> None:
@@ -107,6 +110,8 @@ def test_mistakes_in_code(given: dict[str, Any], sentence: str) -> None:
     ("name", "value", "sentence"),
     [
         ("MEMOGRAD_TOP_K", "many", "the environment (MEMOGRAD_TOP_K) must be a whole number, not"),
+        ("MEMOGRAD_DEFER_BELOW", "often", "(MEMOGRAD_DEFER_BELOW) must be a number, not 'often'."),
+        ("MEMOGRAD_DEFER_BELOW", "-1", "(MEMOGRAD_DEFER_BELOW) must be at least 0, not -1.0."),
         ("MILVUS_DIMENSION", "0", "dimension in the environment (MILVUS_DIMENSION) must be at"),
         ("MEMOGRAD_TOPK", "3", "'MEMOGRAD_TOPK' in the environment: did you mean MEMOGRAD_TOP_K"),
     ],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memograd.errors import BadInput
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.bootstrap import clustered_interval
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -109,3 +110,54 @@ def test_settings_must_make_sense() -> None:
 def test_pairs_must_match() -> None:
     with pytest.raises(BadInput, match="Cannot pair 1 values with 2"):
         paired_bootstrap_difference([1.0], [1.0, 2.0])
+
+
+def test_one_cluster_is_the_bootstrap_over_values() -> None:
+    values = np.random.default_rng(2).random(40).tolist()
+    clustered = clustered_interval(values, ["a"] * 40, resamples=3000)
+    assert clustered == pytest.approx(bootstrap_interval(values, resamples=3000), abs=0.01)
+
+
+def test_equal_questions_of_a_conversation_count_once() -> None:
+    """Ten copies of each value in a cluster of its own say no more than the values."""
+    values = np.random.default_rng(4).random(8).tolist()
+    copies = [value for value in values for _ in range(10)]
+    clusters = [number for number in range(8) for _ in range(10)]
+    low, high = clustered_interval(copies, clusters, resamples=4000)
+    assert (low, high) == pytest.approx(bootstrap_interval(values, resamples=4000), abs=0.02)
+    plain = bootstrap_interval(copies)
+    assert plain[1] - plain[0] < 0.6 * (high - low)
+
+
+def test_clustered_intervals_cover_where_plain_ones_do_not() -> None:
+    rng = np.random.default_rng(12)
+    hits = {"clustered": 0, "plain": 0}
+    for seed in range(150):
+        hardness = rng.uniform(0, 1, size=20)
+        values = np.clip(rng.normal(hardness[:, None], 0.1, size=(20, 15)), -1, 2).ravel().tolist()
+        clusters = [number for number in range(20) for _ in range(15)]
+        low, high = clustered_interval(values, clusters, resamples=200, seed=seed)
+        hits["clustered"] += low <= 0.5 <= high
+        low, high = bootstrap_interval(values, resamples=200, seed=seed)
+        hits["plain"] += low <= 0.5 <= high
+    assert 0.86 <= hits["clustered"] / 150 <= 0.99
+    assert hits["plain"] / 150 < 0.6
+
+
+def test_weights_count() -> None:
+    low, high = clustered_interval([0.0, 1.0, 1.0], "abc", weights=[0.0, 1.0, 2.0])
+    assert (low, high) == (1.0, 1.0)
+    with pytest.raises(BadInput, match="not all 0"):
+        clustered_interval([1.0], ["a"], weights=[0.0])
+    with pytest.raises(BadInput, match="needs its cluster and its weight; got 1 and 2"):
+        clustered_interval([1.0, 0.0], ["a"])
+    with pytest.raises(BadInput, match="at least one finite number"):
+        clustered_interval([], [])
+
+
+@given(SCORES, st.integers(0, 5))
+def test_clustered_intervals_repeat_and_stay_within(values: list[float], seed: int) -> None:
+    clusters = [row % 3 for row in range(len(values))]
+    low, high = clustered_interval(values, clusters, resamples=50, seed=seed)
+    assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
+    assert (low, high) == clustered_interval(values, clusters, resamples=50, seed=seed)

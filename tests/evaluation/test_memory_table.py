@@ -121,3 +121,18 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     for wanted in ({"metrics": ["f1"]}, {"highlight": ["f1"]}):
         with pytest.raises(BadInput, match="The table has no f1; it has "):
             plot_table(TABLE, tmp_path / "x.png", **wanted)
+
+
+def test_groups_and_weights_change_intervals_and_means() -> None:
+    scores = [1.0] * 6 + [0.0] * 6
+    groups = {"hits": ["a"] * 6 + ["b"] * 6}
+    plain = compare_methods([MethodResult("m", {"hits": scores})]).estimates["hits"]["m"]
+    grouped = MethodResult("m", {"hits": scores}, groups=groups)
+    table = compare_methods([MethodResult("none", {"hits": [0.0] * 12}), grouped], baseline="none")
+    found = table.estimates["hits"]["m"]
+    assert (found.mean, found.low, found.high) == (0.5, 0.0, 1.0)
+    assert plain.low > 0.1 and plain.high < 0.9
+    assert table.differences["hits"]["m"] == found
+    assert "over conversations and their items" in table_to_markdown(table)
+    weighted = MethodResult("m", {"hits": [1.0, 0.0]}, weights={"hits": [3.0, 1.0]})
+    assert compare_methods([weighted]).estimates["hits"]["m"].mean == 0.75

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.events import Event, EventKind
+from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.index.folding import Row, fold
 from memograd.memory.index.schema import digest
 from memograd.memory.scope import Scope
@@ -64,7 +64,7 @@ def test_batches_do_not_matter_and_may_repeat(events: list[Event], size: int) ->
                 del expected[key]
         elif last.kind is EventKind.DELETE:
             expected.pop(("item", owner, subject), None)
-        elif last.kind is not EventKind.NONE:
+        elif last.kind not in RECORDS:
             layer = "turn" if last.kind is EventKind.TURN else "item"
             expected[layer, owner, subject] = last.seq
     assert {(r.layer, r.owner, r.item_id): r.seq for r in batched.values()} == expected

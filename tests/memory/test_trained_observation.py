@@ -113,3 +113,12 @@ def test_observing_changes_nothing(trigrams) -> None:
     second, _, _ = decision(trigrams, "Ann lives in Oslo now.")
     for name in ("fact_D", "fact_F", "items_KD", "pairs_KP", "allowed_A"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_names_tell_people_apart(trigrams) -> None:
+    seen, _, hits = decision(trigrams, "Ann lives in Oslo.")
+    rome, paris = (pair(seen, hits, text) for text in (KNOWN[0], KNOWN[2]))
+    assert rome["names_shared"] == pytest.approx(1 / 3)
+    assert (paris["names_shared"], paris["names_missing"]) == (0, pytest.approx(2 / 3))
+    assert rome["common_start"] > paris["common_start"] == 0
+    assert rome["common_pairs"] > paris["common_pairs"]

@@ -103,11 +103,13 @@ def test_absent_items_do_not_matter() -> None:
     assert np.allclose(first[one.allowed_A], second[one.allowed_A], atol=1e-5)
 
 
-def test_a_fresh_head_finds_all_actions_equally_likely() -> None:
+def test_a_fresh_head_finds_all_operations_equally_likely() -> None:
     rng = np.random.default_rng(0)
-    batch = Batch.of([observation(rng, 4)])
-    logits = both(OperationHead(SHAPE), batch)[0]
-    assert not logits[batch.allowed_BA].any()
+    batch = Batch.of([observation(rng, count) for count in (1, 4, SLOTS)])
+    for by in both(OperationHead(SHAPE), batch):
+        chances = probabilities_BA(by)
+        kinds = np.split(chances, [1, 2, 2 + SLOTS], axis=1)
+        assert np.allclose([kind.sum(axis=1) for kind in kinds], 0.25, atol=1e-6)
 
 
 def test_what_is_not_allowed_never_has_a_gradient() -> None:

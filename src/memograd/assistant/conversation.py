@@ -6,13 +6,16 @@ can be said again (`tests/assistant/test_conversation.py`). May import memory, e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.assistant.prompts import answer_messages
 from memograd.errors import BadInput
+from memograd.memory.answers import Answered, is_of_one_owner
 from memograd.memory.chat_model import ChatMessage, ChatModel
+from memograd.memory.events import Event, EventKind
 from memograd.memory.language import estimate_tokens
 from memograd.memory.results import operation_result
 from memograd.memory.scope import Scope, check_unicode
@@ -30,12 +33,14 @@ class Reply:
     """What was answered, what the memory did with the user's words, and what it had recalled.
 
     operations: as `process_user_memory` returns them. recalled: what the model was shown, with the
-    reason for each hit.
+    reason for each hit. answer_id: what `Memory.feedback` takes; None when the answer came from the
+    memories of several owners, which is written down nowhere.
     """
 
     text: str
     operations: list[dict[str, Any]]
     recalled: Context
+    answer_id: str | None
 
 
 class Conversation:
@@ -47,7 +52,7 @@ class Conversation:
 
     def __init__(self, memory: Memory, chat: ChatModel, scope: Scope) -> None:
         self._memory, self._chat, self._scope = memory, chat, scope
-        self._exchanges: list[tuple[ChatMessage, ChatMessage]] = []
+        self._exchanges: list[_Exchange] = []
 
     def reply(self, text: str) -> Reply:
         """Answer `text`, then learn from it.
@@ -61,25 +66,49 @@ class Conversation:
         recalled = self._memory.context(
             text, user_id=scope.user_id, agent_id=scope.agent_id, run_id=scope.run_id
         )
+        earlier = self._latest_exchanges()
+        messages = [message for exchange in earlier for message in exchange.messages]
         answer = self._chat.complete(
-            answer_messages(
-                text, recalled.text, today=date.today(), earlier=self._latest_messages()
-            ),
+            answer_messages(text, recalled.text, today=date.today(), earlier=messages),
             max_tokens=ANSWER_TOKENS,
         )
-        events = self._memory.learn(text, scope=scope)
-        self._exchanges.append(
-            (ChatMessage(role="user", content=text), ChatMessage(role="assistant", content=answer))
-        )
-        return Reply(answer, [operation_result(event) for event in events], recalled)
+        behind = (id for exchange in earlier for id in exchange.behind)
+        answered = Answered.of_context(text, answer, recalled, behind)
+        kept = is_of_one_owner(self._memory.store, answered, scope)
+        events = self._memory.learn(text, scope=scope, answered=answered if kept else None)
+        messages = [
+            ChatMessage(role="user", content=text),
+            ChatMessage(role="assistant", content=answer),
+        ]
+        told = (id for event in events for id in _items_and_turns(event))
+        known = dict.fromkeys((*answered.shown, *answered.behind, *told))
+        self._exchanges.append(_Exchange(messages, tuple(known)))
+        operations = [operation_result(event) for event in events]
+        return Reply(answer, operations, recalled, answered.id if kept else None)
 
-    def _latest_messages(self) -> list[ChatMessage]:
+    def _latest_exchanges(self) -> list[_Exchange]:
         """The latest whole exchanges that fit, in their order."""
-        shown: list[ChatMessage] = []
+        shown: list[_Exchange] = []
         left = RUNNING_TOKENS
         for exchange in reversed(self._exchanges):
-            left -= sum(estimate_tokens(message["content"]) for message in exchange)
+            left -= sum(estimate_tokens(message["content"]) for message in exchange.messages)
             if left < 0:
                 break
-            shown = [*exchange, *shown]
+            shown = [exchange, *shown]
         return shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """What both said, and the ids of all items and raw turns that it may repeat."""
+
+    messages: list[ChatMessage]
+    behind: tuple[str, ...]
+
+
+def _items_and_turns(event: Event) -> Iterator[str]:
+    """What an operation was about, and the raw turns that said it."""
+    contents = event.after or event.before or {}
+    yield from contents.get("sources", ())
+    if event.kind is not EventKind.NONE:
+        yield event.subject

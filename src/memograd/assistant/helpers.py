@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memograd.assistant.conversation import ANSWER_TOKENS
 from memograd.assistant.prompts import answer_messages
 from memograd.assistant.shared import shared_chat_model, shared_memory
+from memograd.memory.answers import Answered, write_answer
 from memograd.memory.chat_model import ChatModel
 from memograd.memory.results import operation_result
 from memograd.memory.scope import Scope
@@ -33,12 +34,13 @@ class Answer:
     """What was answered and what the model was shown of the memory; `str` of it is the text.
 
     recalled: its `items` and `turns` say of each hit why it was found, its `text` is what stood in
-    the prompt. model: name of the chat model.
+    the prompt. model: name of the chat model. id: what `Memory.feedback` takes.
     """
 
     text: str
     recalled: Context
     model: str
+    id: str
 
     def __str__(self) -> str:
         return self.text
@@ -84,9 +86,10 @@ def response_user(
     """Answer a query from what the memory recalls of the user, in the language of the query.
 
     chat: any chat model; without one, the endpoint of the settings (`OPENAI_BASE_URL`,
-    `OPENAI_API_KEY`, `OPENAI_MODEL`), else the local model. Nothing is written: to learn from the
-    query too, give it to `process_user_memory`. Raises BadInput for an empty query or when no chat
-    model is to be had, MemogradError when the model fails.
+    `OPENAI_API_KEY`, `OPENAI_MODEL`), else the local model. The answer is written down so that
+    feedback can be given on it; to learn from the query too, give it to `process_user_memory`.
+    Raises BadInput for an empty query or when no chat model is to be had, MemogradError when the
+    model fails.
     """
     memory = memory or shared_memory()
     chat = chat or shared_chat_model(memory.store.settings)
@@ -94,4 +97,6 @@ def response_user(
     text = chat.complete(
         answer_messages(query, recalled.text, today=date.today()), max_tokens=ANSWER_TOKENS
     )
-    return Answer(text, recalled, chat.name)
+    answered = Answered.of_context(query, text, recalled)
+    answer_id = write_answer(memory.store, answered, Scope(user_id, agent_id, run_id))
+    return Answer(text, recalled, chat.name, answer_id)

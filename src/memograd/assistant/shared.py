@@ -30,7 +30,9 @@ def shared_memory() -> Memory:
 
     settings = load_memory_settings()
     # A relative folder means another one after a change of the working directory.
-    settings = settings.model_copy(update={"path": settings.path.expanduser().absolute()})
+    places = {"path": settings.path, "policy": settings.policy}
+    absolute = {name: place and place.expanduser().absolute() for name, place in places.items()}
+    settings = settings.model_copy(update=absolute)
     with _lock:
         for process, known, memory in _memories:
             if (process, known) == (os.getpid(), settings):

@@ -24,6 +24,7 @@ from memograd.cli import (
     memory_ops,
     reward_model,
     runs,
+    served_agent,  # noqa: F401  (its command belongs to `train`)
     sql,
     training,
     warm_start,

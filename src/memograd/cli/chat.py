@@ -26,6 +26,7 @@ app = typer.Typer()
 COMMANDS = """\
   /memory     what is remembered
   /why        what was recalled and written for the last answer
+  /good /bad  what you think of the last answer; /bad TEXT says the right one
   /forget ID  forget a memory
   /help       this list
   /quit       end (or Ctrl-D)"""
@@ -49,13 +50,16 @@ def chat(
     always: Annotated[
         bool, typer.Option("--show", help="Show after every answer what was recalled and written.")
     ] = False,
+    policy: given.Policy = None,
+    defer_below: given.DeferBelow = None,
     path: given.Where = None,
 ) -> None:
     """Talk with a model that remembers."""
     from memograd.assistant import Conversation, choose_chat_model
     from memograd.memory import Memory, Scope
 
-    settings, ids = given.settings(path), given.ids(user, agent, run)
+    settings = given.settings(path, policy=policy, defer_below=defer_below)
+    ids = given.ids(user, agent, run)
     model = choose_chat_model(settings)
     with Memory.open(settings=settings) as memory:
         typer.echo(f"{model.name} remembers in {settings.path}; /help lists what else.", err=True)
@@ -76,6 +80,8 @@ def _talk(talk: Conversation, memory: Memory, ids: given.Ids, always: bool) -> N
             elif word == "/forget":
                 memory.delete(rest.strip())
                 typer.echo("Forgotten.")
+            elif word in ("/good", "/bad"):
+                _judge(memory, last, word.removeprefix("/"), rest.strip())
             elif word.startswith("/"):
                 typer.echo(COMMANDS)
             elif word:
@@ -96,6 +102,14 @@ def _read_line() -> str | None:
         return input("> " if at_terminal else "")
     except EOFError:
         return None
+
+
+def _judge(memory: Memory, reply: Reply | None, verdict: str, correction: str) -> None:
+    if reply is None or reply.answer_id is None:
+        typer.echo("There is no answer to judge.")
+        return
+    memory.feedback(reply.answer_id, correction if verdict == "bad" and correction else verdict)
+    typer.echo("Thank you.")
 
 
 def _explain(reply: Reply | None) -> None:

@@ -31,6 +31,16 @@ FilterText = Annotated[
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="As it was known at that moment.")
 ]
+Policy = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="DIR", help="Trained policy that decides; else the settings."),
+]
+DeferBelow = Annotated[
+    float | None,
+    typer.Option(
+        "--defer-below", metavar="P", help="Leave less probable decisions to the manager."
+    ),
+]
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 
 
@@ -47,9 +57,17 @@ def ids(user: str | None, agent: str | None, run: str | None) -> Ids:
     return Ids(user_id=user, agent_id=agent, run_id=run)
 
 
-def settings(path: Path | None, *, embedder: str | None = None) -> MemorySettings:
+def settings(
+    path: Path | None,
+    *,
+    embedder: str | None = None,
+    policy: Path | None = None,
+    defer_below: float | None = None,
+) -> MemorySettings:
     """The settings of the environment and `.env`; what the command line gives wins."""
-    return load_memory_settings(path=path, embedder=embedder)
+    return load_memory_settings(
+        path=path, embedder=embedder, policy=policy, defer_below=defer_below
+    )
 
 
 def filters(text: str | None) -> dict[str, Any] | None:

@@ -28,7 +28,8 @@ def setting_lines(kind: type[Settings] = TrainConfig) -> str:
     """Every setting of a command with its default and what it means."""
     lines = ["Settings (key=value, with their defaults):"]
     for key, field in known_settings(kind).items():
-        default = ",".join(field.default) if isinstance(field.default, list) else field.default
+        listed = isinstance(field.default, list)
+        default = ",".join(map(str, field.default)) if listed else field.default
         meaning = " ".join((field.description or "").split())
         lines += [f"  {key}={'none' if default is None else default}", f"      {meaning}"]
     return "\n".join(lines)

@@ -58,12 +58,14 @@ def add(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="When it was said; else now.")
     ] = None,
+    policy: given.Policy = None,
+    defer_below: given.DeferBelow = None,
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
     """Remember what matters in a text or in chat messages."""
     said = given.messages(text, file)
-    with _open(path, make=True) as memory:
+    with _open(path, make=True, policy=policy, defer_below=defer_below) as memory:
         result = memory.add(said, **given.ids(user, agent, run), infer=not verbatim, timestamp=at)
     if json:
         show.as_json(result)
@@ -236,6 +238,67 @@ def purge(
         typer.echo(f"Erased: {result['items']} memories, {result['turns']} raw turns.")
 
 
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd memory feedback 5f0c... good --user alice\n"
+        '  memograd memory feedback 5f0c... "She lives in Denver." --user alice',
+        "The last verdict on an answer counts; memograd learn trains the policy on it.",
+    )
+)
+def feedback(
+    answer_id: Annotated[str, typer.Argument(metavar="ANSWER_ID", help="The id of an answer.")],
+    verdict: Annotated[
+        str, typer.Argument(metavar="VERDICT", help="good, bad, or the right answer.")
+    ],
+    user: given.User = None,
+    agent: given.Agent = None,
+    run: given.Run = None,
+    path: given.Where = None,
+    json: given.AsJson = False,
+) -> None:
+    """Say whether an answer was right."""
+    with _open(path) as memory:
+        result = memory.feedback(answer_id, verdict, **given.ids(user, agent, run))
+    if json:
+        show.as_json(result)
+    else:
+        typer.echo(f"Noted: {result['verdict']}.")
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd memory compact --budget 2000 --user alice\n"
+        "  memograd memory compact --undo 0a1b2c3d4e5f"
+    )
+)
+def compact(
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="N", min=0, help="Tokens that may stay.")
+    ] = None,
+    user: given.User = None,
+    agent: given.Agent = None,
+    run: given.Run = None,
+    undo: Annotated[
+        str | None, typer.Option("--undo", metavar="ID", help="Take this compaction back.")
+    ] = None,
+    policy: given.Policy = None,
+    path: given.Where = None,
+    json: given.AsJson = False,
+) -> None:
+    """Merge what is said twice and retire what is worth least, until the rest fits a budget."""
+    scope = given.ids(user, agent, run)
+    if (undo is None) == (budget is None) or (undo is not None and any((user, agent, run))):
+        raise BadInput("Give either --budget with --user, --agent or --run, or --undo alone.")
+    with _open(path, policy=policy) as memory:
+        if undo is not None:
+            result = memory.undo_compact(undo)
+        else:
+            result = memory.compact(budget or 0, **scope)
+    (show.as_json if json else show.fields)(result)
+
+
 @app.command(epilog=epilog("Examples:\n  memograd memory export backup.jsonl --user alice"))
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines; replaced if there.")],
@@ -290,11 +353,17 @@ def stats(path: given.Where = None, json: given.AsJson = False) -> None:
     (show.as_json if json else show.fields)(result)
 
 
-def _open(path: Path | None, *, make: bool = False) -> Memory:
+def _open(
+    path: Path | None,
+    *,
+    make: bool = False,
+    policy: Path | None = None,
+    defer_below: float | None = None,
+) -> Memory:
     """The memory of the settings; only what writes into it may make a new one."""
     from memograd.memory import Memory
 
-    settings = given.settings(path)
+    settings = given.settings(path, policy=policy, defer_below=defer_below)
     if not make and not settings.journal_url and not (settings.path / "journal.db").is_file():
         raise BadInput(
             f"There is no memory in {settings.path}: add something to it first, or give --path."

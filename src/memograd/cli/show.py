@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 LEAST_WIDTH = 100  # columns where no terminal says how many it has
 
@@ -124,3 +127,38 @@ def fields(values: Mapping[str, Any]) -> None:
         text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
         rows.append([key, text])
     table(["field", "value"], rows, whole=1)
+
+
+class Transfer:
+    """How far a download is, as one moving line on a terminal and as nothing elsewhere.
+
+    Use it as a context manager, and call it with a file's name, the bytes done and all of them.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Transfer:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, name: str, done: int, total: int | None) -> None:
+        """Show that `done` bytes of `total` (None if unknown) are there."""
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name)
+        self._bars.update(self._tasks[name], completed=done, total=total)

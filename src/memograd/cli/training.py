@@ -71,7 +71,7 @@ def train_memory_qa(
     memory_qa = recipe("memory_qa")
 
     run = memory_qa.train(resolved)
-    _say_where(run)
+    say_where(run)
 
 
 @train_app.command(
@@ -120,7 +120,7 @@ def train_text(
     text = recipe("text")
 
     run = text.train(resolved)
-    _say_where(run)
+    say_where(run)
 
 
 @train_app.command(
@@ -178,7 +178,7 @@ def train_agent(
     agent = recipe("agent")
 
     run = agent.train(resolved)
-    _say_where(run)
+    say_where(run)
 
 
 @train_app.command(
@@ -186,6 +186,7 @@ def train_agent(
     epilog=epilog(
         "Examples:\n"
         "  memograd train sql --ci-fast\n"
+        "  memograd train sql --agent examples/sql/agent_openai.py:run --ci-fast\n"
         "  memograd train sql --model Qwen/Qwen2.5-0.5B-Instruct steps=100\n"
         "  memograd train sql --db medical.sqlite --data questions.jsonl adapter=runs/sft\n"
         "  memograd train sql resume=runs/my-run steps=200",
@@ -220,12 +221,20 @@ def train_sql(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
     ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:FUNCTION",
+            help="An agent of your own that asks, through the gateway; else memograd's.",
+        ),
+    ] = None,
     ci_fast: Annotated[
         bool, typer.Option("--ci-fast", help="One small step, to see that everything works.")
     ] = False,
 ) -> None:
     """Train a model to answer questions by asking a database in SQL."""
     options = {
+        "served.agent": agent,
         "sql.database": database,
         "data": data,
         "text.eval_data": evaluate,
@@ -238,7 +247,7 @@ def train_sql(
     resolved = load_config(config, [*overrides, *(settings or [])])
 
     run = sql.train(resolved)
-    _say_where(run)
+    say_where(run)
 
 
 @app.command(
@@ -305,8 +314,24 @@ def evaluate(
     measure(run or policy, options, conversations=conversations)
 
 
-@app.command(epilog=epilog("Examples:\n  memograd demo\n  memograd demo --steps 3 --out demo-run"))
+@app.command(epilog=epilog("Examples:\n  memograd demo\n  memograd demo --steps 10 --out demo-run"))
 def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Life logs or conversations; else generated ones."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
+) -> None:
+    """Train what a memory keeps for two minutes, show before and after."""
+    recipe("memory_ops_demo").demo(data, steps, out)
+
+
+@app.command(
+    "demo-lm",
+    epilog=epilog("Examples:\n  memograd demo-lm\n  memograd demo-lm --steps 3 --out demo-run"),
+)
+def demo_lm(
     data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else generated ones."),
@@ -314,13 +339,11 @@ def demo(
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
-    """Train for a few steps, show before and after."""
-    memory_qa = recipe("memory_qa")
-
-    memory_qa.demo(data, steps, out)
+    """Train a language model to answer from a memory, show before and after."""
+    recipe("memory_qa").demo(data, steps, out)
 
 
-def _say_where(run: Path) -> None:
+def say_where(run: Path) -> None:
     """Say where the run is, once: of several processes (torchrun), the first one speaks."""
     if os.environ.get("RANK", "0") == "0":
         typer.echo(f"The run is in {run}")

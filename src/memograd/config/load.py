@@ -15,7 +15,7 @@ import tomllib
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import TypeAdapter, ValidationError
@@ -131,7 +131,8 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     if type(None) in kinds and text.strip().lower() == "none":
         return None
     if get_origin(kinds[0]) is list:
-        return [part.strip() for part in text.split(",") if part.strip()]
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        return [_parse_entry(kind, key, _entry(kinds[0]), part) for part in parts]
     if kinds[0] not in (int, float, bool):
         if not text:
             raise _misfit(kind, key, text, "the command line")
@@ -139,6 +140,15 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     try:
         return TypeAdapter(kinds[0]).validate_strings(text)
     except ValidationError as error:
+        raise _misfit(kind, key, text, "the command line") from error
+
+
+def _parse_entry(kind: type[Settings], key: str, entry: Any, text: str) -> Any:
+    if entry not in (int, float):
+        return text
+    try:
+        return entry(text)
+    except ValueError as error:
         raise _misfit(kind, key, text, "the command line") from error
 
 
@@ -162,10 +172,18 @@ def _misfit(kind: type[Settings], key: str, value: Any, origin: str) -> BadInput
     return BadInput(f"{key} must be {expected}, but {origin} says {value!r}.")
 
 
+def _entry(kind: Any) -> Any:
+    """The type of one entry of a list of that type, without its range."""
+    entry = (*get_args(kind), str)[0]
+    return get_args(entry)[0] if get_origin(entry) is Annotated else entry
+
+
 def _entries(kind: Any) -> str:
     """What a list of that type is a list of."""
-    entry = (*get_args(kind), str)[0]
-    return ", ".join(get_args(entry)) if get_origin(entry) is Literal else "texts"
+    entry = _entry(kind)
+    if get_origin(entry) is Literal:
+        return ", ".join(get_args(entry))
+    return {int: "whole numbers", float: "numbers"}.get(entry, "texts")
 
 
 def _expected(field: FieldInfo) -> str:

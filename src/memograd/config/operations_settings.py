@@ -65,6 +65,8 @@ class OperationsConfig(Settings):
     """Logs in a step."""
     num_generations: Annotated[int, Field(ge=2)] = 8
     """Operations tried on the same state (grpo), or walks through the same log (trajectory)."""
+    explore: Share = 0.5
+    """Share of the group drawn evenly over the kinds of operation, not from the policy (grpo)."""
     advantage: Literal["group", "centred", "leave_one_out"] = "centred"
     """What a reward is compared with: mean and spread of its group, or its mean, or its others."""
     passes: Count = 2

@@ -159,6 +159,31 @@ class SqlConfig(Settings):
     """Held-out questions to measure on, at most; none: all of them."""
 
 
+class ServedConfig(Settings):
+    """The agent of your own that is trained through the gateway, and how it runs."""
+
+    agent: Text | None = None
+    """An async function, file.py:name or module:name, or a program, exec:python my_agent.py."""
+    optimize_agents: list[Text] = []
+    """Names of the agents whose calls are trained; empty: all."""
+    concurrency: Count = 8
+    """Attempts that run at once."""
+    seconds: Positive = 600.0
+    """Time of one attempt, at most."""
+    retries: Annotated[int, Field(ge=0)] = 1
+    """Further tries for an attempt that failed."""
+    ends: list[Text] = [
+        "MaxTurnsExceeded",
+        "ModelBehaviorError",
+        "GraphRecursionError",
+        "context_length_exceeded",
+    ]
+    """Exceptions (or codes of OpenAI's errors) with which an attempt is over, and not failed, where
+    no reward is the agent's own."""
+    store: Text | None = None
+    """Where calls are written down, as a URL; none: traces.db in the run folder."""
+
+
 class ConstructConfig(Settings):
     """How a memory is built from chunks, and how the answers that build it are given credit."""
 
@@ -246,6 +271,8 @@ class TrainConfig(Settings):
     """The environment of an agent, and its limits."""
     sql: SqlConfig = SqlConfig()
     """The database of the SQL agent."""
+    served: ServedConfig = ServedConfig()
+    """The agent that is trained through the gateway."""
     build: ConstructConfig = ConstructConfig()
     """How a memory is built, for memory-construct."""
     schedules: SchedulesConfig = SchedulesConfig()
@@ -371,6 +398,16 @@ class TrainConfig(Settings):
             raise ValueError(
                 f"num_generations=1 leaves advantage={self.advantage} nothing to compare with: set "
                 "num_generations to at least 2, or advantage=batch or gae"
+            )
+        if self.num_generations == 1 and self.resample_rounds > 0:
+            raise ValueError(
+                "resample_rounds replaces groups whose rewards are all equal, and with "
+                "num_generations=1 all are: set it to at least 2, or resample_rounds to 0"
+            )
+        if self.advantage == "batch" and self.num_generations * self.prompts_per_step == 1:
+            raise ValueError(
+                "advantage=batch has nothing to compare with in a batch of one rollout: set "
+                "prompts_per_step or num_generations to at least 2"
             )
         if self.beta > 0 and (self.kl, self.kl_in, self.kl_correction) == ("k1", "loss", "off"):
             raise ValueError(

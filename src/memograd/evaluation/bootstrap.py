@@ -5,18 +5,26 @@ those draws is the interval. To compare two methods on the same questions, boots
 *differences* per question: how hard a question is cancels out, so the interval is far narrower than
 two separate ones suggest.
 
+Questions about one conversation share what is hard about it. Where there are several conversations,
+`clustered_interval` draws conversations first and then questions within each one drawn, so that the
+interval is about other conversations too; with questions alone it would be too narrow.
+
 The interval is about other questions of the same kind. It says nothing about another training seed,
-and it is too narrow below about twenty questions. Invariant: same values and seed, same interval;
-coverage is checked by simulation in `tests/evaluation/test_bootstrap.py`. May import: errors.
+and it is too narrow below about twenty questions (or a handful of conversations). Invariant: same
+values and seed, same interval; coverage, clustered and not, is checked by simulation in
+`tests/evaluation/test_bootstrap.py`. May import: errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 import numpy as np
 
 from memograd.errors import BadInput
+
+_BLOCK: Final = 200  # resamples drawn at once
 
 
 def bootstrap_interval(
@@ -28,13 +36,7 @@ def bootstrap_interval(
         BadInput: no values, one that is not finite, `confidence` outside (0, 1), or no resamples.
     """
     values_N = np.asarray(values, dtype=np.float64)
-    if values_N.ndim != 1 or values_N.size == 0 or not np.isfinite(values_N).all():
-        raise BadInput("A bootstrap interval needs a list of at least one finite number.")
-    if not 0 < confidence < 1 or resamples < 1:
-        raise BadInput(
-            f"confidence must lie between 0 and 1 and resamples be at least 1; "
-            f"got {confidence} and {resamples}."
-        )
+    _check(values_N, confidence, resamples)
     rng = np.random.default_rng(seed)
     n = values_N.size
     # One draw at a time: memory stays at n however many resamples are asked for.
@@ -66,3 +68,66 @@ def paired_bootstrap_difference(
         differences.tolist(), confidence=confidence, resamples=resamples, seed=seed
     )
     return float(differences.mean()), low, high
+
+
+def clustered_interval(
+    values: Sequence[float],
+    clusters: Sequence[Hashable],
+    *,
+    weights: Sequence[float] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile interval of the (weighted) mean of `values` [n], as (low, high).
+
+    clusters: whose value each is, such as the id of a conversation: as many clusters as there are
+    are drawn with replacement, then in each as many values as it has. With one cluster this is the
+    bootstrap over values. weights: what each value counts, all the same by default.
+
+    Raises:
+        BadInput: lists that differ in length, no positive weight, or as for `bootstrap_interval`.
+    """
+    values_N = np.asarray(values, dtype=np.float64)
+    weights_N = np.ones_like(values_N) if weights is None else np.asarray(weights, np.float64)
+    if not len(values_N) == len(clusters) == len(weights_N):
+        raise BadInput(
+            f"Each of {len(values_N)} values needs its cluster and its weight; got "
+            f"{len(clusters)} and {len(weights_N)}."
+        )
+    _check(values_N, confidence, resamples)
+    if not (np.isfinite(weights_N).all() and (weights_N >= 0).all() and weights_N.any()):
+        raise BadInput("Weights must be finite, none below 0 and not all 0.")
+    names = list(dict.fromkeys(clusters))
+    number = {name: place for place, name in enumerate(names)}
+    cluster_N = np.array([number[name] for name in clusters])
+    order_N = np.argsort(cluster_N, kind="stable")
+    sizes_C = np.bincount(cluster_N)
+    starts_C = np.cumsum(sizes_C) - sizes_C
+    weighed_N, weights_N = (values_N * weights_N)[order_N], weights_N[order_N]
+    rng = np.random.default_rng(seed)
+    means: list[float] = []
+    while len(means) < resamples:
+        count = min(_BLOCK, resamples - len(means))
+        drawn = rng.integers(0, len(names), size=(count, len(names)))
+        sizes = sizes_C[drawn.ravel()]
+        within = (rng.random(int(sizes.sum())) * np.repeat(sizes, sizes)).astype(np.int64)
+        rows = np.repeat(starts_C[drawn.ravel()], sizes) + within
+        firsts = np.concatenate([[0], np.cumsum(sizes_C[drawn].sum(axis=1))[:-1]])
+        total = np.add.reduceat(weights_N[rows], firsts)
+        summed = np.add.reduceat(weighed_N[rows], firsts)
+        # A resample without any weight (all of it in clusters not drawn) says nothing.
+        means += (summed[total > 0] / total[total > 0]).tolist()
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _check(values_N: np.ndarray, confidence: float, resamples: int) -> None:
+    if values_N.ndim != 1 or values_N.size == 0 or not np.isfinite(values_N).all():
+        raise BadInput("A bootstrap interval needs a list of at least one finite number.")
+    if not 0 < confidence < 1 or resamples < 1:
+        raise BadInput(
+            f"confidence must lie between 0 and 1 and resamples be at least 1; "
+            f"got {confidence} and {resamples}."
+        )

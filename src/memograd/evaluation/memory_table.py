@@ -5,8 +5,10 @@ bootstrap interval, and totals, plain numbers such as tokens kept or seconds per
 none. Shown against a `baseline`, the difference of each other method is bootstrapped over the same
 items, so that how hard an item is cancels out.
 
-The interval speaks of other items of the same kind, not of another training seed: give each seed's
-run as a method of its own, or the mean of the seeds per item.
+Items may belong to `groups` (the conversation that a question is about): intervals then draw groups
+first and items within them. Items may have `weights`: the mean is then a weighted one, as balanced
+accuracy is. The interval speaks of other items of the same kind, not of another training seed: give
+each seed's run as a method of its own, or the mean of the seeds per item.
 
 Invariants: JSON, Markdown and picture show the same estimates; methods are compared item by item or
 not at all (`tests/evaluation/test_memory_table.py`). May import: errors, evaluation.bootstrap,
@@ -21,8 +23,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from memograd.errors import BadInput
-from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.bootstrap import (
+    bootstrap_interval,
+    clustered_interval,
+)
 from memograd.evaluation.figures import (
     BLUE,
     GREY,
@@ -36,6 +43,7 @@ from memograd.evaluation.report import Estimate, points
 from memograd.evaluation.tables import markdown_table
 
 CAPTION = "points (0 to 100), mean [95% bootstrap interval over items]; totals as they are"
+GROUPED_CAPTION = CAPTION.replace("over items", "over conversations and their items")
 
 
 @dataclass(frozen=True)
@@ -44,13 +52,16 @@ class MethodResult:
 
     name: what the tables call it. per_item: metric -> one score in [0, 1] per item; different
     metrics may have different items, the same metric has the same ones in every method, in the same
-    order. totals: name -> any finite number. Raises BadInput for a metric without items, a score
-    outside [0, 1], or a total that is not finite.
+    order. totals: name -> any finite number. groups, weights: metric -> the group and the weight of
+    each item, where it has them; the same in every method. Raises BadInput for a metric without
+    items, a score outside [0, 1], or a total that is not finite.
     """
 
     name: str
     per_item: Mapping[str, Sequence[float]]
     totals: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for metric, scores in self.per_item.items():
@@ -101,14 +112,14 @@ def compare_methods(methods: Sequence[MethodResult], *, baseline: str | None = N
         sizes = {name: len(values) for name, values in scores.items()}
         if len(set(sizes.values())) > 1:
             raise BadInput(f'"{metric}" must be of the same items in every method; got {sizes}.')
+        by_name = {method.name: method for method in methods}
         estimates[metric] = {
-            name: Estimate(sum(values) / len(values), *bootstrap_interval(values), len(values))
-            for name, values in scores.items()
+            name: _estimate(by_name[name], metric, values) for name, values in scores.items()
         }
         if baseline in scores:
             before = scores[baseline]
             differences[metric] = {
-                name: Estimate(*paired_bootstrap_difference(before, after), len(after))
+                name: _estimate(by_name[name], metric, np.subtract(after, before).tolist())
                 for name, after in scores.items()
                 if name != baseline
             }
@@ -150,7 +161,9 @@ def table_to_markdown(table: MemoryTable) -> str:
         ]
         for method in table.methods
     ]
-    text = f"{CAPTION}\n\n{markdown_table(['method', *columns, *table.totals], rows)}\n"
+    grouped = any(len(set(ids)) > 1 for one in table.methods for ids in one.groups.values())
+    caption = GROUPED_CAPTION if grouped else CAPTION
+    text = f"{caption}\n\n{markdown_table(['method', *columns, *table.totals], rows)}\n"
     if not table.differences:
         return text
     compared = [
@@ -215,6 +228,17 @@ def write_table(table: MemoryTable, folder: Path, stem: str = "comparison") -> l
         paths.append(folder / f"{stem}.png")
         plot_table(table, paths[-1])
     return paths
+
+
+def _estimate(method: MethodResult, metric: str, values: Sequence[float]) -> Estimate:
+    """Of scores, or of differences of scores."""
+    weights, groups = method.weights.get(metric), method.groups.get(metric)
+    if weights is None and groups is None:
+        return Estimate(sum(values) / len(values), *bootstrap_interval(values), len(values))
+    counts = weights or [1.0] * len(values)
+    mean = sum(w * value for w, value in zip(counts, values, strict=True)) / sum(counts)
+    interval = clustered_interval(values, groups or [""] * len(values), weights=weights)
+    return Estimate(mean, *interval, len(values))
 
 
 def _n(found: Mapping[str, Estimate]) -> int:

@@ -25,6 +25,7 @@ from memograd.rollout.episode import Task
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.limits import Limits
 from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.prefill_metrics import prefill_metrics
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario
 
@@ -111,6 +112,8 @@ class SingleTurn:
 class Episodes:
     """Episodes of a task, all of a step in lockstep; every rollout has a fresh environment.
 
+    What turns leave behind in the model's layers serves later turns of the same call only, so the
+    weights are the same for all of it (`Policy.in_turns`).
     `max_completion_length` bounds one action. Raises what `run_in_lockstep` raises.
     """
 
@@ -145,7 +148,7 @@ class Episodes:
         """Play `num_generations` episodes of each scenario, or `sizes`, to their ends."""
         sizes = sizes or [self._num_generations] * len(scenarios)
         played = run_in_lockstep(
-            self._policy,
+            self._policy.in_turns(),
             self._chat,
             [
                 self._task.episodes(scenario, size)
@@ -169,5 +172,5 @@ class Episodes:
         )
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
-        """Stop reasons, turns, rows, failed calls, mismatches."""
-        return episode_metrics(rollouts)
+        """Stop reasons, turns, rows, failed calls, mismatches; what prompts cost."""
+        return {**episode_metrics(rollouts), **prefill_metrics(rollouts)}

@@ -98,6 +98,7 @@ def _plain_rollout(rollout: Rollout) -> dict[str, Any]:
             "logprobs": torch.from_numpy(turn.logprobs),
             "stop_reason": turn.stop_reason,
             "starts_row": turn.starts_row,
+            "reused_tokens": turn.reused_tokens,
         }
         for turn in rollout.turns
     ]

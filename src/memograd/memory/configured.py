@@ -1,8 +1,11 @@
 """The parts that settings name: who reads, who decides, and the chat model behind them.
 
+A policy decides by itself, or leaves what it is unsure of to the manager that the settings name;
+leaving it to the rules costs nothing.
+
 Invariant: what the settings ask for is made or refused, never replaced by something else
-(`tests/memory/test_configured.py`). May import `chat_model`, `manager`, `openai_endpoint`,
-`reader`, config and errors.
+(`tests/memory/test_configured.py`). May import `chat_model`, `embedders`, `manager`,
+`openai_endpoint`, `reader`, config and errors.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory.chat_model import OpenAIChatModel
-from memograd.memory.manager import ChatManager, MemoryManager, RuleManager
+from memograd.memory.embedders import Embedder
+from memograd.memory.manager import ChatManager, MemoryManager, RuleManager, StateManager
 from memograd.memory.openai_endpoint import NO_KEY
 from memograd.memory.reader import ChatReader, MemReader, RuleReader
 
@@ -20,9 +24,28 @@ def configured_reader(settings: MemorySettings) -> MemReader:
     return RuleReader() if settings.reader == "rules" else ChatReader(_chat(settings, "reader"))
 
 
-def configured_manager(settings: MemorySettings) -> MemoryManager:
-    """The manager of the settings: by rules, or by the configured chat model."""
-    return RuleManager() if settings.manager == "rules" else ChatManager(_chat(settings, "manager"))
+def configured_manager(settings: MemorySettings) -> MemoryManager | StateManager:
+    """The manager of the settings: a trained policy, else rules or the configured chat model.
+
+    Raises BadInput when there is no policy where the settings say, or when they name a deciding
+    part that would never be asked.
+    """
+    if settings.policy is None:
+        if settings.defer_below:
+            raise BadInput("defer_below says when a policy gives way: set policy too.")
+        return _manager_of(settings)
+    from memograd.memory.manager.trained.following import open_policy
+
+    if not settings.defer_below:
+        if settings.manager != "rules":
+            raise BadInput(
+                "With a policy, the chat model decides only what the policy is unsure of: set"
+                " defer_below, or leave out manager."
+            )
+        return open_policy(settings.policy)
+    return open_policy(
+        settings.policy, defer_below=settings.defer_below, deferred_to=_manager_of(settings)
+    )
 
 
 def configured_chat_model(settings: MemorySettings) -> OpenAIChatModel | None:
@@ -43,6 +66,19 @@ def configured_chat_model(settings: MemorySettings) -> OpenAIChatModel | None:
     return OpenAIChatModel(
         settings.openai_model, api_key=key.get_secret_value() if key else without, base_url=url
     )
+
+
+def check_policy(manager: MemoryManager | StateManager, embedder: Embedder) -> None:
+    """Raise BadInput when the manager is a policy that was trained on other vectors."""
+    from memograd.memory.manager.trained.following import FollowingManager
+    from memograd.memory.manager.trained.manager import TrainedManager
+
+    if isinstance(manager, TrainedManager | FollowingManager):
+        manager.check_embedder(embedder.name, embedder.dimension)
+
+
+def _manager_of(settings: MemorySettings) -> MemoryManager:
+    return RuleManager() if settings.manager == "rules" else ChatManager(_chat(settings, "manager"))
 
 
 def _chat(settings: MemorySettings, part: str) -> OpenAIChatModel:

@@ -3,7 +3,7 @@
 Nothing is created or changed by looking; only a journal on a database server gets its tables.
 Invariants: `examine` never raises, and no finding holds a key, a token or a password
 (`tests/memory/test_doctor.py`). May import config, errors and the files of this room that open
-things: `embedders`, `index`, `journal`, `openai_endpoint` and `store`.
+things: `configured`, `embedders`, `index`, `journal`, `openai_endpoint` and `store`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def examine(settings: MemorySettings) -> list[Finding]:
         ("folder", lambda: _folder(settings)),
         ("embedder", lambda: _embedder(settings, embedders)),
         ("journal", lambda: _journal(settings, embedders)),
+        ("policy", lambda: _policy(settings, embedders)),
         ("index", lambda: _index(settings)),
         ("endpoint", lambda: _endpoint(settings)),
     ]
@@ -200,6 +201,24 @@ def _journal(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterato
             f"set MEMOGRAD_EMBEDDER={made_by}, or run memograd memory reindex --embedder"
             f" {embedder.name}",
         )
+
+
+def _policy(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator[Finding]:
+    """Whether the policy loads and reads this embedder's vectors; nothing where none is set."""
+    if settings.policy is None and not settings.defer_below:
+        return
+    from memograd.memory.configured import check_policy, configured_manager
+
+    manager = configured_manager(settings)
+    for embedder in embedders:
+        check_policy(manager, embedder)
+    unsure = f"; below {settings.defer_below:g} the {settings.manager} decide"
+    yield Finding(
+        "policy",
+        True,
+        f"The trained policy {manager.actor.removeprefix('policy:')} in {settings.policy} decides"
+        f"{unsure if settings.defer_below else ''}.",
+    )
 
 
 def _damage(file: Path) -> str:

@@ -1,8 +1,9 @@
 """Really forgetting: contents leave the journal, the states, the index and the files.
 
 Everything else in this room only closes validities. Purging is the exception, for the right to be
-forgotten: it erases the whole history of an item, the raw turns it came from and what was declined
-because of them, and leaves events without contents that say what was purged when, and by whom.
+forgotten: it erases the whole history of an item, the raw turns it came from, what was declined
+because of them and the answers given from them, and leaves events without contents that say what
+was purged when, and by whom.
 
 Invariant: afterwards no file of the memory holds the purged text (`tests/memory/test_erase.py`).
 May import `events`, `scope` and `store`.
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, EventKind
+from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.scope import Scope
 from memograd.memory.store import MemoryStore
 
@@ -51,7 +52,7 @@ def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:
         items = {event.subject for event in filed if event.kind in ITEM_EVENTS}
         turns, refused = _behind(told, items)
         turns |= {event.subject for event in filed if event.kind is EventKind.TURN}
-        refused |= {event.subject for event in filed if event.kind is EventKind.NONE}
+        refused |= {event.subject for event in filed if event.kind in RECORDS}
         if items or turns or refused:
             found[owner] = [*sorted(items), *sorted(turns), *sorted(refused)]
             report["items"] += len(items)

@@ -13,13 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from memograd.memory.scope import Scope
 
 
 class EventKind(StrEnum):
-    """TURN: a raw turn was heard. ADD, UPDATE, DELETE, NONE: the four operations. PURGE: erased."""
+    """TURN: a raw turn was heard. ADD, UPDATE, DELETE, NONE: the four operations. PURGE: erased.
+
+    ANSWER: a question was answered with the memory. FEEDBACK: how good an answer was.
+    """
 
     TURN = "TURN"
     ADD = "ADD"
@@ -27,6 +30,12 @@ class EventKind(StrEnum):
     DELETE = "DELETE"
     NONE = "NONE"
     PURGE = "PURGE"
+    ANSWER = "ANSWER"
+    FEEDBACK = "FEEDBACK"
+
+
+RECORDS: Final = frozenset({EventKind.NONE, EventKind.ANSWER, EventKind.FEEDBACK})
+"""Kinds that are written down and change neither items nor turns: folding passes them over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,8 @@ class NewEvent:
 
     subject: id of the item or the raw turn it happened to; a NONE has an id of its own. before,
     after: JSON of the item (or turn) around the event, None where there is none; a NONE keeps the
-    fact it declined as `after["text"]`, with `sources` and the `item_id` that made it superfluous.
+    fact it declined as `after["text"]`, with `sources` and the `item_id` that made it superfluous;
+    what ANSWER and FEEDBACK keep stands in `answers.py`.
     actor: who decided, such as `user`, `rules`, `llm:<model>` or `policy:<version>`. reason: one
     sentence, may be empty.
     """

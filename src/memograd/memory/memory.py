@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.config import MemorySettings, from_mem0_config, load_memory_settings
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.answers import Answered, check_answered, write_answer, write_feedback
 from memograd.memory.arguments import (
     check_text,
     checked_count,
@@ -50,7 +51,7 @@ from memograd.memory.store import MemoryStore
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
     from memograd.memory.filters import Filter
-    from memograd.memory.manager import MemoryManager
+    from memograd.memory.manager import MemoryManager, StateManager
     from memograd.memory.reader import MemReader
     from memograd.memory.retrieval import Context, Mode, Reranker
 
@@ -65,7 +66,7 @@ class Memory:
         store: MemoryStore,
         *,
         reader: MemReader,
-        manager: MemoryManager,
+        manager: MemoryManager | StateManager,
         reranker: Reranker | None = None,
     ) -> None:
         """For `Memory.open`, which makes the parts from settings."""
@@ -80,7 +81,7 @@ class Memory:
         settings: MemorySettings | None = None,
         embedder: Embedder | str | None = None,
         reader: MemReader | str | None = None,
-        manager: MemoryManager | str | None = None,
+        manager: MemoryManager | StateManager | str | None = None,
         reranker: Reranker | None = None,
         **given: Any,
     ) -> Memory:
@@ -89,10 +90,11 @@ class Memory:
         What is not given comes from the environment, from `.env` and from the defaults
         (`memograd.config.MemorySettings` lists all settings; `given` overrides them by name).
         embedder, reader and manager are objects, or names as in the settings (`embedder="minilm"`).
-        Raises BadInput when a setting is wrong, when the place cannot be used, or when another
-        embedder made the memory.
+        `policy="runs/my-run/final"` lets a trained head decide instead of the manager, but for what
+        it is less sure of than `defer_below`. Raises BadInput when a setting is wrong, when the
+        place cannot be used, or when another embedder made the memory or trained the policy.
         """
-        from memograd.memory.configured import configured_manager, configured_reader
+        from memograd.memory.configured import check_policy, configured_manager, configured_reader
         from memograd.memory.embedders import embedder_from_settings
 
         parts = {"embedder": embedder, "reader": reader, "manager": manager}
@@ -104,12 +106,18 @@ class Memory:
             raise BadInput("Give Memory.open either settings or path and single settings.")
         if reader is None or isinstance(reader, str):
             reader = configured_reader(settings)
+        decides: MemoryManager | StateManager
         if manager is None or isinstance(manager, str):
-            manager = configured_manager(settings)
+            decides = configured_manager(settings)
+        elif settings.policy is not None:
+            raise BadInput("Give Memory.open either a policy or a manager of your own.")
+        else:
+            decides = manager
         if embedder is None or isinstance(embedder, str):
             embedder = embedder_from_settings(settings)
+        check_policy(decides, embedder)
         store = MemoryStore(settings, embedder)
-        return cls(store, reader=reader, manager=manager, reranker=reranker)
+        return cls(store, reader=reader, manager=decides, reranker=reranker)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Memory:
@@ -170,14 +178,21 @@ class Memory:
         labels: Labels | None = None,
         infer: bool = True,
         timestamp: datetime | str | float | None = None,
+        answered: Answered | None = None,
     ) -> list[Event]:
-        """What `add` does, as journal events: all four operations, NONE too."""
+        """What `add` does, as journal events: all four operations, NONE too.
+
+        answered: the answer that was given to these messages, written down with them or not at all.
+        """
         heard_at = self.store.now() if timestamp is None else to_moment(timestamp, "timestamp")
         turns = to_turns(messages, heard_at=heard_at)
         labels = labels or Labels()
+        beside = []
+        if answered is not None:
+            beside = [answered.heard_in([turn.id for turn in turns]).event(scope)]
         if not infer:
             return learn_verbatim(
-                self.store, turns, scope, labels, categorise=self.recall.categorise
+                self.store, turns, scope, labels, categorise=self.recall.categorise, beside=beside
             )
         return learn(
             self.store,
@@ -187,6 +202,7 @@ class Memory:
             scope,
             labels,
             categorise=self.recall.categorise,
+            beside=beside,
         )
 
     def update(
@@ -250,6 +266,77 @@ class Memory:
         wanted = self._wanted(user_id, agent_id, run_id, filters)
         count = sum(self._delete_in(owner, wanted) for owner in self.store.owners(wanted))
         return {"message": "Memories deleted successfully!", "deleted": count}
+
+    # Answers and what is said of them
+
+    def answered(
+        self,
+        question: str,
+        answer: str,
+        *,
+        shown: Iterable[str] = (),
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Write down an answer that was given with the memory; returns the id that feedback names.
+
+        shown: ids of the memories (and raw turns) that the answer was made from. Raises BadInput
+        when one of them belongs to somebody else.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        given = Answered(question, answer, tuple(dict.fromkeys(shown)))
+        check_answered(self.store, given, scope)
+        return write_answer(self.store, given, scope)
+
+    def feedback(
+        self,
+        answer_id: str,
+        verdict: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Say of an answer that it was `good` or `bad`, or what the right answer would have been.
+
+        `memograd learn` trains the policy on it; the last verdict on an answer counts. Raises
+        BadInput when there is no such answer, or none under the ids given.
+        """
+        check_text(verdict, "The feedback")
+        given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        ids = {name: value for name, value in given.items() if value is not None}
+        return write_feedback(self.store, checked_id(answer_id), verdict, ids)
+
+    # Making room
+
+    def compact(
+        self,
+        budget: int,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Merge and retire items until at most `budget` tokens are left of those under these ids.
+
+        The policy says what is said twice and what is worth least; without one the rules do, and
+        what happened leaves first, older things before newer. Core items stay. Returns
+        `{"batch_id", "merged", "retired", "items", "tokens"}`; `undo_compact` takes it back.
+        """
+        from memograd.memory.compaction import compact
+
+        scope = Scope(user_id, agent_id, run_id)
+        return compact(self.store, self.manager, scope, checked_count(budget, 0, "budget"))
+
+    def undo_compact(self, batch_id: str) -> dict[str, Any]:
+        """Bring back what a compaction merged and retired, but for what was changed since.
+
+        Raises BadInput when there was no such compaction or nothing of it is left to undo.
+        """
+        from memograd.memory.compaction import undo_compact
+
+        return undo_compact(self.store, checked_id(batch_id))
 
     # Reading
 

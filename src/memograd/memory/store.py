@@ -25,7 +25,7 @@ from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory.derived_texts import DerivedTexts
 from memograd.memory.embedders import CachedEmbedder
-from memograd.memory.events import Event, EventKind, NewEvent
+from memograd.memory.events import RECORDS, Event, EventKind, NewEvent
 from memograd.memory.items import MemoryItem
 from memograd.memory.journal import Journal, sqlite_url
 from memograd.memory.states import States
@@ -184,7 +184,7 @@ def _searchable_texts(events: Sequence[NewEvent]) -> list[str]:
     texts = []
     for event in events:
         after = event.after
-        if after is None or event.kind is EventKind.NONE:
+        if after is None or event.kind in RECORDS:
             continue
         if event.kind is not EventKind.TURN:
             texts.append(after["text"])

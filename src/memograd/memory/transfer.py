@@ -2,8 +2,7 @@
 
 Invariants: importing into an empty memory what was exported gives the same answers, past ones too;
 importing twice changes nothing; a file with a bad line imports nothing
-(`tests/memory/test_transfer.py`). May import `events`, `items`, `store` and
-`turns`.
+(`tests/memory/test_transfer.py`). May import `answers`, `events`, `items`, `store` and `turns`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.answers import VERDICTS
 from memograd.memory.events import Event, EventKind
 from memograd.memory.items import MemoryItem
 from memograd.memory.store import MemoryStore
@@ -132,6 +132,21 @@ def _check_declined(event: Event, contents: Mapping[str, Any]) -> None:
     _require(isinstance(sources, list), "the declined fact's sources are not a list")
 
 
+def _check_answer(event: Event, contents: Mapping[str, Any]) -> None:
+    for name in ("question", "answer"):
+        _require(isinstance(contents[name], str), f"the {name} is not a text")
+    for name in ("shown", "behind"):
+        ids = contents[name]
+        texts = isinstance(ids, list) and all(isinstance(one, str) for one in ids)
+        _require(texts, f"{name} is not a list of ids")
+
+
+def _check_feedback(event: Event, contents: Mapping[str, Any]) -> None:
+    _require(isinstance(contents["answer_id"], str), "the answer's id is not a text")
+    _require(contents["verdict"] in VERDICTS, f"the verdict is none of {', '.join(VERDICTS)}")
+    _require(isinstance(contents["correction"], str | None), "the correction is not a text")
+
+
 def _require(fits: bool, otherwise: str) -> None:
     if not fits:
         raise ValueError(otherwise)
@@ -143,5 +158,12 @@ HOLDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.UPDATE: ("before", "after"),
     EventKind.DELETE: ("before",),
     EventKind.NONE: ("after",),
+    EventKind.ANSWER: ("after",),
+    EventKind.FEEDBACK: ("after",),
 }
-CHECKS: Final = {EventKind.TURN: _check_turn, EventKind.NONE: _check_declined}
+CHECKS: Final = {
+    EventKind.TURN: _check_turn,
+    EventKind.NONE: _check_declined,
+    EventKind.ANSWER: _check_answer,
+    EventKind.FEEDBACK: _check_feedback,
+}

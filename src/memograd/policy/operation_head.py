@@ -46,7 +46,7 @@ class OperationHead(nn.Module):
             self.whole = nn.Linear(width, 2)
             self.each = nn.Linear(width, 2)
             self.value = nn.Linear(width, 1)
-        # Every action equally likely at first: exploration then needs no schedule of its own.
+        # Every operation equally likely at first: exploration then needs no schedule of its own.
         for layer in (self.whole, self.each, self.value):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -82,6 +82,7 @@ class OperationHead(nn.Module):
             x_BTW = layer(x_BTW, seen_BT)
         x_BTW = self.norm(x_BTW)
         whole_B2, each_BK2 = self.whole(x_BTW[:, 0]), self.each(x_BTW[:, 1:])
+        each_BK2 = each_BK2 - present_BK.sum(dim=1).clamp_min(1).log()[:, None, None]
         raw_BA = torch.cat([whole_B2, each_BK2[:, :, 0], each_BK2[:, :, 1]], dim=1)
         return raw_BA.masked_fill(~allowed_BA, -math.inf), self.value(x_BTW[:, 0])[:, 0]
 

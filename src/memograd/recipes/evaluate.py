@@ -1,10 +1,9 @@
 """Measuring a run that is there already, whatever its task: `memograd evaluate --run`.
 
-A run on conversations is measured by `memory_qa.evaluate`; runs that train on rows (text, agent,
-sql) by the `Job` that their training made, with the last complete checkpoint; policies over memory
-operations by `memory_ops_evaluate`. Invariant: a run is
-never measured on what it was trained on. Tested in `tests/recipes/test_evaluate.py`. May import
-every room below the recipes.
+A run on conversations is measured by `memory_qa.evaluate`; runs that train on rows (`ROW_TASKS`) by
+the `Job` that their training made, with the last complete checkpoint; policies over memory
+operations by `memory_ops_evaluate`. Invariant: a run is never measured on what it was trained on.
+Tested in `tests/recipes/test_evaluate.py`. May import every room below the recipes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from memograd.grpo.resume import stored_config
 from memograd.recipes import memory_ops_evaluate, memory_qa
 from memograd.recipes.job import Job, measured_untrained
 
-ROW_TASKS = ("text", "agent", "sql")
+ROW_TASKS = ("text", "agent", "served-agent", "sql", "memory-construct", "memory-ops-text")
 """Tasks whose recipe, of the same name, has `make_job(config, checkpoint)`."""
 
 
@@ -61,12 +60,13 @@ def evaluate(run: Path, data: Path | None, conversations: Sequence[str], baselin
         raise BadInput(f"{run} holds nothing out; give rows to measure on with --data FILE.")
     results = run if data is None else run / f"evaluation-{data.stem}"
     results.mkdir(exist_ok=True)
-    before = measured_untrained(job)
-    job.report(before, job.measure("trained"), results)
+    with job.opened(results):
+        before = measured_untrained(job)
+        job.report(before, job.measure("trained"), results)
 
 
 def _make_job(task: str) -> Callable[[TrainConfig, Path], Job[Any]]:
     make: Callable[[TrainConfig, Path], Job[Any]] = importlib.import_module(
-        f"memograd.recipes.{task}"
+        f"memograd.recipes.{task.replace('-', '_')}"
     ).make_job
     return make

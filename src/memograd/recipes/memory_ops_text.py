@@ -23,6 +23,7 @@ from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.job import Job, train_job
+from memograd.recipes.memory_construct_setup import check_none_in_common
 from memograd.recipes.memory_ops_data import EVAL_SEED, logs_of_files
 from memograd.recipes.policy import load_policy
 from memograd.recipes.rewards import parse_rewards
@@ -87,22 +88,22 @@ def scenarios(config: TrainConfig) -> tuple[list[Scenario], list[Scenario]]:
         BadInput: files cannot be read, or there is nothing to measure on.
     """
     build = config.build
+    eval_data = config.text.eval_data
+    held_out: list[Lifelog] = []
     if config.data is None:
         known = _generated(config, build.logs, config.seed, "train")
         held_out = _generated(config, build.eval_logs, EVAL_SEED, "test")
-    elif config.text.eval_data is not None:
-        known, held_out = logs_of_files([config.data]), logs_of_files([config.text.eval_data])
-        common = {log.id for log in known} & {log.id for log in held_out}
-        if common:
-            raise BadInput(
-                f"{config.data} and {config.text.eval_data} have {', '.join(sorted(common))} in "
-                "common: what was trained on says nothing about other logs; take it out of one."
-            )
     else:
-        logs = logs_of_files([config.data])
-        if len(logs) < 2:
-            raise BadInput(f"{config.data} holds one log; name another file with text.eval_data.")
-        known, held_out = logs[:-1], logs[-1:]
+        known = logs_of_files([config.data])
+        if eval_data is None:
+            if len(known) < 2:
+                raise BadInput(
+                    f"{config.data} holds one log; name another file with text.eval_data."
+                )
+            known, held_out = known[:-1], known[-1:]
+    if eval_data is not None:
+        held_out = logs_of_files([eval_data])
+        check_none_in_common(known, held_out, eval_data)
     embedder = load_embedder(build.embedder)
     standard = Standard(top_k=build.top_k, misled_cost=build.misled_cost)
     made = [decision_scenarios(log, standard) for log in embed_logs([*known, *held_out], embedder)]

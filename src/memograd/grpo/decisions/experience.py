@@ -1,8 +1,8 @@
 """What walking through decision processes gives: states, the actions tried there, their rewards.
 
 Any task whose episodes are decisions with a fixed set of actions fits `DecisionProcess`. Invariant:
-`collect` draws each action from the probabilities that it writes down (`tests/grpo/
-test_decisions_collect.py`). Imports numpy; may import the memory room's observations.
+`collect` writes down the probabilities that the policy had when it acted (`tests/grpo/
+test_decisions_trainer.py`). Imports numpy; may import the memory room's observations.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Chooser(Protocol):
     """Something that tries actions in a batch of states."""
 
     def choose_group(self, states: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """`actions_BG` and the log-probability of each under the policy that drew it."""
+        """`actions_BG` and the log-probability of each under the policy; the first is taken."""
         ...
 
 

@@ -55,6 +55,13 @@ class GRPOMemoryTrainer:
         """Actions tried in each state."""
         return self.config.num_generations
 
+    @property
+    def explored(self) -> int:
+        """How many of them, the last ones, are not drawn from the policy."""
+        if self.group_size == 1:
+            return 0
+        return min(round(self.config.explore * self.group_size), self.group_size - 2)
+
     # Acting
 
     def choose_action(self, state: Observation) -> int:
@@ -63,13 +70,23 @@ class GRPOMemoryTrainer:
         return int(actions_BG[0, 0])
 
     def choose_group(self, states: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """`group_size` actions for each state, drawn independently, and their log-probabilities."""
+        """`group_size` actions for each state, and their log-probabilities under the policy.
+
+        Most are drawn from the policy, the first of them is taken; the rest (`explored`) are drawn
+        evenly over the kinds of operation, so that a policy that has become sure still hears of
+        what would be better (as in self-imitation, arXiv:1806.05779).
+        """
         with torch.no_grad():
             logprobs_BA = functional.log_softmax(self.network(states)[0], dim=1)
-        actions_BG = torch.multinomial(
-            logprobs_BA.exp(), self.group_size, replacement=True, generator=self.generator
-        )
+        actions_BG = self._draw(logprobs_BA.exp(), self.group_size - self.explored)
+        if self.explored:
+            even_BA = even_chances_BA(torch.from_numpy(states.allowed_BA))
+            evenly_BG = self._draw(even_BA, self.explored)
+            actions_BG = torch.cat([actions_BG, evenly_BG], dim=1)
         return actions_BG.numpy(), logprobs_BA.gather(1, actions_BG).numpy()
+
+    def _draw(self, chances_BA: torch.Tensor, count: int) -> torch.Tensor:
+        return torch.multinomial(chances_BA, count, replacement=True, generator=self.generator)
 
     def best_action(self, state: Observation) -> int:
         """The most probable action, as the running memory takes it."""
@@ -141,11 +158,16 @@ class GRPOMemoryTrainer:
 
     def targets(self, decisions: Decisions) -> np.ndarray:
         """What the loss needs to know of all decisions at once: here the advantages [N, G]."""
-        count, size = decisions.rewards_NG.shape
+        rewards_NG, count = decisions.rewards_NG, len(decisions)
+        own = self.group_size - self.explored
         compared = group_advantages(
-            decisions.rewards_NG.flatten(), [size] * count, self.config.advantage
+            rewards_NG[:, :own].flatten(), [own] * count, self.config.advantage
         )
-        return compared.advantages_K.reshape(count, size)
+        own_NG = compared.advantages_K.reshape(count, own)
+        # What was explored is compared with what the policy does, and teaches where it is better:
+        # pushing down what is improbable already would only make noise.
+        better_NG = rewards_NG[:, own:] - rewards_NG[:, :own].mean(axis=1, keepdims=True)
+        return np.concatenate([own_NG, np.maximum(better_NG, 0.0)], axis=1)
 
     def loss(
         self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray
@@ -190,6 +212,15 @@ class GRPOMemoryTrainer:
         done = min(1.0, (self.step - 1) / max(1, config.steps - 1))
         share = LAST_RATE_SHARE + (1 - LAST_RATE_SHARE) * (1 + math.cos(math.pi * done)) / 2
         return config.learning_rate * share
+
+
+def even_chances_BA(allowed_BA: torch.Tensor) -> torch.Tensor:
+    """Chances that give every kind of operation that is allowed the same, and its items too."""
+    places = (allowed_BA.shape[1] - 2) // 2
+    kinds = allowed_BA.float().split([1, 1, places, places], dim=1)
+    within = [kind / kind.sum(dim=1, keepdim=True).clamp_min(1) for kind in kinds]
+    chances_BA = torch.cat(within, dim=1)
+    return chances_BA / chances_BA.sum(dim=1, keepdim=True)
 
 
 def clipped_loss(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memograd.memory.events import Event, EventKind
+from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.index.schema import digest, row_key
 from memograd.memory.turns import RawTurn
 
@@ -66,7 +66,7 @@ def fold(events: Iterable[Event]) -> Effects:
             else:
                 _remove(effects, row_key("item", owner, event.subject), event.seq)
                 _remove(effects, row_key("turn", owner, event.subject), event.seq)
-        elif event.erased or event.kind is EventKind.NONE:
+        elif event.erased or event.kind in RECORDS:
             continue
         elif event.kind is EventKind.DELETE:
             _remove(effects, row_key("item", owner, event.subject), event.seq)

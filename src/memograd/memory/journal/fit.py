@@ -2,7 +2,8 @@
 
 A subject (an item or a turn) belongs to one owner: `D1:1` of one conversation has nothing to do
 with `D1:1` of another. Within its owner a subject begins once, with an ADD or a TURN; UPDATE and
-DELETE need an item that was begun and not deleted. A purge, of the subject or of the whole owner,
+DELETE need an item that was begun and not deleted. An item that was deleted may be added again,
+under its old id: so a compaction is taken back. A purge, of the subject or of the whole owner,
 frees the subject. The state that is folded from events (`state/memory_state.py`) goes by the same
 rules, so whatever is let in here can be folded.
 
@@ -76,7 +77,9 @@ def _step(stands: dict[str, str], kind: str, subject: str) -> bool:
     if kind == EventKind.PURGE.value:
         stands.pop(subject, None)
     elif kind in BEGINS | CHANGES:
-        if (subject in stands) if kind in BEGINS else (stands.get(subject) not in LIVING):
+        stood = stands.get(subject)
+        again = kind == EventKind.ADD.value and stood == EventKind.DELETE.value
+        if (stood is not None and not again) if kind in BEGINS else (stood not in LIVING):
             return False
         stands[subject] = kind
     return True

@@ -204,6 +204,12 @@ class Journal:
         with self._database.reading() as connection:
             return to_events(connection.execute(_TAIL_ALL, {"after": after, "limit": limit}).all())
 
+    def of_reason(self, beginning: str) -> list[Event]:
+        """The events of all owners whose reason begins with these words, in order."""
+        query = select(*EVENT_COLUMNS).where(EVENTS.c.reason.startswith(beginning, autoescape=True))
+        with self._database.reading() as connection:
+            return to_events(connection.execute(query.order_by(EVENTS.c.seq)).all())
+
     def last_seq(self, owner: str | None = None) -> int:
         """The place of the newest event (of an owner), 0 if there is none."""
         with self._database.reading() as connection:
@@ -286,10 +292,11 @@ class Journal:
         subject must be one owner's alone. owners: erased as a whole.
 
         `before`, `after` and `reason` of the events go, those of NONE events that declined a fact
-        for the sake of a subject or drew it from one too, and the derived texts that no other event
-        needs. One PURGE event remains, without content, per subject and owner of which there was
-        something left to erase. On return no file of an SQLite journal holds an erased byte; with
-        PostgreSQL the tables hold none, but its own log and backups are the server's to rotate.
+        for the sake of a subject or drew it from one too, those of answers given from one with the
+        feedback on them, and the derived texts that no other event needs. One PURGE event remains,
+        without content, per subject and owner of which there was something left to erase. On return
+        no file of an SQLite journal holds an erased byte; with PostgreSQL the tables hold none, but
+        its own log and backups are the server's to rotate.
 
         Raises BadInput, before anything is erased, for a subject without events, and MemogradError,
         after the erasing is committed, when somebody who still reads keeps old bytes in the log:

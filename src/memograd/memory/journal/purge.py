@@ -134,6 +134,7 @@ def _erase_events(
     Derived texts that no event says may come from a fact that a manager put into other words, so
     they go too. Returns the subjects that there was something to erase for.
     """
+    subjects |= _answers_from(events, subjects)
     spoken = {event.seq: _spoken_of(event, subjects) for event in events if not event.erased}
     places = [place for place, about in spoken.items() if about]
     if places:
@@ -151,13 +152,28 @@ def _erase_events(
 
 
 def _spoken_of(event: Event, subjects: frozenset[str]) -> frozenset[str]:
-    """Those of the subjects that an event speaks of: its own, or why a fact was declined."""
+    """Those of the subjects that an event speaks of: its own, why a fact was declined, what an
+    answer was given from, the answer that feedback is about.
+    """
     if event.kind is EventKind.PURGE:
         return frozenset()
     about: set[Any] = {event.subject}
     if event.kind is EventKind.NONE and event.after is not None:
         about |= {event.after.get("item_id"), *(event.after.get("sources") or ())}
+    if event.kind is EventKind.ANSWER and event.after is not None:
+        about |= {*event.after["shown"], *event.after["behind"]}
+    if event.kind is EventKind.FEEDBACK and event.after is not None:
+        about.add(event.after["answer_id"])
     return subjects & about
+
+
+def _answers_from(events: Sequence[Event], subjects: frozenset[str]) -> frozenset[str]:
+    """The answers that may repeat what the subjects say: feedback on them goes with them."""
+    return frozenset(
+        event.subject
+        for event in events
+        if event.kind is EventKind.ANSWER and not event.erased and _spoken_of(event, subjects)
+    )
 
 
 def _scope_of(owner: str) -> Scope:

@@ -3,7 +3,7 @@
     TURN    the turn is added; with `verbatim` set an item says the same already, so the turn is
             kept for reference but not searched
     ADD     the item is added                     UPDATE  its new version takes its place
-    DELETE  the item is removed                   NONE    nothing
+    DELETE  the item is removed                   NONE, ANSWER, FEEDBACK    nothing
     PURGE   the subject is removed; everything is, when the subject is the owner
     erased  an event whose contents a purge took away: nothing
 
@@ -28,7 +28,7 @@ from typing import Generic
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, EventKind
+from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.items import MemoryItem
 from memograd.memory.state.corpus import Corpus
 from memograd.memory.state.segment import T
@@ -144,9 +144,7 @@ class MemoryState:
                 case EventKind.PURGE:
                     for changes in (items, turns, verbatim):
                         changes.discard(event.subject)
-                case EventKind.NONE:
-                    pass
-                case _ if event.erased:
+                case _ if event.erased or event.kind in RECORDS:
                     pass
                 case EventKind.TURN:
                     turn = _turn(event)

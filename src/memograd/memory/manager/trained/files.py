@@ -89,6 +89,8 @@ def load_head(folder: Path) -> TrainedHead:
         with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as stored:
             weights = {name: stored[name] for name in stored.files}
         head = TrainedHead(weights, Shape(**about["shape"]), about["embedder"], about["about"])
+    except BadInput:
+        raise
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BadInput(f"The trained head in {folder} cannot be read: {error}.") from None
     if head.version != about["version"]:

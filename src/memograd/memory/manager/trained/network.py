@@ -3,6 +3,8 @@
 One token for the fact and one for every related item go through a small pre-norm Transformer
 (arXiv:1706.03762, norm first as in arXiv:2002.04745). The fact's token answers ADD and NONE, each
 item's token UPDATE and DELETE of that item: a pointer, whatever the number and order of the items.
+A pointer's logit has the logarithm of the number of items taken off, so that before anything is
+learnt the four operations are equally likely, however many items there are to point at.
 `memograd.policy.operation_head` trains the same function with torch.
 
     x_0 = fact_D W_fact + fact_F W_fact_features        x_i = (item_i, |fact - item_i|) W_item
@@ -98,6 +100,7 @@ def logits_BA(weights: Weights, shape: Shape, batch: Batch) -> np.ndarray:
     x_BTW = _norm(weights, "norm", x_BTW)
     whole_B2 = _linear(weights, "whole", x_BTW[:, 0])
     each_BK2 = _linear(weights, "each", x_BTW[:, 1:])
+    each_BK2 = each_BK2 - np.log(np.maximum(present_BK.sum(axis=1), 1))[:, None, None]
     raw_BA = np.concatenate([whole_B2, each_BK2[:, :, 0], each_BK2[:, :, 1]], axis=1)
     return np.where(batch.allowed_BA, raw_BA, -np.inf).astype(np.float32)
 

@@ -16,6 +16,8 @@ may import `items`, `related`, `retrieval`, `state`, `statements` and `reader.fa
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,7 +57,10 @@ PAIR_FEATURES: Final = (
     *("similarity", "meaning_rank", "words_rank", "place", "agreement", "item_in_fact"),
     *("fact_in_item", "numbers_differ", "negation_differs", "same_subject", "same_slot"),
     *("single_valued", "same_value", "same_text", "age", "length", "same_opening", "newest"),
+    *("names_shared", "names_missing", "names_new", "common_start", "common_pairs"),
 )
+
+_NAME: Final = re.compile(r"\b[A-Z][\w'’-]*")  # Chinese has none; pairs of characters tell there
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,8 @@ class _Said:
     wording: Wording
     statement: Statement | None
     opening: str
+    names: frozenset[str]
+    pairs: frozenset[str]  # of neighbouring characters
 
 
 def observe(
@@ -192,6 +199,12 @@ def _pair_features(
             math.log((1 + len(fact.text)) / (1 + len(item.text))),
             said.opening == known.opening,
             _since(item) == newest,
+            len(said.names & known.names) / max(1, len(said.names | known.names)),
+            len(known.names - said.names) / 3,
+            len(said.names - known.names) / 3,
+            len(os.path.commonprefix([fact.text, item.text]))
+            / max(1, min(len(fact.text), len(item.text))),
+            len(said.pairs & known.pairs) / max(1, min(len(said.pairs), len(known.pairs))),
         ],
         np.float32,
     )
@@ -226,4 +239,6 @@ def _understand(text: str) -> _Said:
     opening = text.split(maxsplit=1)[0].casefold().removesuffix("'s") if text.strip() else ""
     if language_of(text) == "zh":
         opening = text.strip()[:2]
-    return _Said(wording(text), parse_statement(text), opening)
+    names = frozenset(word.removesuffix("'s") for word in _NAME.findall(text))
+    pairs = frozenset(text[at : at + 2] for at in range(len(text) - 1))
+    return _Said(wording(text), parse_statement(text), opening, names, pairs)

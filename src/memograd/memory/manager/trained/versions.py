@@ -85,8 +85,8 @@ class PolicyVersions:
             ours = self.load(current)
             if (ours.embedder, ours.shape.dimension) != (head.embedder, head.shape.dimension):
                 raise BadInput(
-                    f"The policy {version} was trained with the embedder {head.embedder!r}, those in"
-                    f" {self.folder} with {ours.embedder!r}: adopt it into another folder."
+                    f"The policy {version} was trained with the embedder {head.embedder!r}, those"
+                    f" in {self.folder} with {ours.embedder!r}: adopt it into another folder."
                 )
             before = [current, *older]
         self._write(version, before)
@@ -96,7 +96,9 @@ class PolicyVersions:
         """Make the version current that was so before; returns it. BadInput when there is none."""
         current, before = self._read()
         if not before:
-            raise BadInput(f"{current} is the first version in {self.folder}: nothing is before it.")
+            raise BadInput(
+                f"{current} is the first version in {self.folder}: nothing is before it."
+            )
         self.folder_of(before[0])
         self._write(before[0], before[1:])
         self.log("rolled back", version=before[0], before=current)

@@ -1,0 +1,5 @@
+"""Measuring policies over memory operations beside their baselines.
+
+`deciders` are the policies, `measure` lets them walk through logs. What each may import stands in
+its file.
+"""

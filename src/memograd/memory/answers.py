@@ -1,0 +1,134 @@
+"""Answers that were given with the memory, and what people say about them.
+
+    ANSWER     after: question, answer, shown (items shown), behind (what else it may repeat)
+    FEEDBACK   after: answer_id, verdict (good | bad | correction), correction (its text)
+
+Both are written down and change nothing that is remembered: `recipes/learn_online.py` learns from
+them what to remember. An answer may repeat what it was given from, so purging any of that erases
+the answer and its feedback.
+
+Invariants: an answer names items and turns of its own owner only, and feedback reaches an answer of
+the ids given only (`tests/memory/test_answers.py`). May import `events`, `scope`, `retrieval`,
+`store` and errors.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from memograd.errors import BadInput
+from memograd.memory.events import EventKind, NewEvent
+from memograd.memory.scope import Scope, check_unicode
+
+if TYPE_CHECKING:
+    from memograd.memory.retrieval import Context
+    from memograd.memory.store import MemoryStore
+
+GOOD: Final = "good"
+BAD: Final = "bad"
+CORRECTION: Final = "correction"
+VERDICTS: Final = (GOOD, BAD, CORRECTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer to write down.
+
+    shown: ids of the items that stood in the prompt. behind: ids of raw turns and earlier items
+    that the answer may repeat too. id: what feedback names.
+    """
+
+    question: str
+    answer: str
+    shown: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @classmethod
+    def of_context(
+        cls, question: str, answer: str, recalled: Context, behind: Iterable[str] = ()
+    ) -> Answered:
+        """An answer from what a memory recalled, and from what stands `behind` it besides."""
+        items = (*recalled.core, *(hit.record for hit in recalled.items))
+        turns = (hit.record.id for hit in recalled.turns)
+        shown = tuple(dict.fromkeys(item.id for item in items))
+        return cls(question, answer, shown, tuple(dict.fromkeys((*turns, *behind))))
+
+    def heard_in(self, turns: Sequence[str]) -> Answered:
+        """The same, where these raw turns asked the question."""
+        return replace(self, behind=tuple(dict.fromkeys((*self.behind, *turns))))
+
+    def event(self, scope: Scope) -> NewEvent:
+        """The event that keeps it."""
+        after = {
+            "question": self.question,
+            "answer": self.answer,
+            "shown": list(self.shown),
+            "behind": list(self.behind),
+        }
+        return NewEvent(EventKind.ANSWER, scope, self.id, after=after)
+
+
+def check_answered(store: MemoryStore, answered: Answered, scope: Scope) -> None:
+    """Raise BadInput unless its texts can be kept and all that it names is of the scope's owner."""
+    for name, text in (("The question", answered.question), ("The answer", answered.answer)):
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput(f"{name} must be a text with something in it, not {text!r}.")
+        check_unicode(text, name.lower())
+    for one in (*answered.shown, *answered.behind):
+        if not isinstance(one, str) or store.journal.latest(one, owner=scope.owner) is None:
+            raise BadInput(
+                f"The answer was shown {one!r}, which is no memory of {scope.owner}: give ids that"
+                " search returned for the same user."
+            )
+
+
+def is_of_one_owner(store: MemoryStore, answered: Answered, scope: Scope) -> bool:
+    """Whether it was given from the memory of the scope's owner alone.
+
+    Whoever asks under an agent's id only is shown items of all its users: such an answer is
+    nobody's and is not written down.
+    """
+    return scope.user_id is not None or all(
+        store.journal.latest(one, owner=scope.owner) is not None
+        for one in (*answered.shown, *answered.behind)
+    )
+
+
+def write_answer(store: MemoryStore, answered: Answered, scope: Scope) -> str:
+    """Write the answer down; returns its id."""
+    store.write(scope.owner, [answered.event(scope)])
+    return answered.id
+
+
+def write_feedback(
+    store: MemoryStore, answer_id: str, verdict: str, ids: dict[str, str]
+) -> dict[str, Any]:
+    """Write down what somebody says of an answer.
+
+    verdict: `good`, `bad`, or what the right answer would have been. ids: the answer must have been
+    given under all of these. Raises BadInput when there is no such answer (any more).
+    """
+    check_unicode(verdict, "the feedback")
+    told = verdict.strip()
+    if not told:
+        raise BadInput("The feedback is empty: say good, bad, or what the right answer is.")
+    answer = store.journal.latest(answer_id)
+    known = answer is not None and answer.kind is EventKind.ANSWER and not answer.erased
+    if answer is None or not known or not ids.items() <= answer.scope.ids().items():
+        whose = f" of {', '.join(ids.values())}" if ids else ""
+        raise BadInput(
+            f"There is no answer{whose} with the id {answer_id!r}: give the id that came with it."
+        )
+    kind = told if told in (GOOD, BAD) else CORRECTION
+    after = {
+        "answer_id": answer_id,
+        "verdict": kind,
+        "correction": told if kind == CORRECTION else None,
+    }
+    event = NewEvent(EventKind.FEEDBACK, answer.scope, str(uuid.uuid4()), after=after)
+    store.write(answer.scope.owner, [event], expect={answer_id: answer.seq})
+    return {"message": "Feedback noted!", "answer_id": answer_id, "verdict": kind}

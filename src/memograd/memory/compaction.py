@@ -1,0 +1,193 @@
+"""Making a memory smaller, and taking that back.
+
+`compaction_plan` says what leaves. Here it is written, in one transaction: the item that stands for
+others takes over their sources and labels, the others are deleted, each with the reason
+`compact <batch>: ...`. By that mark `undo_compact` finds them and brings them back, under their old
+ids and as they were, except what changed since.
+
+Invariants: undoing at once gives the very same items; nothing of other owners or scopes is touched
+(`tests/memory/test_compaction.py`). May import the other files of this room except `memory` and
+`async_memory`.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from memograd.errors import BadInput
+from memograd.memory.changes import added, deleted, updated
+from memograd.memory.compaction_plan import (
+    Judge,
+    Plan,
+    judge_by_head,
+    judge_by_rules,
+    plan_compaction,
+)
+from memograd.memory.events import Event, EventKind, NewEvent
+from memograd.memory.items import MemoryItem
+from memograd.memory.journal import Conflict
+from memograd.memory.language import estimate_tokens
+from memograd.memory.learn import ATTEMPTS
+from memograd.memory.manager import MemoryManager, StateManager
+from memograd.memory.manager.trained.following import settled
+from memograd.memory.manager.trained.manager import TrainedManager
+from memograd.memory.scope import Scope
+from memograd.memory.store import MemoryStore
+
+MARK: Final = "compact"
+UNDO_MARK: Final = "undo compact"
+VERSIONS: Final = (EventKind.ADD, EventKind.UPDATE)
+_MARKED: Final = re.compile(rf"(?:{MARK}|{UNDO_MARK}) [0-9a-f]{{12}}: ")
+
+
+def compact(
+    store: MemoryStore, manager: MemoryManager | StateManager, scope: Scope, budget: int
+) -> dict[str, Any]:
+    """Merge what is said twice and retire what is worth least, until `budget` tokens are left.
+
+    Touches the items that are filed under all ids of the scope. Returns the id of the batch, how
+    many items were merged and retired, and items and tokens before and after. Raises BadInput when
+    the core items alone exceed the budget.
+    """
+    manager = settled(manager)
+    trained = isinstance(manager, TrainedManager)
+    judge: Judge = judge_by_head(manager.head) if trained else judge_by_rules  # type: ignore[union-attr]
+    actor = manager.actor if trained else "rules"
+    batch = uuid.uuid4().hex[:12]
+    owner, ids = scope.owner, scope.ids().items()
+    with store.writing(owner):
+        for attempt in range(ATTEMPTS):
+            state = store.states.current(owner)
+            items = [item for item in state.items if ids <= item.scope.ids().items()]
+            plan = plan_compaction(state, items, judge, budget)
+            by_id = {item.id: item for item in items}
+            events = _events(plan, by_id, store, actor, batch)
+            versions = _versions(store.journal.tail(owner), state.seq)
+            expect = {event.subject: versions[event.subject] for event in events}
+            try:
+                store.write(owner, events, expect=expect)
+            except Conflict:
+                store.step_aside(attempt)  # somebody changed one of them: look again
+                continue
+            return _report(batch, plan, items)
+    raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
+
+
+def undo_compact(store: MemoryStore, batch: str) -> dict[str, Any]:
+    """Bring back what a compaction took; returns how many items came back, as `restored`.
+
+    What was changed or purged since stays as it is. Raises BadInput when there was no
+    such compaction, or nothing of it is left to undo.
+    """
+    done = store.journal.of_reason(f"{MARK} {batch}:") if batch.isalnum() else []
+    if not done:
+        raise BadInput(f"There was no compaction {batch!r}: give the id that compact returned.")
+    owner = done[0].scope.owner
+    with store.writing(owner):
+        for attempt in range(ATTEMPTS):
+            told = store.journal.tail(owner)
+            events, expect = _restoring(done, told, f"{UNDO_MARK} {batch}: as it was before")
+            if not events:
+                raise BadInput(
+                    f"Nothing of the compaction {batch!r} is left to undo: it was undone already,"
+                    " or its items were changed or purged since."
+                )
+            try:
+                store.write(owner, events, expect=expect)
+            except Conflict:
+                store.step_aside(attempt)
+                continue
+            return {"restored": sum(event.kind is EventKind.ADD for event in events)}
+    raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
+
+
+def is_compaction(event: Event) -> bool:
+    """Whether an event belongs to a compaction or its undoing, rather than to something told."""
+    return _MARKED.match(event.reason) is not None
+
+
+def _events(
+    plan: Plan, items: Mapping[str, MemoryItem], store: MemoryStore, actor: str, batch: str
+) -> list[NewEvent]:
+    now = store.now()
+    leaving = plan.leaving
+    events = []
+    for standing in dict.fromkeys(plan.merged.values()):
+        if standing in leaving:
+            continue  # it is worth too little itself
+        before = items[standing]
+        others = [items[gone] for gone, stands in plan.merged.items() if stands == standing]
+        after = _standing_for(before, others)
+        if after != before:
+            reason = f"{MARK} {batch}: stands for {len(others)} that said the same"
+            events.append(updated(before, after, actor=actor, reason=reason))
+    for gone in items:
+        if gone in leaving:
+            why = f"said again by {plan.merged[gone]}" if gone in plan.merged else "worth least"
+            reason = f"{MARK} {batch}: {why}"
+            events.append(deleted(items[gone], at=now, actor=actor, reason=reason))
+    return events
+
+
+def _standing_for(item: MemoryItem, others: Sequence[MemoryItem]) -> MemoryItem:
+    """The item with the sources and labels of the others; its own labels win."""
+    metadata: dict[str, Any] = {}
+    for other in others:
+        metadata |= other.metadata
+    everyone = (item, *others)
+    return replace(
+        item,
+        metadata={**metadata, **item.metadata},
+        categories=tuple(dict.fromkeys(name for one in everyone for name in one.categories)),
+        sources=tuple(dict.fromkeys(source for one in everyone for source in one.sources)),
+    )
+
+
+def _restoring(
+    done: Sequence[Event], told: Sequence[Event], reason: str
+) -> tuple[list[NewEvent], dict[str, int]]:
+    """The events that take back those of `done` that nothing came after."""
+    versions = _versions(told)
+    events, expect = [], {}
+    for event in done:
+        if event.erased or versions[event.subject] != event.seq:
+            continue
+        earlier = [
+            one.after
+            for one in told
+            if one.subject == event.subject and one.seq < event.seq and one.kind in VERSIONS
+        ]
+        assert earlier[-1] is not None, "an item is purged as a whole"
+        item = MemoryItem.from_json(earlier[-1])
+        if event.kind is EventKind.DELETE:
+            events.append(added(item, actor="user", reason=reason))
+        else:
+            assert event.after is not None
+            now = MemoryItem.from_json(event.after)
+            events.append(updated(now, item, actor="user", reason=reason))
+        expect[event.subject] = event.seq
+    return events, expect
+
+
+def _versions(told: Sequence[Event], until: int | None = None) -> dict[str, int]:
+    """The latest event of every subject, up to a place of the journal."""
+    return {event.subject: event.seq for event in told if until is None or event.seq <= until}
+
+
+def _report(batch: str, plan: Plan, items: Sequence[MemoryItem]) -> dict[str, Any]:
+    left = [item for item in items if item.id not in plan.leaving]
+    return {
+        "batch_id": batch,
+        "merged": len(plan.merged),
+        "retired": len(plan.retired),
+        "items": {"before": len(items), "after": len(left)},
+        "tokens": {"before": _tokens(items), "after": _tokens(left)},
+    }
+
+
+def _tokens(items: Sequence[MemoryItem]) -> int:
+    return sum(estimate_tokens(item.text) for item in items)
