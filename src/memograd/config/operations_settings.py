@@ -18,7 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class OperationsConfig(Settings):
-    """Everything that training an operation head can be told; the defaults take two minutes."""
+    """Everything that training an operation head can be told; the defaults take about three minutes."""
 
     # What is trained on, and where it goes.
     data: list[Path] = []
@@ -27,7 +27,7 @@ class OperationsConfig(Settings):
     """Files to evaluate on; none: generated logs of held-out forms."""
     languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
     """Languages of generated logs."""
-    logs: Count = 48
+    logs: Count = 32
     """Generated logs to train on."""
     eval_logs: Count = 12
     """Generated logs to evaluate on."""
@@ -59,23 +59,23 @@ class OperationsConfig(Settings):
     credit: Literal["delta_qa", "trajectory", "mem_alpha_original"] = "delta_qa"
     """What a decision is rewarded by: its own effect on later questions, or one reward shared by
     the whole walk (all questions answered), or that of Mem-alpha."""
-    steps: Count = 40
+    steps: Count = 60
     """Training steps; each walks through logs_per_step logs."""
     logs_per_step: Count = 4
     """Logs in a step."""
-    num_generations: Annotated[int, Field(ge=2)] = 8
+    num_generations: Annotated[int, Field(ge=2)] = 16
     """Operations tried on the same state (grpo), or walks through the same log (trajectory)."""
-    explore: Share = 0.5
+    explore: Share = 0.25
     """Share of the group drawn evenly over the kinds of operation, not from the policy (grpo)."""
     advantage: Literal["group", "centred", "leave_one_out"] = "centred"
     """What a reward is compared with: mean and spread of its group, or its mean, or its others."""
-    passes: Count = 2
+    passes: Count = 3
     """Optimisation passes over the decisions of a step."""
     minibatch: Count = 256
     """Decisions in one gradient."""
-    learning_rate: Positive = 1e-3
+    learning_rate: Positive = 2e-3
     """Peak learning rate of AdamW; falls to a tenth in a cosine."""
-    weight_decay: NotNegative = 0.01
+    weight_decay: NotNegative = 0.1
     """Decoupled weight decay of AdamW."""
     clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """The probability ratio is clipped to 1 plus or minus this (grpo, ppo)."""
@@ -97,9 +97,9 @@ class OperationsConfig(Settings):
     """Items that a question may find."""
     misled_cost: Share = 0.5
     """What one misleading item that is found takes of an answer."""
-    token_cost: NotNegative = 0.002
+    token_cost: NotNegative = 0.004
     """What one token more in the memory costs, in answered questions."""
-    change_cost: NotNegative = 0.01
+    change_cost: NotNegative = 0.02
     """What any change of the memory costs, in answered questions."""
 
     save_steps: Count = 20

@@ -98,17 +98,16 @@ def _in_words(op: MemoryOp, walk: Walk) -> str:
 
 def _table(rows: Sequence[Measured]) -> Table:
     table = Table(title="The same questions about the same unseen lives, asked of each memory")
-    table.add_column("method")
+    table.add_column("method", no_wrap=True)
     for name in ("answerable %", "evidence found %", "misled %", "right operation %", "items"):
         table.add_column(name, justify="right")
     for row in rows:
-        found = row.confusion()
         table.add_row(
             row.name,
             _percent(row.scores),
-            _percent(row.recalls),
-            _percent(row.misled),
-            "-" if found is None else f"{100 * found.strict_accuracy:.1f}",
+            _percent([one.asked.recall for one in row.needing]),
+            _percent([float(one.asked.misled) for one in row.misleadable]),
+            _percent(row.hits()),
             f"{row.items:.0f}",
             style="bold" if row.name == TRAINED else None,
         )

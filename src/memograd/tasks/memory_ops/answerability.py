@@ -27,8 +27,8 @@ class Standard:
 
     top_k: int = 5
     misled_cost: float = 0.5
-    token_cost: float = 0.002
-    change_cost: float = 0.01
+    token_cost: float = 0.004
+    change_cost: float = 0.02
 
 
 def recalled(found: Collection[int], needed: Collection[int]) -> float:

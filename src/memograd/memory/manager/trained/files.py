@@ -63,7 +63,7 @@ def save_head(head: TrainedHead, folder: Path) -> None:
         "about": dict(head.about),
     }
     (folder / ABOUT_FILE).unlink(missing_ok=True)
-    _replace(folder / WEIGHTS_FILE, lambda file: np.savez(file, **head.weights))
+    _replace(folder / WEIGHTS_FILE, lambda file: np.savez(file, allow_pickle=False, **head.weights))
     text = json.dumps(about, indent=2, ensure_ascii=False)
     _replace(folder / ABOUT_FILE, lambda file: file.write(text.encode("utf-8")))
 
