@@ -8,10 +8,11 @@
 One JSON line each. `--model tiny` (the default but for throughput) is a random model of two layers,
 made on the spot, whose own time is small.
 
-    overhead    median milliseconds of a call over HTTP with its trace written, less those of the
-                same request given to the engine directly, alternating
+    overhead    milliseconds of a call over HTTP with its trace written, client included, beside
+                those of the same request given to the engine directly, alternating; `added` is
+                the median difference of neighbours, `added_cpu` of processor time
     throughput  answer tokens a second at 1, 8 and 32 concurrent clients, and of `policy.sample`
-                called for one prompt after another
+                called for one prompt after another: in turns, medians of three rounds
     exactness   multi-turn traces: how many prompts begin with the ids seen and drawn before them
                 (all must), and how many the chat template, asked to write the conversation again,
                 would have tokenised otherwise
@@ -105,14 +106,18 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
     backend = open_backend(model, tokens=8)
     store = TraceStore(f"sqlite:///{folder}/traces.db")
     times: dict[str, list[float]] = {"gateway": [], "direct": []}
+    cpu: dict[str, list[float]] = {"gateway": [], "direct": []}
     loop = asyncio.new_event_loop()
     with running(create_app(backend, store)) as url, httpx.Client(timeout=600) as client:
         made = client.post(f"{url}/rollout", json={}).json()
         headers = {"Authorization": f"Bearer {made['api_key']}"}
         for number in range(calls + 10):
-            body = {"messages": question(number), "seed": number, "temperature": 1.0}
+            asked = question(number)[0]["content"]
             for side in ("gateway", "direct") if number % 2 else ("direct", "gateway"):
-                began = time.perf_counter()
+                # Prompts of one length that share nothing, or the second would cost less.
+                messages = [{"role": "user", "content": f"{side[0]}{side[0]} {asked}"}]
+                body = {"messages": messages, "seed": number, "temperature": 1.0}
+                began, spent = time.perf_counter(), time.process_time()
                 if side == "gateway":
                     path = f"{made['base_url']}/chat/completions"
                     client.post(path, json=body, headers=headers).raise_for_status()
@@ -120,46 +125,74 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
                     request = ChatRequest.model_validate(body)
                     loop.run_until_complete(backend.prepare(request, Conversation(), 0).run())
                 times[side].append(time.perf_counter() - began)
+                cpu[side].append(time.process_time() - spent)
     backend.close()
-    # The first calls warm everything up.
-    median = {side: 1000 * statistics.median(found[10:]) for side, found in times.items()}
+
+    def median(found: list[float]) -> float:
+        return 1000 * statistics.median(found[10:])  # the first calls warm everything up
+
+    def added(found: dict[str, list[float]]) -> float:
+        """Median of the differences of neighbours, which other load on the machine hits alike."""
+        pairs = zip(found["gateway"], found["direct"], strict=True)
+        return median([one - other for one, other in pairs])
+
     return {
         "calls": calls,
-        "gateway_ms": round(median["gateway"], 2),
-        "direct_ms": round(median["direct"], 2),
-        "added_ms": round(median["gateway"] - median["direct"], 2),
+        "gateway_ms": round(median(times["gateway"]), 2),
+        "direct_ms": round(median(times["direct"]), 2),
+        "added_ms": round(added(times), 2),
+        "added_cpu_ms": round(added(cpu), 2),
     }
 
 
-def throughput(model: str, folder: Path, tokens: int = 16) -> dict[str, Any]:
+def throughput(model: str, folder: Path, tokens: int = 16, rounds: int = 3) -> dict[str, Any]:
     """All answers have full length, so that only the number of clients differs."""
     backend = open_backend(model, tokens)
     backend.engine.rest()
     policy = backend.engine.policy
     type(policy).end_ids = property(lambda self: frozenset())  # type: ignore[assignment]
     backend.engine._sampler._end_ids = frozenset()
-    found: dict[str, Any] = {"tokens_an_answer": tokens}
-    began, count = time.perf_counter(), 8
-    for number in range(count):
-        prompt = policy.encode(question(number))  # type: ignore[arg-type]
-        policy.sample([prompt], num_generations=1, temperature=1.0, max_completion_length=tokens)
-    found["direct_one_at_a_time"] = round(count * tokens / (time.perf_counter() - began), 1)
-    backend.engine.resume()
+    speeds: dict[str, list[float]] = {}
+    fresh = itertools.count()
+
+    def one_at_a_time(url: str, clients: int, calls: int) -> None:
+        for number in itertools.islice(fresh, calls):
+            prompt = policy.encode(question(number))  # type: ignore[arg-type]
+            policy.sample(
+                [prompt], num_generations=1, temperature=1.0, max_completion_length=tokens
+            )
+
+    def through_gateway(url: str, clients: int, calls: int) -> None:
+        backend.engine.resume()
+        asyncio.run(ask_all(url, clients, list(itertools.islice(fresh, calls))))
+        backend.engine.rest()
+
     store = TraceStore(f"sqlite:///{folder}/traces.db")
     with running(create_app(backend, store)) as url:
-        for clients, calls in ((1, 8), (8, 32), (32, 64)):
-            began = time.perf_counter()
-            asyncio.run(ask_all(url, clients, calls, first=1000 * clients))
-            seconds = time.perf_counter() - began
-            found[f"clients_{clients}"] = round(calls * tokens / seconds, 1)
+        for _ in range(rounds):
+            for name, side, clients, calls in (
+                ("direct_one_at_a_time", one_at_a_time, 1, 8),
+                ("clients_1", through_gateway, 1, 8),
+                ("clients_8", through_gateway, 8, 32),
+                ("clients_32", through_gateway, 32, 64),
+            ):
+                began = time.perf_counter()
+                side(url, clients, calls)
+                seconds = time.perf_counter() - began
+                speeds.setdefault(name, []).append(calls * tokens / seconds)
     backend.close()
-    one = found["direct_one_at_a_time"]
-    return {**found, "gain_at_8": round(found["clients_8"] / one, 2)}
+    one = speeds["direct_one_at_a_time"]
+    gains = [eight / alone for eight, alone in zip(speeds["clients_8"], one, strict=True)]
+    return {
+        "tokens_an_answer": tokens,
+        **{name: round(statistics.median(found), 1) for name, found in speeds.items()},
+        "gain_at_8": round(statistics.median(gains), 2),
+    }
 
 
-async def ask_all(url: str, clients: int, calls: int, first: int) -> None:
-    """`calls` calls by so many clients, each a rollout."""
-    numbers = iter(range(first, first + calls))
+async def ask_all(url: str, clients: int, questions: list[int]) -> None:
+    """A call for each question, by so many clients, each a rollout."""
+    numbers = iter(questions)
 
     async def one() -> None:
         async with httpx.AsyncClient(timeout=600) as client:

@@ -226,7 +226,7 @@ def test_an_answer_that_takes_too_long_is_a_504(local, start) -> None:
 
 def test_a_call_beyond_the_limit_is_a_429(local, start) -> None:
     slow = Slow(local)
-    gateway = start(slow, limits=GatewayLimits(max_calls=1, call_seconds=3))
+    gateway = start(slow, limits=GatewayLimits(max_calls=1, call_seconds=1))
     one, other = gateway.rollout(), gateway.rollout()
     thread = threading.Thread(target=one.chat, args=("say",))
     thread.start()

@@ -29,6 +29,8 @@ def test_no_key_opens_another_rollouts_paths(local, start) -> None:
     gateway = start(local, key="the-gateway")
     gateway.client.headers["Authorization"] = "Bearer the-gateway"
     mine, other = gateway.rollout(), gateway.rollout()
+    for rollout in (mine, other):  # what the gateway remembers of keys opens nothing else either
+        assert rollout.client.get(f"{rollout.base_url}/models").status_code == 200
     keys = [other.api_key, "the-gateway", "-", mine.api_key[:-1], mine.api_key + "x", mine.id]
     for method, url, body in paths(mine):
         for key in keys:

@@ -112,7 +112,7 @@ def test_concurrent_rollouts_get_their_own_answers(local, tmp_path) -> None:
         messages, drawn = [{"role": "user", "content": f"number {seed}"}], []
         for _ in range(3):
             request = ChatRequest.model_validate({"messages": messages, "max_tokens": 6})
-            begun = await calls.begin(request, store.rollout(rollout.id), "agent")
+            begun = await calls.begin(request, rollout.id, "agent")
             await asyncio.sleep(random.Random(seed).random() / 50)
             answer = await calls.answer(begun)
             drawn.append(answer.choices[0].token_ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memograd.gateway.text_stream import TextStream
@@ -16,11 +16,16 @@ def decode(ids: list[int]) -> str:
 
 
 def before_stop(text: str, stops: list[str]) -> str:
-    places = [text.find(stop) for stop in stops if stop in text]
-    return text[: min(places)] if places else text
+    """The shortest beginning of `text` that ends with a stop string, without it."""
+    for end in range(len(text) + 1):
+        ending = [len(stop) for stop in stops if text[:end].endswith(stop)]
+        if ending:
+            return text[: end - max(ending)]
+    return text
 
 
 @given(LETTERS, st.lists(LETTERS.filter(bool), max_size=3))
+@example("aba", ["b", "aba"])
 def test_pieces_are_the_text_up_to_the_first_stop(text: str, stops: list[str]) -> None:
     stream = TextStream(decode, stops)
     said = ""
@@ -34,6 +39,11 @@ def test_pieces_are_the_text_up_to_the_first_stop(text: str, stops: list[str]) -
         said += stream.finish()
     assert said == before_stop(text, stops)
     assert stream.stopped == any(stop in text for stop in stops)
+
+
+def test_a_token_of_several_letters_ends_where_single_letters_would() -> None:
+    whole = TextStream(lambda ids: "aba" * len(ids), ["b", "aba"])
+    assert (whole.push(0), whole.stopped) == ("a", True)
 
 
 def test_a_stop_ends_it_at_its_last_token() -> None:

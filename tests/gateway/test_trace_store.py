@@ -60,6 +60,8 @@ def move(store: TraceStore, clock: Clock, rollout_id: str, target: str) -> None:
         store.begin_call(rollout_id)
     elif target == "rewarded":
         store.reward(rollout_id, 0.5)
+    elif target == "finished":
+        store.finish(rollout_id, "too many turns\0")
     elif target == "failed":
         store.fail(rollout_id, "it crashed")
     elif target == "timed_out":
@@ -70,6 +72,8 @@ def move(store: TraceStore, clock: Clock, rollout_id: str, target: str) -> None:
 
 def in_state(store: TraceStore, clock: Clock, state: str) -> str:
     rollout_id = store.create().record.id
+    if state == "finished":
+        move(store, clock, rollout_id, "running")
     if state != "open":
         move(store, clock, rollout_id, state)
     assert store.rollout(rollout_id).state == state

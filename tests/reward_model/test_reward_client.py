@@ -49,7 +49,7 @@ class Scripted:
 def scripted(monkeypatch) -> Iterator[Scripted]:
     monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
     made = Scripted()
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield made
     made.server.shutdown()

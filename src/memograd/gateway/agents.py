@@ -6,14 +6,18 @@ or by posting one to its rollout.
 
     async def agent(task: dict, base_url: str, api_key: str) -> float | None
 
+Where rewards are computed from what was said (`Running.self_rewarding` is False), what an agent
+returns is not looked at, and an agent that the model drove into one of `Running.ends` (too many
+turns, a conversation that is full) has finished, with the trace as it stands.
+
 A program gets the task as JSON on standard input, OPENAI_BASE_URL, OPENAI_API_KEY,
 MEMOGRAD_ROLLOUT_URL and MEMOGRAD_ROLLOUT_ID in its environment, and says {"reward": 0.5} in the
 last line of its output, or posts it.
 
 Invariants: every attempt is a rollout of its own, a retry too; an attempt that crashes, takes too
-long or gives no reward ends its rollout with the reason, and after its last retry the run with an
-error that names it, never with a reward of 0; programs are gone when their time is up. Tested in
-`tests/gateway/test_run_agents.py`. May import the
+long or gives no reward where it should ends its rollout with the reason, and after its last retry
+the run with an error that names it, never with a reward of 0; programs are gone when their time is
+up. Tested in `tests/gateway/test_run_agents.py`. May import the
 standard library, memograd.rewards, memograd.rollout and the room's store.
 """
 
@@ -26,7 +30,7 @@ import math
 import os
 import shlex
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +40,9 @@ from memograd.gateway.store import TraceStore
 from memograd.rewards.user_code import function_of, load_file, load_module
 from memograd.rollout.episode import EpisodeError
 
-Agent = Callable[[dict[str, Any], str, str], Awaitable[float | None]]
-"""Given a task, a base URL and an API key; gives a reward, or None if it has posted one."""
+Agent = Callable[[dict[str, Any], str, str], Awaitable[Any]]
+"""Given a task, a base URL and an API key; gives a reward, or None if it has posted one. Where it
+does not reward itself, anything."""
 
 
 class AgentFailed(EpisodeError):
@@ -55,11 +60,17 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Running:
-    """How agents run: so many at once, so many seconds a try, so many further tries."""
+    """How agents run: so many at once, so many seconds a try, so many further tries.
+
+    self_rewarding: an attempt must give a reward. ends: names of exception classes, or codes of
+    OpenAI's errors, with which an attempt is over instead of failed, if it need not give one.
+    """
 
     concurrency: int = 8
     seconds: float = 600.0
     retries: int = 1
+    self_rewarding: bool = True
+    ends: Collection[str] = ()
 
 
 async def run_agents(
@@ -73,7 +84,7 @@ async def run_agents(
 ) -> list[str]:
     """Let `agent` make all attempts at the gateway at `url`; the ids of the rollouts that count.
 
-    Raises AgentFailed for the first attempt without a reward in any try; the others are stopped.
+    Raises AgentFailed for the first attempt that failed in every try; the others are stopped.
     """
     running = running or Running()
     room = asyncio.Semaphore(running.concurrency)
@@ -117,15 +128,24 @@ async def _one_try(
     running: Running,
     store: TraceStore,
 ) -> None:
-    """Run the agent once; its rollout is rewarded, or AgentFailed says why not."""
-    rollout_id = rollout_of(base_url)
+    """Run the agent once; its rollout is rewarded or finished, or AgentFailed says why not."""
+    rollout_id, cut_short = rollout_of(base_url), None
     try:
         async with asyncio.timeout(running.seconds):
             given = await agent(dict(attempt.task), base_url, api_key)
     except TimeoutError:
         raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
     except Exception as error:
-        raise AgentFailed(f"the agent raised {type(error).__name__}: {error}") from error
+        if running.self_rewarding or not _is_end(error, running.ends):
+            raise AgentFailed(f"the agent raised {type(error).__name__}: {error}") from error
+        given, cut_short = None, f"{type(error).__name__}: {error}"
+    if not running.self_rewarding:
+        state = store.rollout(rollout_id).state
+        if state == "open":
+            raise AgentFailed("the agent made no call" + (f" ({cut_short})" if cut_short else ""))
+        if state == "running":  # an agent may have posted a reward, which nobody asked for
+            store.finish(rollout_id, cut_short)
+        return
     if given is not None and (
         isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given)
     ):
@@ -137,6 +157,12 @@ async def _one_try(
         store.reward(rollout_id, float(given))
     elif given is not None and given != posted.reward:
         raise AgentFailed(f"the agent posted the reward {posted.reward} and returned {given}")
+
+
+def _is_end(error: Exception, ends: Collection[str]) -> bool:
+    """Whether this is one of `ends`: by the class or one above it, or by OpenAI's code."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names.isdisjoint(ends) or getattr(error, "code", None) in ends
 
 
 def rollout_of(base_url: str) -> str:

@@ -31,7 +31,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.gateway import responses
 from memograd.gateway.backend import Backend
 from memograd.gateway.calls import Begun, Calls, ReaderGone
-from memograd.gateway.keys import bearer, check_key, unauthorised
+from memograd.gateway.keys import KnownKeys, bearer, check_key, unauthorised
 from memograd.gateway.limits import BodyLimit, GatewayLimits, Place, Places
 from memograd.gateway.protocol import (
     ChatRequest,
@@ -107,19 +107,23 @@ class _Gateway:
         self.store = store
         self.embedder = embedder
         self._key = key
+        self._known = KnownKeys()
 
     def check_own(self, authorization: Authorization = None) -> None:
         """The gateway's key, where it has one."""
         check_key(bearer(authorization), self._key)
 
-    async def rollout(self, rollout_id: str, authorization: Authorization = None) -> RolloutRecord:
-        """The rollout in the path, if the key is its own."""
+    async def rollout(self, rollout_id: str, authorization: Authorization = None) -> str:
+        """The id of the rollout in the path, if the key is its own."""
+        key = bearer(authorization)
+        if self._known.opens(rollout_id, key):
+            return rollout_id
         try:
-            return await self.calls.in_store(
-                self.store.authenticate, rollout_id, bearer(authorization)
-            )
+            await self.calls.in_store(self.store.authenticate, rollout_id, key)
         except NoSuchRollout as error:
             raise unauthorised(str(error)) from None
+        self._known.remember(rollout_id, key)
+        return rollout_id
 
     async def sweep(self) -> None:
         """End rollouts that have crashed, now and then."""
@@ -134,7 +138,7 @@ class _Gateway:
         self,
         request: Request,
         asked: ChatRequest,
-        rollout: RolloutRecord | None,
+        rollout_id: str | None,
         agent_name: str | None,
     ) -> Response:
         """Answer a chat, whole or as a stream."""
@@ -142,7 +146,7 @@ class _Gateway:
         agent = agent_name or (named if isinstance(named, str) else None) or asked.user or "agent"
         place = self.places.take()
         try:
-            begun = await self.calls.begin(asked, rollout, agent[:200])
+            begun = await self.calls.begin(asked, rollout_id, agent[:200])
             if asked.stream:
                 stream = _Stream(self, begun, place)
                 place = Place(None)  # the stream's now
@@ -270,34 +274,32 @@ def _routes(gateway: _Gateway) -> APIRouter:
         return {"id": made.record.id, "base_url": base_url, "api_key": made.api_key}
 
     @routes.get("/rollout/{rollout_id}")
-    async def rollout(found: RolloutRecord = owned) -> dict[str, Any]:
-        return await gateway.calls.in_store(lambda: _shown(gateway.store.rollout(found.id)))
+    async def rollout(owned_id: str = owned) -> dict[str, Any]:
+        return await gateway.calls.in_store(lambda: _shown(gateway.store.rollout(owned_id)))
 
     @routes.post("/rollout/{rollout_id}/reward")
-    async def reward(asked: RewardRequest, found: RolloutRecord = owned) -> dict[str, Any]:
-        return _shown(await gateway.calls.in_store(gateway.store.reward, found.id, asked.reward))
+    async def reward(asked: RewardRequest, owned_id: str = owned) -> dict[str, Any]:
+        return _shown(await gateway.calls.in_store(gateway.store.reward, owned_id, asked.reward))
 
     @routes.post("/rollout/{rollout_id}/failure")
-    async def failure(asked: FailureRequest, found: RolloutRecord = owned) -> dict[str, Any]:
-        return _shown(await gateway.calls.in_store(gateway.store.fail, found.id, asked.error))
+    async def failure(asked: FailureRequest, owned_id: str = owned) -> dict[str, Any]:
+        return _shown(await gateway.calls.in_store(gateway.store.fail, owned_id, asked.error))
 
     @routes.get("/rollout/{rollout_id}/v1/models")
-    async def rollout_models(_found: RolloutRecord = owned) -> dict[str, Any]:
+    async def rollout_models(_owned_id: str = owned) -> dict[str, Any]:
         return gateway.models()
 
     @routes.post("/rollout/{rollout_id}/v1/chat/completions", response_model=None)
     async def rollout_chat(
         request: Request,
         asked: ChatRequest,
-        found: RolloutRecord = owned,
+        owned_id: str = owned,
         agent: AgentName = None,
     ) -> Response:
-        return await gateway.chat(request, asked, found, agent)
+        return await gateway.chat(request, asked, owned_id, agent)
 
     @routes.post("/rollout/{rollout_id}/v1/embeddings", response_model=None)
-    async def rollout_embeddings(
-        asked: EmbeddingRequest, _found: RolloutRecord = owned
-    ) -> Response:
+    async def rollout_embeddings(asked: EmbeddingRequest, _owned_id: str = owned) -> Response:
         return await gateway.embed(asked)
 
     return routes

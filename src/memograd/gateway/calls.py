@@ -65,15 +65,15 @@ class Calls:
         """Call a method of the store beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, ask, *arguments)
 
-    async def begin(self, request: ChatRequest, rollout: RolloutRecord | None, agent: str) -> Begun:
+    async def begin(self, request: ChatRequest, rollout_id: str | None, agent: str) -> Begun:
         """Give a call its number and render its conversation; raises what is wrong with it."""
         if (request.n or 1) > self.limits.max_choices:
             raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
         began_at, number = time.time(), 0
         seed = time.time_ns() % 2**31
-        conversation = Conversation()
-        if rollout is not None:
-            _, number = await self.in_store(self.store.begin_call, rollout.id)
+        rollout, conversation = None, Conversation()
+        if rollout_id is not None:
+            rollout, number = await self.in_store(self.store.begin_call, rollout_id)
             seed = _seed_of(rollout.seed, number)
             conversation = await self._conversation(rollout)
         prepared = self.backend.prepare(request, conversation, seed)

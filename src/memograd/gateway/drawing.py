@@ -164,6 +164,7 @@ class ServedAgent:
                 self._store.calls(rollout_id),
                 temperature=temperature,
                 optimize_agents=self._optimize_agents,
+                self_rewarding=self._running.self_rewarding,
                 name=name,
             )
             for rollout_id, name in zip(ids, flat, strict=True)

@@ -8,17 +8,48 @@ listens on this machine only. Invariant: no key opens another rollout's paths
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import secrets
+from collections import OrderedDict
+from typing import Final
 
 from memograd.errors import BadInput
 from memograd.gateway.protocol import Refused
+
+KNOWN_KEYS: Final = 65_536
+"""Rollouts whose keys are known without asking the store."""
+
+
+class KnownKeys:
+    """Keys, as hashes, that the store has said are a rollout's own; a rollout's key never changes.
+
+    A key that is not known here says nothing: the store is asked.
+    """
+
+    def __init__(self) -> None:
+        self._hashes: OrderedDict[str, bytes] = OrderedDict()
+
+    def opens(self, rollout_id: str, key: str) -> bool:
+        """Whether this is known to be the rollout's key."""
+        known = self._hashes.get(rollout_id)
+        return known is not None and secrets.compare_digest(known, _hashed(key))
+
+    def remember(self, rollout_id: str, key: str) -> None:
+        """The store has said that this is the rollout's key."""
+        self._hashes[rollout_id] = _hashed(key)
+        if len(self._hashes) > KNOWN_KEYS:
+            self._hashes.popitem(last=False)
 
 
 def bearer(authorization: str | None) -> str:
     """The key in an `Authorization` header; empty if there is none."""
     scheme, _, key = (authorization or "").strip().partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def _hashed(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
 def check_key(given: str, expected: str | None) -> None:

@@ -14,14 +14,16 @@ from typing import Any, Final
 
 VALID_TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "open": frozenset({"running", "rewarded", "failed", "timed_out"}),
-    "running": frozenset({"rewarded", "failed", "timed_out"}),
+    "running": frozenset({"rewarded", "finished", "failed", "timed_out"}),
     "rewarded": frozenset(),
+    "finished": frozenset(),
     "failed": frozenset(),
     "timed_out": frozenset(),
 }
-"""The life of a rollout: made, called for the first time, and one of three ends. It is `rewarded`
-once and with a finite number; `failed` says why in `error`; `timed_out` is one whose deadline has
-passed, or of which nothing was heard for too long."""
+"""The life of a rollout: made, called for the first time, and one of four ends. It is `rewarded`
+once and with a finite number; `finished` is one whose reward is computed from its trace, with what
+cut it short, if anything did, in `error`; `failed` says why in `error`; `timed_out` is one whose
+deadline has passed, or of which nothing was heard for too long."""
 
 STATES: Final = tuple(VALID_TRANSITIONS)
 LIVE: Final = frozenset(state for state, following in VALID_TRANSITIONS.items() if following)

@@ -156,10 +156,14 @@ class TraceStore:
             )
         return self._move(rollout_id, "rewarded", reward=float(reward))
 
+    def finish(self, rollout_id: str, error: str | None = None) -> RolloutRecord:
+        """End a rollout whose trace says what it was worth; `error` is what cut it short, if
+        anything did. Raises WrongState if it is over, or has made no call."""
+        return self._move(rollout_id, "finished", error=None if error is None else _sayable(error))
+
     def fail(self, rollout_id: str, error: str) -> RolloutRecord:
         """End a rollout with the reason why it has no reward; raises WrongState if it is over."""
-        sayable = error.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-        return self._move(rollout_id, "failed", error=sayable)
+        return self._move(rollout_id, "failed", error=_sayable(error))
 
     def expire(self) -> int:
         """End every rollout whose deadline has passed or that is idle too long; how many."""
@@ -251,6 +255,11 @@ class TraceStore:
 def _sources(target: str) -> list[str]:
     """The states that may become `target`."""
     return [state for state, following in VALID_TRANSITIONS.items() if target in following]
+
+
+def _sayable(error: str) -> str:
+    """A text that every database takes."""
+    return error.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _sha256(key: str) -> str:

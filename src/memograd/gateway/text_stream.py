@@ -1,8 +1,9 @@
 """From tokens to text while they are drawn, and where a stop string ends it.
 
 A byte-level token may hold a part of a character only, and the beginning of a stop string may turn
-out to be ordinary text: both are held back until it is clear. Invariant: the pieces put together
-are the text of all tokens up to the first stop string, however they were cut
+out to be ordinary text: both are held back until it is clear. Of several stop strings the one that
+is complete first ends the text, since nothing is drawn after it. Invariant: the pieces put together
+are the text of all tokens up to that stop string, however they were cut
 (`tests/gateway/test_text_stream.py`). Imports nothing of memograd.
 """
 
@@ -47,10 +48,12 @@ class TextStream:
 
     def _release(self, piece: str, *, last: bool) -> str:
         text = self._held + piece
-        found = [place for place in (text.find(stop) for stop in self._stops) if place >= 0]
+        places = [(text.find(stop), len(stop)) for stop in self._stops]
+        found = [(place + length, place) for place, length in places if place >= 0]
         if found:
             self.stopped, self._held = True, ""
-            return text[: min(found)]
+            _, begin = min(found)
+            return text[:begin]
         keep = 0 if last else max((_overlap(text, stop) for stop in self._stops), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

@@ -57,19 +57,23 @@ def rollout_of_trace(
     *,
     temperature: float,
     optimize_agents: Collection[str] | None = None,
+    self_rewarding: bool = True,
     name: str | None = None,
 ) -> Rollout:
     """One rollout to train on.
 
     temperature: of the distribution that the loss is computed for. optimize_agents: whose calls are
-    trained; all if None. name: how the rollout is called in what is told of it, instead of its id.
+    trained; all if None. self_rewarding: the rollout's own reward is wanted; if not, one that is
+    `finished` will do, and it has none. name: how the rollout is called in what is told of it,
+    instead of its id.
 
     Raises:
         CannotTrain: there is no reward, no call of these agents, no token ids, or the calls were
             drawn from another distribution.
     """
     name = name or record.id
-    if record.state != "rewarded" or record.reward is None:
+    rewarded = record.state == "rewarded" and record.reward is not None
+    if not rewarded and (self_rewarding or record.state != "finished"):
         why = f": {record.error}" if record.error else ""
         raise CannotTrain(
             f"The rollout {name} is {record.state}{why}. It has no reward, so nothing can be "
@@ -92,8 +96,8 @@ def rollout_of_trace(
         id=name,
         turns=tuple(turn for row in _rows(chosen) for turn in row),
         completion=answered.text,
-        reward=record.reward,
-        stopped_by=_stop_reason(answered.finish_reason),
+        reward=record.reward if self_rewarding else None,
+        stopped_by="error" if record.error else _stop_reason(answered.finish_reason),
         messages=messages,
         opening_length=first_answer,
         mismatches=_counted(chosen),

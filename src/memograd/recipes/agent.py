@@ -48,7 +48,9 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisod
             if job.evaluation
             else None
         ),
-        report=lambda before, after, folder: report_episodes(before, after, job, folder, console),
+        report=lambda before, after, folder: report_episodes(
+            before, after, job.evaluation, folder, console
+        ),
         drawing=Episodes(
             job.policy,
             job.chat,

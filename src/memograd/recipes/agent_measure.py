@@ -23,9 +23,10 @@ from memograd.grpo.random_states import seed_everything
 from memograd.recipes.agent_setup import AgentJob
 from memograd.recipes.progress import counting_progress
 from memograd.recipes.text_measure import Measured, report
+from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.lockstep import run_in_lockstep
-from memograd.rollout.types import Rollout
+from memograd.rollout.types import Rollout, Scenario
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,14 @@ def measure_episodes(
     job: AgentJob, config: TrainConfig, label: str, console: Console
 ) -> MeasuredEpisodes:
     """Play one greedy episode of every held-out row, and reward it."""
-    rollouts = play(job, config, label, console)
-    table = reward_rollouts(job.rewards, list(zip(job.evaluation, rollouts, strict=True)))
+    return measured(job.rewards, job.evaluation, play(job, config, label, console))
+
+
+def measured(
+    rewards: Sequence[WeightedReward], scenarios: Sequence[Scenario], rollouts: list[Rollout]
+) -> MeasuredEpisodes:
+    """What these attempts, one at each scenario, were worth."""
+    table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
     said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
     return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts), rollouts)
 
@@ -56,7 +63,7 @@ def play(job: AgentJob, config: TrainConfig, label: str, console: Console) -> li
         for first in range(0, len(scenarios), config.eval_batch_size):
             chosen = scenarios[first : first + config.eval_batch_size]
             played = run_in_lockstep(
-                job.policy,
+                job.policy.in_turns(),
                 job.chat,
                 [job.task.episodes(scenario, 1) for scenario in chosen],
                 rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
@@ -71,10 +78,14 @@ def play(job: AgentJob, config: TrainConfig, label: str, console: Console) -> li
 
 
 def report_episodes(
-    before: MeasuredEpisodes, after: MeasuredEpisodes, job: AgentJob, folder: Path, console: Console
+    before: MeasuredEpisodes,
+    after: MeasuredEpisodes,
+    held_out: Sequence[Scenario],
+    folder: Path,
+    console: Console,
 ) -> None:
     """Print the comparison and write it into `folder`, the counts of episodes too."""
-    report(before.measured, after.measured, job.evaluation, folder, console)
+    report(before.measured, after.measured, held_out, folder, console)
     lines = [("", "before", "after"), *_counts(before.counts, after.counts)]
     for line in lines:
         console.print("  ".join(cell.ljust(24) for cell in line).rstrip())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -42,7 +43,8 @@ class Job(Generic[M]):
     """What is trained on what, and how it is measured.
 
     `describe` says it before training begins; `measure` (None: nothing is held out) gets a label
-    for the screen; `report` gets what was measured before and after, and the run folder.
+    for the screen; `report` gets what was measured before and after, and the run folder. `opened`
+    gets the run folder too, and holds what drawing and measuring need while they go on.
     """
 
     policy: LanguageModel
@@ -52,6 +54,7 @@ class Job(Generic[M]):
     measure: Callable[[str], M] | None
     report: Callable[[M, M, Path], None]
     drawing: Drawing | None = None
+    opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
 
 
 def train_job(
@@ -116,30 +119,34 @@ def _train_in(
     share_weights(job.policy, config, world)
     trackers = world.guarded(lambda: open_trackers(config, run))
     world.led(lambda: job.describe(run))
-    before = world.led(lambda: measured_untrained(job))
-    with training_progress(console, total=config.steps) as on_step:
-        trainer = world.guarded(
-            lambda: Trainer(
-                job.policy,
-                job.train,
-                job.rewards,
-                config,
-                run,
-                drawing=job.drawing,
-                on_step=on_step,
-                trackers=trackers,
-                world=world,
+    with ExitStack() as stack:
+        world.guarded(lambda: stack.enter_context(job.opened(run.path)))
+        before = world.led(lambda: measured_untrained(job))
+        with training_progress(console, total=config.steps) as on_step:
+            trainer = world.guarded(
+                lambda: Trainer(
+                    job.policy,
+                    job.train,
+                    job.rewards,
+                    config,
+                    run,
+                    drawing=job.drawing,
+                    on_step=on_step,
+                    trackers=trackers,
+                    world=world,
+                )
             )
-        )
-        if checkpoint is not None:
-            world.guarded(lambda: trainer.restore(checkpoint))
-            console.print(f"going on after step {trainer.step} ({checkpoint.name})")
-        elif resumed:
-            console.print("there is no complete checkpoint yet: starting over from the first step")
-        if resumed:
-            world.guarded(lambda: run.truncate_metrics(trainer.step))
-        trainer.train()
-    world.led(lambda: _finish(run, job, before))
+            if checkpoint is not None:
+                world.guarded(lambda: trainer.restore(checkpoint))
+                console.print(f"going on after step {trainer.step} ({checkpoint.name})")
+            elif resumed:
+                console.print(
+                    "there is no complete checkpoint yet: starting over from the first step"
+                )
+            if resumed:
+                world.guarded(lambda: run.truncate_metrics(trainer.step))
+            trainer.train()
+        world.led(lambda: _finish(run, job, before))
     return run.path
 
 

@@ -1,5 +1,8 @@
 """The SQL agent from end to end: a database, questions about it, any chat model.
 
+Attempts are episodes that memograd plays, or, where `served.agent` names one, those of an agent of
+any framework, through the gateway; questions, rewards and measures are the same.
+
 `train` makes a run folder (or goes on with one) and measures the held-out questions before and
 after; `warm_start_rows` writes gold attempts that `memograd sft` learns from. The command line
 calls them as `memograd train sql` and `memograd sql`; `docs/sql-agent.md` is the user's guide.
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +25,13 @@ from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
+from memograd.recipes.agent_measure import play
 from memograd.recipes.job import Job, train_job
 from memograd.recipes.rows_report import describe_dropped, describe_rewards
+from memograd.recipes.serving import Serving
 from memograd.recipes.sql_measure import MeasuredSql, measure_sql, report_sql
 from memograd.recipes.sql_setup import SqlJob, open_database, prepare, questions, settled
+from memograd.rollout.types import Rollout
 from memograd.tasks.sql.questions import first_by_hash
 from memograd.tasks.sql.sample.build import write_sample
 from memograd.tasks.sql.sample.templates import write_sample_questions
@@ -52,18 +59,27 @@ def train(config: TrainConfig) -> Path:
 
 def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
     """What is trained on which questions, and how it is measured."""
+    serving = None if config.served.agent is None else Serving(config)
     sql = prepare(config, checkpoint)
     job = sql.agent
+
+    def attempts(label: str) -> list[Rollout]:
+        if serving is None:
+            return play(job, config, label, console)
+        return serving.play(job.evaluation, label, console)
+
     return Job(
         policy=job.policy,
         rewards=job.rewards,
         train=job.train,
-        describe=partial(_describe, sql),
+        describe=partial(_describe, sql, config),
         measure=(
-            (lambda label: measure_sql(job, config, label, console)) if job.evaluation else None
+            (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None
         ),
         report=lambda before, after, folder: report_sql(before, after, job, folder, console),
-        drawing=Episodes(
+        opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
+        drawing=serving
+        or Episodes(
             job.policy,
             job.chat,
             job.task,
@@ -128,7 +144,7 @@ def _need_sqlglot() -> None:
         raise BadInput("The SQL agent needs the package sqlglot; run pip install 'memograd[sql]'.")
 
 
-def _describe(sql: SqlJob, run: RunFolder) -> None:
+def _describe(sql: SqlJob, config: TrainConfig, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which questions were left out."""
     job = sql.agent
     describe_rewards(job.rewards, console)
@@ -143,8 +159,9 @@ def _describe(sql: SqlJob, run: RunFolder) -> None:
         )
     if job.template_note is not None:
         console.print(job.template_note)
+    played = config.served.agent or f"at most {job.limits.max_turns} turns each"
     console.print(
         f"training {job.policy.name} on {len(job.train)} questions about "
-        f"{sql.sandbox.database.name}, {len(job.evaluation)} held out, at most "
-        f"{job.limits.max_turns} turns each, on {job.policy.device.type}"
+        f"{sql.sandbox.database.name}, {len(job.evaluation)} held out, {played}, on "
+        f"{job.policy.device.type}"
     )

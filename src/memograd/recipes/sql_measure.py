@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
-from memograd.recipes.agent_measure import MeasuredEpisodes, measure_episodes, report_episodes
+from memograd.recipes.agent_measure import MeasuredEpisodes, measured, report_episodes
 from memograd.recipes.agent_setup import AgentJob
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.sql.attempt import read_attempt
@@ -31,7 +30,7 @@ MEASURES = ("execution accuracy", "evidence recall", "valid SQL", "turns")
 
 @dataclass(frozen=True)
 class MeasuredSql:
-    """`scores`: one number a question for each of `MEASURES`; `seconds` for all questions."""
+    """`scores`: a number a question for each of `MEASURES`; `seconds` for attempting them all."""
 
     episodes: MeasuredEpisodes
     scores: dict[str, list[float]]
@@ -49,11 +48,12 @@ class SqlChange:
     difference: tuple[float, float, float]
 
 
-def measure_sql(job: AgentJob, config: TrainConfig, label: str, console: Console) -> MeasuredSql:
-    """Play one greedy episode of every held-out question and score it."""
+def measure_sql(job: AgentJob, play: Callable[[], list[Rollout]]) -> MeasuredSql:
+    """Score what `play` gives, a greedy attempt at every held-out question."""
     began = time.perf_counter()
-    episodes = measure_episodes(job, config, label, console)
+    rollouts = play()
     seconds = time.perf_counter() - began
+    episodes = measured(job.rewards, job.evaluation, rollouts)
     by_question = [
         score(scenario, rollout)
         for scenario, rollout in zip(job.evaluation, episodes.rollouts, strict=True)
@@ -96,7 +96,7 @@ def report_sql(
 ) -> None:
     """Print the comparison and write it into `folder`: `sql.json`, and a table in
     `evaluation.md`."""
-    report_episodes(before.episodes, after.episodes, job, folder, console)
+    report_episodes(before.episodes, after.episodes, job.evaluation, folder, console)
     changes = compare_sql(before, after)
     n = max(len(before.scores["turns"]), 1)
     seconds = [before.seconds / n, after.seconds / n]

@@ -16,6 +16,7 @@ from typing import Any
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.recipes.agent_setup import AgentJob, assemble, located_episodes
+from memograd.recipes.serving import located_served
 from memograd.tasks.sql.questions import (
     Question,
     first_by_hash,
@@ -47,7 +48,7 @@ class SqlJob:
 def settled(config: TrainConfig) -> TrainConfig:
     """The given settings with absolute paths, and with what this task chooses where they say
     nothing: the environment, the rewards, the length of an action and of an attempt."""
-    config = located_episodes(config)
+    config = located_served(located_episodes(config))
     sql = config.sql
     if sql.database is not None:
         sql = sql.model_copy(update={"database": sql.database.resolve()})
