@@ -1,6 +1,7 @@
 """Sampling G answers to each of B prompts, against the two obvious ways. One JSON line.
 
     python benchmarks/sampling.py --prompts 8 --group 8 --completion 32 --prompt 275
+    python benchmarks/sampling.py --turns 3 --prompts 4 --group 1 --completion 1 --observation 56
 
 Same weights with the same LoRA adapter, same prompts of random words, temperature 0.8, all answers
 of full length, one thread, the sides alternating, medians over repeats. The peers have the model as
@@ -15,12 +16,22 @@ transformers loads it, ours as memograd does, which on AMD processors has faster
 ours, `ratio_*_cpu` the same in CPU seconds. `--shortest` spreads the prompts' lengths evenly from
 there up to `--prompt` (the peers then pad left, ours pads as it sees fit). Random words make
 diverse answers, so next to nothing is gained here from answers that begin alike.
+
+`--turns` plays episodes instead: `--prompts` openings with `--group` episodes each, and after every
+action but the last an observation of `--observation` random words. An action has `--completion`
+tokens on average (every that-many-th token of the vocabulary ends it). The sides are ours with what
+turns leave behind (`kept`) and ours with every prompt run whole (`anew`), turn by turn on the same
+prompts from the same seed. `prefilled_tokens` are the prompt tokens that were run. With
+`--completion 1` both sides draw equally much; with longer actions a draw that falls the other way
+by rounding changes the rest of its turn (`drawn_tokens`), and an action that is cut at eight times
+the mean is not kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -121,6 +132,62 @@ SIDES: dict[str, Callable[[PreTrainedModel, list[list[int]], int, int], int]] = 
 }
 
 
+def measure_turns(policy: LanguageModel, arguments: argparse.Namespace) -> dict[str, object]:
+    """Both sides take every turn, one after the other; `kept`'s draws are what goes on."""
+    openings = random_prompts(policy, [arguments.prompt] * arguments.prompts)
+    ends = frozenset(range(0, policy.model.config.vocab_size, arguments.completion))
+    LanguageModel.end_ids = property(lambda self: ends)  # type: ignore[assignment, method-assign]
+    sides = ("kept", "anew")
+    wall: dict[str, list[float]] = {name: [] for name in sides}
+    cpu: dict[str, list[float]] = {name: [] for name in sides}
+    # The play before the first repeat also makes the sampler's own check of longer prompts.
+    for repeat in range(-1, arguments.repeats):
+        samplers = {"kept": policy.in_turns(), "anew": policy}
+        prompts, copies, words = list(map(tuple, openings)), arguments.group, random.Random(1)
+        spent, spent_cpu = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, 0.0)
+        prefilled, drawn = dict.fromkeys(sides, 0), dict.fromkeys(sides, 0)
+        for turn in range(arguments.turns):
+            for name in sides if (repeat + turn) % 2 == 0 else sides[::-1]:
+                started, used = time.perf_counter(), time.process_time()
+                sampled = samplers[name].sample(
+                    prompts,
+                    num_generations=copies,
+                    temperature=TEMPERATURE,
+                    max_completion_length=8 * arguments.completion,
+                    generator=torch.Generator().manual_seed(turn),
+                )
+                spent[name] += time.perf_counter() - started
+                spent_cpu[name] += time.process_time() - used
+                prefilled[name] += sum(len(one.tree.prompt) - one.reused_tokens for one in sampled)
+                drawn[name] += sum(len(values) for one in sampled for values in one.logprobs)
+                if name == "kept":
+                    going_on = sampled
+            rows = [
+                (*one.tree.prompt, *one.tree.branch(row))
+                for one in going_on
+                for row in range(copies)
+            ]
+            prompts = [(*row, *words.choices(openings[0], k=arguments.observation)) for row in rows]
+            copies = 1
+        if repeat >= 0:
+            for name in sides:
+                wall[name].append(spent[name])
+                cpu[name].append(spent_cpu[name])
+    seconds = {name: statistics.median(times) for name, times in wall.items()}
+    cpu_seconds = {name: statistics.median(times) for name, times in cpu.items()}
+    return {
+        "bench": "turns",
+        **{name: getattr(arguments, name) for name in ("turns", "prompts", "group", "prompt")},
+        **{name: getattr(arguments, name) for name in ("completion", "observation", "repeats")},
+        "prefilled_tokens": prefilled,
+        "drawn_tokens": drawn,
+        "seconds": {name: round(took, 2) for name, took in seconds.items()},
+        "cpu_seconds": {name: round(took, 2) for name, took in cpu_seconds.items()},
+        "ratio": round(seconds["anew"] / seconds["kept"], 2),
+        "ratio_cpu": round(cpu_seconds["anew"] / cpu_seconds["kept"], 2),
+    }
+
+
 def random_prompts(policy: LanguageModel, lengths: list[int]) -> list[list[int]]:
     """Prompts of random words, one token a word."""
     words = [token for token in range(1000, 9000) if policy.decode([token]).isalpha()]
@@ -148,6 +215,8 @@ def main() -> None:
     parser.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
     parser.add_argument("--model", default=PACKAGED_MODEL)
     parser.add_argument("--same-linears", action="store_true", help="our linears for the peers too")
+    parser.add_argument("--turns", type=int, help="play episodes of so many turns instead")
+    parser.add_argument("--observation", type=int, default=40, help="tokens of an observation")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -155,6 +224,9 @@ def main() -> None:
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.copy_(torch.randn(parameter.shape) * 0.01)
+    if arguments.turns is not None:
+        print(json.dumps(measure_turns(policy, arguments)))
+        return
     models = dict.fromkeys(arguments.sides, policy.model)
     if not arguments.same_linears:
         plain = plain_copy(policy, arguments.model)

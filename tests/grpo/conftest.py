@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.policy.language_model import LanguageModel
@@ -15,6 +18,20 @@ torch.set_num_threads(1)
 @pytest.fixture
 def tiny_policy(tiny_model_folder) -> LanguageModel:
     return LanguageModel.load(str(tiny_model_folder), lora=LoraConfig(r=4), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def deeper_model_folder(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model with four layers."""
+    folder = tmp_path_factory.mktemp("deeper")
+    config = LlamaConfig.from_pretrained(tiny_model_folder)
+    config.num_hidden_layers = 4
+    LlamaForCausalLM(config).save_pretrained(folder)
+    for file in tiny_model_folder.glob("tokenizer*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    for file in tiny_model_folder.glob("chat_template*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
 
 
 @pytest.fixture

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import weakref
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from test_drawing import EchoTask, drawing
 from test_ppo import OBJECTIVE, SCENARIOS, check_equal, gradient, low_bytes, played, ppo_policy
 from torch.distributed.tensor import DTensor
 
-from memograd.config import TrainConfig
+from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import ALONE, World
@@ -20,10 +24,12 @@ from memograd.grpo.experience import Experience
 from memograd.grpo.follower_folder import FollowerFolder
 from memograd.grpo.learner import Update
 from memograd.grpo.trainer import Trainer
+from memograd.policy import sharding
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes.policy import load_policy
 from memograd.recipes.ranks import share_weights
 from memograd.rewards import WeightedReward
+from memograd.rollout import Message, Rollout, Scenario
 
 
 def held_numbers(policy: LanguageModel) -> tuple[int, ...]:
@@ -117,11 +123,11 @@ def test_a_sharded_run_is_the_run_of_whole_models_and_goes_on(
 ) -> None:
     """Three groups for two processes: unequal work in sampling and in the loss."""
     given = tiny_config.model_dump(exclude_defaults=True)
-    given |= {"algorithm": algorithm, "steps": 4, "prompts_per_step": 3, "save_steps": 2}
+    given |= {"algorithm": algorithm, "steps": 3, "prompts_per_step": 3, "save_steps": 1}
     whole = TrainConfig.model_validate(given)
     sharded = TrainConfig.model_validate(given | {"shard": "fsdp2"})
     weights = on_ranks(2, run, tmp_path / "whole", whole)
-    half = on_ranks(2, run, tmp_path / "cut", sharded.model_copy(update={"steps": 3}))
+    half = on_ranks(2, run, tmp_path / "cut", sharded.model_copy(update={"steps": 2}))
     assert all(isinstance(rank, list) for rank in half), half
     shutil.rmtree(tmp_path / "cut" / "final")  # as if it had stopped in the last step
     found = on_ranks(2, run, tmp_path / "cut", sharded)
@@ -133,6 +139,89 @@ def test_a_sharded_run_is_the_run_of_whole_models_and_goes_on(
         assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
     names = {path.name for path in (tmp_path / "cut" / "final").iterdir()}
     assert names == {path.name for path in (tmp_path / "whole" / "final").iterdir()}
+
+
+def cut_one_by_one(world: World, model: str) -> list[tuple[int, ...]]:
+    """What is held of each layer as one after the other is cut, and when all are."""
+    policy = LanguageModel.load(model, lora=LoraConfig(r=4), device="cpu", to_cut=True)
+    layers = policy.model.get_decoder().layers
+    cut = [
+        weakref.ref(weight)
+        for layer in layers[:-1]
+        for name, weight in layer.named_parameters()
+        if "lora_" not in name
+    ]
+    found = []
+    shard = sharding.fully_shard
+
+    def watched(layer, **settings):
+        found.append(held_numbers(policy))
+        shard(layer, **settings)
+        gc.collect()
+
+    sharding.fully_shard = watched
+    try:
+        policy.shard()
+    finally:
+        sharding.fully_shard = shard
+    assert all(weight() is None for weight in cut)  # whole ones are not kept beside the shares
+    return [*found, held_numbers(policy)]
+
+
+def test_layers_are_cut_one_by_one_and_only_shares_stay(deeper_model_folder: Path) -> None:
+    for found in on_ranks(2, cut_one_by_one, str(deeper_model_folder)):
+        whole = found[0][0]
+        half = whole // 2
+        assert found == [
+            (whole, whole, whole, whole),
+            (half, whole, whole, whole),
+            (half, half, whole, whole),
+            (half, half, half, whole),
+        ]
+
+
+def play(world: World, config: TrainConfig, scenarios: list[Scenario]) -> list[list[Rollout]]:
+    """Episodes of two and three turns on this rank's model: more of them on rank 0."""
+    LanguageModel.end_ids = property(lambda self: frozenset(range(60, 258)))  # type: ignore[assignment]
+    policy = load_policy(config, None)
+    share_weights(policy, config, world)
+    mine = scenarios if world.leads else scenarios[:1]
+    played = drawing(policy, config, EchoTask())
+    groups = world.together(
+        lambda: (
+            played(
+                mine,
+                step=1,
+                attempt=0,
+                temperature=1.0,
+                generator=torch.Generator().manual_seed(world.rank),
+            ).groups
+        )
+    )
+    return [[rollout for group in of_rank for rollout in group.rollouts] for of_rank in groups]
+
+
+def test_turns_that_are_kept_go_with_shared_weights(tiny_config: TrainConfig) -> None:
+    """Ranks with different numbers of episodes, turns and passes play what whole models do."""
+    scenarios = [
+        Scenario(id="q" * number, messages=(Message(role="user", content="say"),))
+        for number in (1, 2, 3)
+    ]
+    whole, cut = (
+        on_ranks(2, play, tiny_config.model_copy(update={"shard": shard}), scenarios)
+        for shard in ("off", "fsdp2")
+    )
+    assert [len(rollouts) for rollouts in whole[0]] == [12, 4]
+    kept = 0
+    for rank, expected in zip(cut, whole, strict=True):
+        for ours, theirs in zip(chain(*rank), chain(*expected), strict=True):
+            assert ours.messages == theirs.messages
+            for turn, other in zip(ours.turns, theirs.turns, strict=True):
+                assert turn.action_ids == other.action_ids
+                assert turn.reused_tokens == other.reused_tokens
+                np.testing.assert_allclose(turn.logprobs, other.logprobs, atol=1e-4)
+            kept += sum(turn.reused_tokens > 0 for turn in ours.turns[1:])
+    assert kept > 0
 
 
 def test_what_cannot_be_sharded_is_refused(tiny_config: TrainConfig) -> None:

@@ -15,7 +15,6 @@ softmax(logits / temperature) of the tokens before them. Tested against the row 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,14 +24,13 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from memograd.errors import MemogradError
+from memograd.policy.kept_prefixes import LEAST_SHARED, Beginning, KeptPrefixes, common
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.slot_cache import KeysValues, SlotCache
 from memograd.policy.tree_forward import additive_mask
 
 KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
 """Tokens of finished samples whose keys and values are kept for prompts that go on from them."""
-LEAST_SHARED = 8
-"""Tokens that a prompt must share with another before copying is worth it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class ContinuousSampler:
         self._end_ids = end_ids
         self._layers = model.config.get_text_config().num_hidden_layers
         self._cache = SlotCache(self._layers)
-        self._kept: OrderedDict[tuple[int, ...], list[KeysValues]] = OrderedDict()
+        self._kept = KeptPrefixes(KEPT_TOKENS[model.device.type])
         self.samples: list[Sample] = []
         self.computed_tokens = 0
 
@@ -86,7 +84,7 @@ class ContinuousSampler:
             self._cache.add(keys_values, room=len(request.prompt) + min(request.max_tokens, 128))
             self.samples.append(sample)
         else:
-            self._keep(request.prompt, keys_values)
+            self._kept.keep(request.prompt, keys_values)
         return sample
 
     @torch.no_grad()
@@ -118,7 +116,7 @@ class ContinuousSampler:
         row = self.samples.index(sample)
         length = self._cache.lengths[row]
         ids = (*sample.request.prompt, *sample.ids)[:length]
-        self._keep(ids, self._cache.row(row, length))
+        self._kept.keep(ids, self._cache.row(row, length))
         self._cache.remove(row)
         self.samples[row] = self.samples[-1]
         self.samples.pop()
@@ -137,11 +135,11 @@ class ContinuousSampler:
     def _prefill(self, prompt: tuple[int, ...]) -> tuple[list[KeysValues], torch.Tensor]:
         """Keys and values of the prompt, a layer each, and its last token's hidden state [D]."""
         device = self._model.device
-        shared, length = self._shared(prompt)
+        shared = self._shared(prompt)
+        length = shared.length
         cache = DynamicCache()
-        if shared is not None:
-            for number, (keys, values) in enumerate(shared):
-                cache.update(keys[None, :, :length], values[None, :, :length], number)
+        for number, (keys, values) in enumerate(shared.keys_values):
+            cache.update(keys[None], values[None], number)
         rest = torch.tensor([prompt[length:]], device=device)
         hidden_1TD = body_of(self._model)(
             input_ids=rest,
@@ -166,35 +164,18 @@ class ContinuousSampler:
             found.append((layer.keys[0], layer.values[0]))
         return found, hidden_1TD[0, -1]
 
-    def _shared(self, prompt: tuple[int, ...]) -> tuple[list[KeysValues] | None, int]:
-        """The longest known beginning of `prompt`: keys and values, and how much of them counts.
-
-        The prompt's last token is always computed, since its state predicts the first answer token.
-        """
-        best: tuple[int, tuple[int, ...] | int | None] = (0, None)
-        for kept in self._kept:
-            best = max(best, (_common(kept, prompt), kept), key=lambda pair: pair[0])
+    def _shared(self, prompt: tuple[int, ...]) -> Beginning:
+        """The longest known beginning of `prompt`, kept or in the batch, without its last token."""
+        best, source = self._kept.longest(prompt), None
+        wanted = np.asarray(prompt[:-1])
         for row, sample in enumerate(self.samples):
             known = (*sample.request.prompt, *sample.ids)[: self._cache.lengths[row]]
-            best = max(best, (_common(known, prompt), row), key=lambda pair: pair[0])
-        length, source = min(best[0], len(prompt) - 1), best[1]
-        if source is None or length < LEAST_SHARED:
-            return None, 0
-        if isinstance(source, int):
-            return self._cache.row(source, length), length
-        self._kept.move_to_end(source)
-        return self._kept[source], length
-
-    def _keep(self, ids: tuple[int, ...], keys_values: list[KeysValues]) -> None:
-        """Remember a sequence for prompts that begin with it; the oldest make room."""
-        limit = KEPT_TOKENS[self._model.device.type]
-        if len(ids) > limit or any(_common(kept, ids) == len(ids) for kept in self._kept):
-            return
-        for kept in [kept for kept in self._kept if _common(kept, ids) == len(kept)]:
-            del self._kept[kept]  # the new one begins with it
-        self._kept[ids] = keys_values
-        while sum(map(len, self._kept)) > limit:
-            self._kept.popitem(last=False)
+            length = common(np.asarray(known), wanted)
+            if length >= LEAST_SHARED and length > best.length:
+                best, source = Beginning(length, ()), row
+        if source is None:
+            return best
+        return Beginning(best.length, self._cache.row(source, best.length))
 
     def _draw(self, batch: Sequence[Sample], logits_BV: torch.Tensor) -> None:
         """Give every sample of `batch` one more token. Raises MemogradError for NaN."""
@@ -239,12 +220,3 @@ def _nucleus(probabilities_V: torch.Tensor, top_p: float) -> torch.Tensor:
     before_V = ordered_V.cumsum(0) - ordered_V
     before_V[0] = 0.0  # the most likely token stays, whatever the rounding
     return torch.zeros_like(probabilities_V).scatter_(0, ids_V, ordered_V * (before_V < top_p))
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences begin with in common."""
-    length = min(len(one), len(other))
-    if one[:length] == other[:length]:
-        return length
-    differ = np.asarray(one[:length]) != np.asarray(other[:length])
-    return int(differ.argmax())

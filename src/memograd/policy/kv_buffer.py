@@ -4,15 +4,16 @@ Growing a cache by concatenation copies all of it at every token. Here a step wr
 slots; only when these run out is the buffer enlarged by half.
 
 Invariant: `update` returns everything written so far, in slot order, whatever the room. Tested in
-`tests/policy/test_sampler.py` (the cache that grows past its room). May import torch, transformers.
+`tests/policy/test_sampler.py` (the cache that grows past its room). May import torch, transformers
+and `slot_cache`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from transformers.cache_utils import DynamicLayer
+
+from memograd.policy.slot_cache import KeysValues
 
 ROOM = 256
 """Slots beyond the prompt that a buffer begins with."""
@@ -21,25 +22,31 @@ ROOM = 256
 class KVBuffer(DynamicLayer):
     """One layer's cache: prompts in slots 0 to P - 1 (right padded), answers from P on."""
 
-    def __init__(self, prompt_slots: int) -> None:
+    def __init__(self, rows: int, prompt_slots: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._prompt_slots = prompt_slots
-        self._used = 0
+        self._rows = rows
+        self._used = prompt_slots
         self._keys_BHKD = torch.empty(0)
         self._values_BHKD = torch.empty(0)
 
     def place(
-        self, keys: torch.Tensor, values: torch.Tensor, rows: Sequence[int], batch: int
+        self, row: int, keys_HTD: torch.Tensor, values_HTD: torch.Tensor, *, start: int = 0
     ) -> None:
-        """Store prefilled keys and values [b, H, P, D] as the given rows of a batch."""
-        if self._used == 0:
-            heads, slots = keys.shape[1], self._prompt_slots + ROOM
-            self._keys_BHKD = keys.new_zeros((batch, heads, slots, keys.shape[3]))
-            self._values_BHKD = values.new_zeros((batch, heads, slots, values.shape[3]))
-            self._used = self._prompt_slots
-        index = torch.tensor(rows, device=keys.device)
-        self._keys_BHKD[index, :, : keys.shape[2]] = keys
-        self._values_BHKD[index, :, : values.shape[2]] = values
+        """Store keys and values of a row's prompt, or of a part of it, from slot `start` on."""
+        if not self._keys_BHKD.numel():
+            heads, _, size = keys_HTD.shape
+            slots = self._used + ROOM
+            self._keys_BHKD = keys_HTD.new_zeros((self._rows, heads, slots, size))
+            self._values_BHKD = values_HTD.new_zeros(
+                (self._rows, heads, slots, values_HTD.shape[2])
+            )
+        end = start + keys_HTD.shape[1]
+        self._keys_BHKD[row, :, start:end] = keys_HTD
+        self._values_BHKD[row, :, start:end] = values_HTD
+
+    def slots(self, row: int, slots: torch.Tensor) -> KeysValues:
+        """A copy of the given slots of a row."""
+        return self._keys_BHKD[row, :, slots], self._values_BHKD[row, :, slots]
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object

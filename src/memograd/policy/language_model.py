@@ -34,6 +34,7 @@ from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.policy.activation_checkpointing import checkpoint_layers
 from memograd.policy.batching import batches_by_tokens
+from memograd.policy.kept_prefixes import KeptPrefixes
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.row_forward import row_logprobs
@@ -43,6 +44,7 @@ from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.token_texts import token_texts
 from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.turns import TURN_TOKENS, TurnSampler
 from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
 from memograd.policy.value_head import ValueHead
 from memograd.policy.verify import (
@@ -91,13 +93,17 @@ class LanguageModel:
         *,
         name: str,
         forward: str = "tree",
+        waits_for: torch.device | None = None,
     ) -> None:
+        """`waits_for` is where weights that are still in the CPU's memory go once `shard` is
+        called; nothing may be computed before."""
         self.name = name
         self.tokenizer = tokenizer
         self.forward = forward
         self.peft_model = peft_model.eval()
         self.value_head: ValueHead | None = None
         self._sharding: Sharding | None = None
+        self._waits_for = waits_for
         self._checked_length = 0
         self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
 
@@ -110,10 +116,15 @@ class LanguageModel:
         device: str = "auto",
         seed: int = 0,
         forward: str = "tree",
+        to_cut: bool = False,
     ) -> LanguageModel:
-        """Open `model` with a fresh adapter whose random half is drawn from `seed`."""
+        """Open `model` with a fresh adapter whose random half is drawn from `seed`.
+
+        `to_cut`: `shard` will be called next, and until then no weight is on the device.
+        """
         tokenizer = load_tokenizer(model)
-        base = load_causal_lm(model, choose_device(device))
+        chosen = choose_device(device)
+        base = load_causal_lm(model, chosen, to_cut=to_cut)
         adapter = PeftLoraConfig(
             r=lora.r,
             lora_alpha=lora.alpha,
@@ -130,7 +141,8 @@ class LanguageModel:
                 raise BadInput(
                     f"model={model} has none of the layers lora.target_modules={modules}"
                 ) from error
-        return cls(peft_model, tokenizer, name=model, forward=forward)
+        waits_for = chosen if to_cut else None
+        return cls(peft_model, tokenizer, name=model, forward=forward, waits_for=waits_for)
 
     @classmethod
     def load_adapter(
@@ -141,22 +153,31 @@ class LanguageModel:
         reference: Path | Literal["saved"] | None = "saved",
         device: str = "auto",
         forward: str = "tree",
+        to_cut: bool = False,
     ) -> LanguageModel:
         """Open `model` with the adapter that `save` wrote into `folder`, ready to train on.
 
         The KL term holds the policy near the adapter in the folder `reference`, or near the model
-        alone if that is None. Unless given, it is as it was when `save` wrote the folder.
+        alone if that is None. Unless given, it is as it was when `save` wrote the folder. `to_cut`
+        is as in `load`.
         """
         if not (folder / "adapter_config.json").is_file():
             raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
-        base = load_causal_lm(model, choose_device(device))
+        chosen = choose_device(device)
+        base = load_causal_lm(model, chosen, to_cut=to_cut)
         with _quiet_peft():
             peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
             if reference == "saved":
                 reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
             if reference is not None:
                 peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
-        return cls(peft_model, load_tokenizer(model), name=model, forward=forward)
+        return cls(
+            peft_model,
+            load_tokenizer(model),
+            name=model,
+            forward=forward,
+            waits_for=chosen if to_cut else None,
+        )
 
     def checkpoint_activations(self) -> None:
         """Keep no activations inside layers for the backward pass: memory for time."""
@@ -171,6 +192,7 @@ class LanguageModel:
         self._check_shardable()
         adapter = [weight for name, weight in self.model.named_parameters() if "lora_" in name]
         self._sharding = Sharding(self.model, adapter=adapter, device=self.device)
+        self._waits_for = None
         return self._sharding.follow
 
     def add_value_head(self, folder: Path | None) -> None:
@@ -183,8 +205,8 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.model.device
+        """Where the weights are, or go once `shard` is called."""
+        return self._waits_for or self.model.device
 
     def environment(self) -> dict[str, str]:
         """What numbers may depend on beside the settings: device, number type, versions."""
@@ -254,8 +276,12 @@ class LanguageModel:
         temperature: float,
         max_completion_length: int,
         generator: torch.Generator | None = None,
+        kept: KeptPrefixes | None = None,
     ) -> list[SampledGroup]:
         """Draw answers; see `memograd.policy.sampler`.
+
+        `kept` is for prompts that go on from earlier answers under the same weights (`in_turns`);
+        row by row it is of no use.
 
         Prompts longer than any before also have their drawn log-probabilities checked against the
         row forward; where they differ, it warns, draws again row by row, and stays with rows.
@@ -279,8 +305,10 @@ class LanguageModel:
         }
         sampled: list[SampledTree] | None = None
         if self.forward == "tree":
-            sampled = self._sample_over_trees(prompts, settings)
+            sampled = self._sample_over_trees(prompts, settings, kept)
         if sampled is None:
+            if kept is not None:
+                kept.clear()
             sampled = sample_rows(self.model, prompts, **settings)
         return [
             SampledGroup(
@@ -290,9 +318,16 @@ class LanguageModel:
                     self.decode(group.tree.branch(row)) for row in range(len(group.logprobs))
                 ),
                 stop_reasons=group.stop_reasons,
+                reused_tokens=group.reused_tokens,
             )
             for group in sampled
         ]
+
+    def in_turns(self, tokens: int | None = None) -> TurnSampler:
+        """What draws the actions of one batch of episodes, keeping keys and values of up to so many
+        tokens between their turns (None: as many as suits the device); see `memograd.policy.turns`.
+        """
+        return TurnSampler(self, TURN_TOKENS[self.device.type] if tokens is None else tokens)
 
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
         """Cut `trees` into pieces of similar length that fit the device; indices into `trees`."""
@@ -323,8 +358,15 @@ class LanguageModel:
     ) -> BranchLogprobs:
         """Scores under what training began with: the model, or the adapter of an earlier run."""
         self._set_training(False)
-        with self._reference() if REFERENCE in self.peft_model.peft_config else self.untrained():
+        with self.at_start():
             return _FORWARDS[self.forward](self.model, trees, temperature=temperature)
+
+    @contextmanager
+    def at_start(self) -> Iterator[None]:
+        """Within this block the policy is what training began with: the model, or the adapter of
+        an earlier run."""
+        with self._reference() if REFERENCE in self.peft_model.peft_config else self.untrained():
+            yield
 
     @contextmanager
     def untrained(self) -> Iterator[None]:
@@ -371,10 +413,13 @@ class LanguageModel:
                 module.train(training)
 
     def _sample_over_trees(
-        self, prompts: Sequence[Sequence[int]], settings: dict[str, Any]
+        self,
+        prompts: Sequence[Sequence[int]],
+        settings: dict[str, Any],
+        kept: KeptPrefixes | None,
     ) -> list[SampledTree] | None:
         """Draw over token trees; None, with a warning and `forward` set, if that is not right."""
-        sampled = sample_trees(self.model, prompts, **settings)
+        sampled = sample_trees(self.model, prompts, kept=kept, **settings)
         longest = max(len(prompt) for prompt in prompts)
         if longest > self._checked_length:
             self._checked_length = longest

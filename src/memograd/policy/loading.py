@@ -84,8 +84,9 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
-    """The weights of `model` on `device`, in evaluation mode."""
+def load_causal_lm(model: str, device: torch.device, *, to_cut: bool = False) -> PreTrainedModel:
+    """The weights of `model` in the number type for `device`, in evaluation mode: on `device`, or
+    `to_cut`, in the CPU's memory still, for `memograd.policy.sharding` to bring them there."""
     location = resolve_model(model)
     # The library's own bar for a second of loading would break into the run's progress.
     disable_progress_bar()
@@ -94,7 +95,8 @@ def load_causal_lm(model: str, device: torch.device) -> PreTrainedModel:
     except (OSError, ValueError, SafetensorError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
-    module.to(device)
+    if not to_cut:
+        module.to(device)
     module.eval()
     if onednn_is_faster():
         speed_up_linears(module)

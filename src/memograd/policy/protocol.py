@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from memograd.policy.token_logprobs import BranchLogprobs
     from memograd.policy.verify import Agreement
+    from memograd.rollout.lockstep import Sampler
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ class SampledGroup:
     """G answers to one prompt.
 
     `tree` holds the token ids, `logprobs[i]` [C_i] the sampler's log-probabilities of branch i,
-    `texts[i]` the decoded answer without end tokens, `stop_reasons[i]` `"end"` or `"length"`.
+    `texts[i]` the decoded answer without end tokens, `stop_reasons[i]` `"end"` or `"length"`. Of
+    the prompt, the first `reused_tokens` were not run, because an earlier call had.
     """
 
     tree: TokenTree
     logprobs: tuple[np.ndarray, ...]
     texts: tuple[str, ...]
     stop_reasons: tuple[str, ...]
+    reused_tokens: int = 0
 
 
 class Policy(Protocol):
@@ -72,6 +75,11 @@ class Policy(Protocol):
     ) -> list[SampledGroup]:
         """Draw `num_generations` answers to each prompt, or to each its own number of them;
         temperature 0 is greedy."""
+        ...
+
+    def in_turns(self) -> Sampler:
+        """What samples as `sample` does, for one batch of episodes: prompts of a call may go on
+        from answers of the one before."""
         ...
 
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:

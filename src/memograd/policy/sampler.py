@@ -5,11 +5,13 @@ distinct live nodes of all prompts go through the model in a single batch of one
 where a node attends to the prompt's keys and values and to its own ancestors. So the prompt's
 cache is never copied G times, two samples that agree so far cost one token, a finished sample
 stops costing anything at once, and a prompt whose samples have all finished leaves the batch.
+Prompts that go on from earlier answers find those answers' keys and values in `KeptPrefixes`, if
+the caller has some: of such a prompt only what is new is run.
 
 Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
 whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
-against the row forward in `tests/policy/test_sampler.py`. May import torch, transformers,
-`memograd.rollout`.
+against the row forward in `tests/policy/test_sampler.py`; with and without what is kept, in
+`tests/policy/test_turns.py`. May import torch, transformers, `memograd.rollout`.
 """
 
 from __future__ import annotations
@@ -19,28 +21,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from transformers import Cache, DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from transformers import Cache, PreTrainedModel
 
 from memograd.errors import MemogradError
-from memograd.policy.batching import batches_by_tokens
+from memograd.policy.kept_prefixes import NOTHING, KeptPrefixes
 from memograd.policy.kv_buffer import KVBuffer
 from memograd.policy.model_parts import body_of, head_of
+from memograd.policy.prefill import prefill
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
 
-PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}
-"""Padded prompt tokens a prefill batch: on a CPU padding costs more than batching saves."""
-
 
 @dataclass(frozen=True)
 class SampledTree:
-    """The tree of one prompt's answers; branch i has `logprobs[i]` [C_i] and `stop_reasons[i]`."""
+    """The tree of one prompt's answers; branch i has `logprobs[i]` [C_i] and `stop_reasons[i]`.
+
+    The prompt's first `reused_tokens` were not run, because their keys and values were there.
+    """
 
     tree: TokenTree
     logprobs: tuple[np.ndarray, ...]
     stop_reasons: tuple[str, ...]
+    reused_tokens: int = 0
 
 
 @dataclass
@@ -60,10 +63,14 @@ class _Sample:
 class _Growth:
     """One prompt's tree while it grows; `visible[node]`: the answer slots it attends to."""
 
-    prompt_length: int
+    prompt: Sequence[int]
     builder: TreeBuilder
     samples: list[_Sample]
     visible: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: ()})
+
+    @property
+    def prompt_length(self) -> int:
+        return len(self.prompt)
 
     def frontier(self) -> list[int]:
         """The distinct nodes that live samples stand on."""
@@ -80,23 +87,35 @@ def sample_trees(
     max_completion_length: int,
     end_ids: frozenset[int],
     generator: torch.Generator | None,
+    kept: KeptPrefixes | None = None,
 ) -> list[SampledTree]:
     """Draw `num_generations` answers to each prompt, or to each its own number of them (token ids
     in, token ids out).
 
-    Temperature 0 takes the most likely token. A drawn end token is the answer's last token. Raises
-    `MemogradError` for a model whose cache is not keys and values a layer.
+    Temperature 0 takes the most likely token. A drawn end token is the answer's last token. `kept`
+    hands over what it has and is left with the answers of this call that ended, for prompts that go
+    on from them: what no prompt of this call went on from is given up. Raises `MemogradError` for a
+    model whose cache is not keys and values a layer.
     """
     growths = [
-        _Growth(len(prompt), TreeBuilder(prompt), [_Sample() for _ in range(count)])
+        _Growth(prompt, TreeBuilder(prompt), [_Sample() for _ in range(count)])
         for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
     draw = Draw(temperature, max_completion_length, end_ids, generator)
-    logits_BV, cache = _prefill(model, prompts)
+    beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]
+    reused = [beginning.length for beginning in beginnings]
+    if kept is not None:
+        kept.clear()
+    logits_BV, buffers = prefill(model, prompts, beginnings)
+    del beginnings  # copied into the buffers, so they need not stay beside them
+    cache = Cache(layers=list(buffers))
     draw.extend(growths, {(row, 0): row for row in range(len(growths))}, logits_BV)
     live = list(range(len(growths)))
     while True:
         still = [row for row, index in enumerate(live) if growths[index].frontier()]
+        if kept is not None:
+            for row in sorted(set(range(len(live))) - set(still)):
+                _keep(kept, growths[live[row]], buffers, row)
         if not still:
             break
         if len(still) < len(live):
@@ -110,8 +129,9 @@ def sample_trees(
             growth.builder.build([sample.nodes for sample in growth.samples]),
             tuple(np.asarray(sample.logprobs, dtype=np.float32) for sample in growth.samples),
             tuple(str(sample.stop_reason) for sample in growth.samples),
+            tokens,
         )
-        for growth in growths
+        for growth, tokens in zip(growths, reused, strict=True)
     ]
 
 
@@ -179,35 +199,17 @@ class Draw:
                 sample.stop_reason = "length"
 
 
-def _prefill(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]]
-) -> tuple[torch.Tensor, Cache]:
-    """Run each prompt once; returns the logits after it [B, V] and one cache (right padded)."""
-    body, head = body_of(model), head_of(model)
-    longest = max(len(prompt) for prompt in prompts)
-    layers = model.config.get_text_config().num_hidden_layers
-    buffers = [KVBuffer(longest) for _ in range(layers)]
-    states: list[torch.Tensor] = [torch.empty(0)] * len(prompts)
-    limit = PREFILL_TOKENS[model.device.type]
-    for rows in batches_by_tokens([len(prompt) for prompt in prompts], limit):
-        width = max(len(prompts[row]) for row in rows)
-        ids = torch.zeros((len(rows), width), dtype=torch.long)
-        for line, row in enumerate(rows):
-            ids[line, : len(prompts[row])] = torch.tensor(prompts[row])
-        part = DynamicCache()
-        hidden = body(
-            input_ids=ids.to(model.device), past_key_values=part, use_cache=True
-        ).last_hidden_state
-        for line, row in enumerate(rows):
-            states[row] = hidden[line, len(prompts[row]) - 1]
-        for buffer, layer in zip(buffers, part.layers, strict=True):
-            if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
-                raise MemogradError(
-                    f"{type(model).__name__} keeps no keys and values a layer, so it cannot be "
-                    "sampled over token trees; use forward=rows"
-                )
-            buffer.place(layer.keys, layer.values, rows, len(prompts))
-    return head(torch.stack(states)), Cache(layers=list(buffers))
+def _keep(kept: KeptPrefixes, growth: _Growth, buffers: Sequence[KVBuffer], row: int) -> None:
+    """Remember the keys and values of a prompt with each of its answers that ended by itself; from
+    one that was cut nothing goes on."""
+    for sample in growth.samples:
+        if sample.stop_reason != "end":
+            continue
+        run = sample.nodes[:-1]  # the last token was drawn and never run
+        answer_slots = growth.visible[run[-1]] if run else ()
+        slots = torch.tensor([*range(growth.prompt_length), *answer_slots])
+        ids = [*growth.prompt, *(growth.builder.token(node) for node in run)]
+        kept.keep(ids, [buffer.slots(row, slots) for buffer in buffers])
 
 
 def _decode(

@@ -6,12 +6,18 @@ trained is summed, moved and saved as without sharding. The last layer stays who
 prompt states the tree forward uses nothing but keys and values, and FSDP2 gathers a layer again
 only when a gradient of its *output* arrives.
 
+A model that no device holds is loaded into the CPU's memory (`LanguageModel.load` with `to_cut`)
+and comes to the device layer by layer, each cut before the next one comes; so a device needs room
+for its share, for one whole layer, and for what stays whole. The CPU's memory must hold the model
+once for every process on the machine.
+
 Gathering takes all ranks at once, but they have different things to compute. So a rank says what it
 is about to do before it does it, and one that has nothing to do, as `World.together` finds, does
 the like with a few tokens (`follow`) until nobody has.
 
 Invariants: values and gradients equal those of the whole model; following leaves no trace, in
-gradients or random states. Tested in `tests/grpo/test_sharding.py`. May import torch, transformers.
+gradients or random states; of a layer that was cut nothing but the share is left. Tested in
+`tests/grpo/test_sharding.py`. May import torch, transformers.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
 from memograd.policy.activation_checkpointing import decoder_layers
@@ -50,6 +57,9 @@ class Sharding:
         mesh = DeviceMesh.from_group(dist.group.WORLD, device.type)
         for layer in decoder_layers(model)[:-1]:
             fully_shard(layer, mesh=mesh, ignored_params=set(adapter))
+        for whole in (*model.parameters(), *model.buffers()):
+            if not isinstance(whole, DTensor):
+                whole.data = whole.data.to(device)
         body: Any = body_of(model)
         body.register_forward_pre_hook(self._before_body)
 

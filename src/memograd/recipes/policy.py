@@ -2,12 +2,14 @@
 
 Invariant: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
 run that `adapter` names, which is then the reference too; with one it is the checkpoint's. Tested
-in `tests/recipes/test_sft_adapter.py`. May import config, policy.
+in `tests/recipes/test_sft_adapter.py`. May import config, policy, torch.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import torch.distributed as dist
 
 from memograd.config import TrainConfig
 from memograd.policy.language_model import LanguageModel
@@ -25,9 +27,16 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
 
 
 def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+    # A run that is trained by several processes cuts its weights next (`recipes.ranks`); whoever
+    # measures it later is one process, and has them whole.
+    to_cut = config.shard != "off" and dist.is_initialized()
     if checkpoint is not None:
         return LanguageModel.load_adapter(
-            config.model, checkpoint, device=config.device, forward=config.forward
+            config.model,
+            checkpoint,
+            device=config.device,
+            forward=config.forward,
+            to_cut=to_cut,
         )
     if config.adapter is not None:
         return LanguageModel.load_adapter(
@@ -36,6 +45,7 @@ def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel
             reference=config.adapter,
             device=config.device,
             forward=config.forward,
+            to_cut=to_cut,
         )
     return LanguageModel.load(
         config.model,
@@ -43,4 +53,5 @@ def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel
         device=config.device,
         seed=config.seed,
         forward=config.forward,
+        to_cut=to_cut,
     )

@@ -47,6 +47,8 @@ class Sampled(Protocol):
     def texts(self) -> tuple[str, ...]: ...
     @property
     def stop_reasons(self) -> tuple[str, ...]: ...
+    @property
+    def reused_tokens(self) -> int: ...
 
 
 class Sampler(Protocol):
@@ -177,6 +179,8 @@ class _Live:
             logprobs=answers.logprobs[row],
             stop_reason=answers.stop_reasons[row],
             starts_row=self.next.starts_row,
+            # A prompt of several answers is run for the first of them.
+            reused_tokens=len(prompt) if row else answers.reused_tokens,
         )
         self._turns.append(turn)
         self._row = (*prompt, *action_ids)

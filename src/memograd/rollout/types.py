@@ -54,7 +54,9 @@ class Turn:
     under the distribution that was sampled from (temperature included). `stop_reason` is `"end"`
     (the end token is the last action id) or `"length"` (cut at the limit). The turn continues the
     token row of the turn before it, so that its observation is only what is new, unless it
-    `starts_row`: then the observation is everything that the model saw.
+    `starts_row`: then the observation is everything that the model saw. Of what it saw before the
+    action, the first `reused_tokens` were not run for this turn, because an earlier turn, or
+    another rollout of the group, had.
     """
 
     observation_ids: tuple[int, ...]
@@ -62,6 +64,7 @@ class Turn:
     logprobs: np.ndarray
     stop_reason: str
     starts_row: bool = True
+    reused_tokens: int = 0
 
     def __post_init__(self) -> None:
         if self.logprobs.shape != (len(self.action_ids),):
