@@ -1,7 +1,7 @@
 """What `memograd train memory-ops` can be told: the settings of a policy over memory operations.
 
 Imports pydantic and `settings`. Invariant: resolved settings survive their JSON form unchanged
-(`tests/test_operations_settings.py`), so `config.json` is the whole recipe of a run.
+(`tests/recipes/test_memory_ops.py`), so `config.json` is the whole recipe of a run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class OperationsConfig(Settings):
-    """Everything that training an operation head can be told; the defaults take about three minutes."""
+    """Everything that training an operation head can be told; the defaults take about five minutes."""
 
     # What is trained on, and where it goes.
     data: list[Path] = []
@@ -27,7 +27,7 @@ class OperationsConfig(Settings):
     """Files to evaluate on; none: generated logs of held-out forms."""
     languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
     """Languages of generated logs."""
-    logs: Count = 32
+    logs: Count = 96
     """Generated logs to train on."""
     eval_logs: Count = 12
     """Generated logs to evaluate on."""
@@ -75,7 +75,7 @@ class OperationsConfig(Settings):
     """Decisions in one gradient."""
     learning_rate: Positive = 2e-3
     """Peak learning rate of AdamW; falls to a tenth in a cosine."""
-    weight_decay: NotNegative = 0.1
+    weight_decay: NotNegative = 0.3
     """Decoupled weight decay of AdamW."""
     clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """The probability ratio is clipped to 1 plus or minus this (grpo, ppo)."""

@@ -137,7 +137,8 @@ def learn_from_feedback(
 def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
     """The log with the questions to train on, and with those to judge by: by a hash of their ids.
 
-    The same answer is on the same side whatever comes later.
+    The same answer is on the same side whatever comes later. What held-out corrections say of the
+    statements, which one replaced which, is kept from the log to train on.
     """
 
     def is_held(identity: str) -> bool:
@@ -146,7 +147,14 @@ def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
 
     held = tuple(probe for probe in log.probes if is_held(probe.question.id))
     rest = tuple(probe for probe in log.probes if not is_held(probe.question.id))
-    return replace(log, probes=rest), replace(log, probes=held)
+    corrected = {(probe.needed[0], old) for probe in rest for old in probe.misleading}
+    statements = tuple(
+        statement
+        if statement.gold is None or (statement.id, statement.gold.target) in corrected
+        else replace(statement, gold=None)
+        for statement in log.statements
+    )
+    return replace(log, statements=statements, probes=rest), replace(log, probes=held)
 
 
 def train_on(

@@ -238,6 +238,7 @@ def _new_run(config: OperationsConfig) -> RunFolder:
         update={
             "data": [path.resolve() for path in config.data],
             "eval_data": [path.resolve() for path in config.eval_data],
+            "policy": config.policy.resolve() if config.policy else None,
         }
     )
     return RunFolder.create(out, resolved.model_dump_json(indent=2), task=TASK)

@@ -28,6 +28,7 @@ from memograd.memory.embedders.load import load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.language import language_of
 from memograd.policy.packaged_model import cache_folder
+from memograd.tasks.memory_ops.material import check_statements
 
 EVAL_SEED = 1_000_003  # far from the seeds that people choose for training
 
@@ -55,7 +56,10 @@ def evaluation_logs(config: OperationsConfig) -> list[Lifelog]:
 
 
 def logs_of_files(paths: Sequence[Path]) -> list[Lifelog]:
-    """Life logs as they are; conversations with questions turn by turn."""
+    """Life logs as they are; conversations with questions turn by turn.
+
+    Raises BadInput for files that cannot be read, hold no log, or a log without statements.
+    """
     logs: list[Lifelog] = []
     for path in paths:
         if is_lifelog_file(path):
@@ -66,6 +70,7 @@ def logs_of_files(paths: Sequence[Path]) -> list[Lifelog]:
                 logs.append(lifelog_of(conversation, language_of(text)))
     if not logs:
         raise BadInput(f"{', '.join(map(str, paths))} hold no log and no conversation.")
+    check_statements(logs)
     return logs
 
 

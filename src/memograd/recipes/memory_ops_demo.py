@@ -30,7 +30,7 @@ from memograd.recipes.memory_ops_measure import TRAINED, methods_of
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.walk import Walk
 
-DEMO: Final = OperationsConfig(logs=12, eval_logs=4, steps=40)
+DEMO: Final = OperationsConfig(logs=24, eval_logs=4, steps=40)
 UNTRAINED: Final = "untrained head"
 SHOWN: Final = 3
 """Examples of each operation."""
