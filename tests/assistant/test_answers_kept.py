@@ -85,3 +85,25 @@ def test_an_answer_from_several_owners_is_nobody_s(memory: Memory, model: OpenAI
     assert answers(memory, "agent:guide") == {}
     own = Conversation(memory, model, Scope(agent_id="planner")).reply("What is to be done?")
     assert own.answer_id in answers(memory, "agent:planner")
+
+
+def test_what_is_purged_while_an_answer_is_made_is_kept_nowhere(
+    memory: Memory, model: OpenAIChatModel, chat_server: Any
+) -> None:
+    talk = Conversation(memory, model, Scope("alice"))
+    talk.reply(f"My dog is called {SECRET}.")
+    [item] = memory.get_all(user_id="alice")["results"]
+    shown: list[str] = []
+
+    def answer(messages: Any) -> str:
+        shown.append(str(messages))
+        if len(shown) == 1:
+            memory.purge(item["id"])
+        return f"Your dog is {SECRET}." if len(shown) == 1 else "Hello."
+
+    chat_server.answer = answer
+    reply = talk.reply("What is my dog called?")
+    assert SECRET in reply.text and reply.answer_id is None
+    assert SECRET not in str(memory.store.journal.tail("user:alice"))
+    assert talk.reply("Hello!").answer_id is not None
+    assert SECRET in shown[0] and SECRET not in shown[1]

@@ -154,7 +154,7 @@ def alive(pid: int) -> bool:
 
 
 def test_agents_are_loaded_by_name(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
+    file = tmp_path / "named_agents.py"
     file.write_text("async def run(task, base_url, api_key): return 1.0\ndef plain(): pass\n")
     assert load_agent(f"{file}:run").__name__ == "run"
     for spec, said in [

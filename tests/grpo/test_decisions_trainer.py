@@ -1,4 +1,4 @@
-"""Trainers of decision policies: every algorithm solves a game, resumes to the bit, and is exact."""
+"""Trainers of decision policies: every algorithm solves a game, resumes to the bit, is exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ TRAINERS = [
     TrajectoryMemoryTrainer,
 ]
 CONFIG = OperationsConfig(
-    steps=40, num_generations=8, minibatch=64, learning_rate=5e-3, entropy_coef=0.0, epsilon_decay=0.8
+    steps=40,
+    num_generations=8,
+    minibatch=64,
+    learning_rate=5e-3,
+    entropy_coef=0.0,
+    epsilon_decay=0.8,
 )
 
 
@@ -94,7 +99,14 @@ def test_collect_writes_down_the_probabilities_it_drew_from() -> None:
     expected = np.take_along_axis(logprobs, decisions.actions_NG, axis=1)
     assert np.allclose(decisions.logprobs_NG, expected, atol=1e-6)
     assert decisions.walk_N.tolist() == [0] * 6 + [1] * 6 + [2] * 6
-    assert decisions.following_N.tolist() == [*range(1, 6), -1, *range(7, 12), -1, *range(13, 18), -1]
+    assert decisions.following_N.tolist() == [
+        *range(1, 6),
+        -1,
+        *range(7, 12),
+        -1,
+        *range(13, 18),
+        -1,
+    ]
     assert decisions.rewards_NG.shape == (18, 8)
 
 
@@ -109,6 +121,56 @@ def test_update_policy_makes_the_better_action_more_probable() -> None:
     assert trainer.best_action(observation(1.0, 0)) == 2
     draws = [trainer.choose_action(observation(1.0, 0)) for _ in range(50)]
     assert draws.count(2) > 40
+
+
+@pytest.mark.parametrize("size", [2, 4, 12])
+def test_update_policy_takes_groups_of_any_size(size: int) -> None:
+    """Whatever `num_generations` and `explore` say: all G are compared, none counts as explored."""
+    trainer = trainer_of(GRPOMemoryTrainer, CONFIG.model_copy(update={"explore": 0.5}))
+    found: list[np.ndarray] = []
+    whole = trainer.targets
+
+    def noted(decisions: Decisions) -> np.ndarray:
+        found.append(whole(decisions))
+        return found[-1]
+
+    trainer.targets = noted  # type: ignore[method-assign]
+    states = Batch.of([observation(1.0, 0)] * 3)
+    rewards = np.random.default_rng(0).normal(size=(3, size))
+    actions = np.tile(np.arange(size) % 4, (3, 1))
+    trainer.update_policy(rewards, states, actions)
+    assert np.allclose(found[0], rewards - rewards.mean(axis=1, keepdims=True))
+
+
+def test_what_was_explored_teaches_only_where_it_is_better() -> None:
+    trainer = trainer_of(GRPOMemoryTrainer)
+    assert trainer.explored == 2
+    decisions = play(trainer, 0, games=1)
+    assert decisions.explored == 2
+    decisions.rewards_NG[:] = [[0, 1, 0, 1, 0, 1, 5, -5]]
+    expected = [-0.5, 0.5, -0.5, 0.5, -0.5, 0.5, 4.5, 0.0]
+    assert np.allclose(trainer.targets(decisions), [expected] * len(decisions))
+    of_others = Decisions(**{**vars(decisions), "explored": 0})
+    assert np.allclose(trainer.targets(of_others)[:, -1], -5.375)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "sentence"),
+    [
+        (GRPOMemoryTrainer, (2, 1), "compares at least two actions"),
+        (PPOMemoryTrainer, (2, 3), "ppo learns from one action a state, not 3"),
+        (DQNMemoryTrainer, (2, 3), "dqn learns from one action a state, not 3"),
+        (GRPOMemoryTrainer, (3, 4), "must both have the shape"),
+        (TrajectoryMemoryTrainer, (2, 1), "0 rewards of walks"),
+    ],
+)
+def test_groups_that_an_algorithm_cannot_use_are_refused(
+    kind: type[GRPOMemoryTrainer], shape: tuple[int, int], sentence: str
+) -> None:
+    trainer = trainer_of(kind)
+    states = Batch.of([observation(1.0, 0)] * 2)
+    with pytest.raises(BadInput, match=sentence):
+        trainer.update_policy(np.ones(shape), states, np.ones(shape, int))
 
 
 def test_the_gradient_is_that_of_the_formula() -> None:

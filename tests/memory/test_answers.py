@@ -11,7 +11,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.answers import Answered
+from memograd.memory.answers import Answered, write_answer
 from memograd.memory.events import EventKind
 from memograd.memory.scope import Scope
 
@@ -108,6 +108,30 @@ def test_purging_what_an_answer_was_made_from_takes_it_along(
     assert [event.erased for event in written(memory, EventKind.FEEDBACK)] == [True, False]
     with pytest.raises(BadInput, match="There is no answer"):
         memory.feedback(leaking, "good")
+
+
+def test_no_answer_is_written_from_what_was_purged(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = remembered(memory, f"The code is {SECRET}.", user_id="alice")
+    other = remembered(memory, "I have a cat.", user_id="alice")
+    said = ("The code?", f"It is {SECRET}.")
+    answered = Answered(*said, shown=(item, other))
+    write = memory.store.write
+    done: list[Any] = []
+
+    def purged_first(*given: Any, **named: Any) -> Any:
+        if not done:  # between looking and writing
+            done.append(memory.purge(item))
+        return write(*given, **named)
+
+    monkeypatch.setattr(memory.store, "write", purged_first)
+    with pytest.raises(BadInput, match="was purged meanwhile"):
+        write_answer(memory.store, answered, Scope("alice"))
+    with pytest.raises(BadInput, match="was purged meanwhile"):
+        memory.answered(*said, shown=[item], user_id="alice")
+    assert done and files_holding(tmp_path, SECRET) == []
+    assert memory.answered("A pet?", "A cat.", shown=[other], user_id="alice")
 
 
 def test_purging_ids_takes_their_answers(memory: Memory, tmp_path: Path) -> None:

@@ -67,6 +67,27 @@ def test_every_operation_reaches_the_memory(opened: Callable[..., Memory]) -> No
         assert memory.manager.actor.startswith("policy:")
 
 
+def test_purging_an_item_takes_what_was_declined_for_its_sake(
+    opened: Callable[..., Memory], tmp_path: Path
+) -> None:
+    """What the policy ignores because an item says it must not outlive that item."""
+    secret = "zanzibar violet 4711"
+    with opened(add=5) as memory:
+        [added] = memory.add(f"My door code is {secret}.", user_id="alice")["results"]
+    with opened(none=5) as memory:
+        assert memory.add(f"My door code is {secret}.", user_id="alice") == {"results": []}
+        memory.add("I like the rain in Bergen.", user_id="alice")  # says nothing of the kind
+        declined = memory.store.journal.tail("user:alice")
+        assert [(event.after or {})["item_id"] for event in declined if event.kind == "NONE"] == [
+            added["id"],
+            None,
+        ]
+        memory.purge(added["id"])
+        left = [event.after for event in memory.store.journal.tail("user:alice")]
+        assert secret not in str(left)
+        assert "Bergen" in str(left)
+
+
 def test_the_journal_names_the_version_of_each_operation(opened: Callable[..., Memory]) -> None:
     actors = set()
     for logits in ({"add": 5.0}, {"add": 6.0}):

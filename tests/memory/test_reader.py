@@ -135,6 +135,20 @@ def test_what_ended_takes_nothing_else_back() -> None:
     assert (loved.text, loved.retracts) == ("User loves jazz.", False)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am a fan of Port Wanderers now and no longer of City Athletic.",
+        "My voicemail PIN is 7780 now, 8302 no longer works.",
+    ],
+)
+def test_what_is_so_now_is_not_taken_back(said: str) -> None:
+    """Only the old value ended: to take all of it back would lose the new one."""
+    facts = read(said)
+    assert facts and not any(fact.retracts for fact in facts)
+    assert any("now" in fact.text for fact in facts)
+
+
 def test_one_date_stays_with_the_whole_story() -> None:
     [fact] = read("I went to Rome yesterday and I saw Bob.")
     assert fact.text == "User went to Rome on 8 June 2023 and User saw Bob."

@@ -19,6 +19,12 @@ def some_head(seed: int = 0) -> TrainedHead:
     return TrainedHead(weights, Shape(8, 16, 1, 2), "trigram", {"step": 3, "说明": "好"})
 
 
+def without_version(path: Path) -> None:
+    about = json.loads(path.read_text(encoding="utf-8"))
+    del about["version"]
+    path.write_text(json.dumps(about), encoding="utf-8")
+
+
 def test_comes_back_to_the_bit(tmp_path: Path) -> None:
     head = some_head()
     save_head(head, tmp_path / "final")
@@ -46,7 +52,9 @@ def test_saving_again_replaces(tmp_path: Path) -> None:
         (lambda folder: (folder / "head.json").unlink(), "no trained head in"),
         (lambda folder: (folder / "head.npz").unlink(), "cannot be read"),
         (lambda folder: (folder / "head.npz").write_bytes(b"PK\3\4"), "cannot be read"),
+        (lambda folder: (folder / "head.npz").write_bytes(b""), "cannot be read"),
         (lambda folder: (folder / "head.json").write_text("{"), "cannot be read"),
+        (lambda folder: without_version(folder / "head.json"), "cannot be read"),
     ],
 )
 def test_what_is_damaged_is_refused(tmp_path: Path, spoil, sentence: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 
 from memograd.config.online_settings import OnlineConfig
+from memograd.data.conversation import Question
 from memograd.data.lifelog.from_journal import lifelog_of_journal
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
 from memograd.errors import BadInput
-from memograd.memory import Memory, Scope
+from memograd.memory import Memory, RawTurn, Scope
 from memograd.memory.answers import Answered, write_answer
 from memograd.memory.manager.trained.versions import PolicyVersions
+from memograd.memory.operations import OpKind
 from memograd.recipes import learn_online
 from memograd.recipes.learn_online import (
     Scores,
@@ -167,6 +171,31 @@ def test_an_answer_stays_on_its_side(memory: Memory) -> None:
     assert train <= more_train and judge <= more_judge
     assert not more_train & more_judge
     assert len(more_train | more_judge) == 2 * len(PLACES)
+
+
+def test_held_out_corrections_do_not_reach_the_log_to_train_on() -> None:
+    """Which statement replaced which is known from corrections: from the log's own alone."""
+    moment = datetime(2024, 5, 1, tzinfo=UTC)
+    turn = RawTurn("t", "alice", "Said.", moment, 0)
+
+    def correction(number: int) -> Probe:
+        name = f"answer {number}"
+        question = Question(name, "Where?", "There.", "correction", (), asked_at=moment)
+        return Probe(question, (f"new {number}",), (f"old {number}",))
+
+    numbers = range(12)
+    told = [Statement(f"old {n}", "t", f"Old {n}.", moment) for n in numbers]
+    told += [
+        Statement(f"new {n}", "t", f"New {n}.", moment, gold=GoldOp(OpKind.UPDATE, f"old {n}"))
+        for n in numbers
+    ]
+    probes = tuple(correction(n) for n in numbers)
+    log = Lifelog("journal", "en", ("alice", "assistant"), (turn,), tuple(told), probes)
+    train, judge = split_probes(log, 0.5)
+    assert train.probes and judge.probes
+    known = {one.gold.target for one in train.statements if one.gold}
+    assert known == {name for probe in train.probes for name in probe.misleading}
+    assert judge.statements == log.statements
 
 
 def test_without_feedback_nothing_is_learnt(memory: Memory, policies: PolicyVersions) -> None:

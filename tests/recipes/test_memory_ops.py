@@ -1,4 +1,4 @@
-"""memory-ops from end to end: trains, measures, stops and resumes to the bit, refuses what is wrong."""
+"""memory-ops from end to end: trains, measures, resumes to the bit, refuses what is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from memograd.config.load import load_settings
 from memograd.config.operations_settings import OperationsConfig
-from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput, Stopped
 from memograd.grpo.decisions.trainer import GRPOMemoryTrainer
 from memograd.memory import Memory
@@ -143,6 +143,10 @@ def test_what_cannot_be_used_is_refused_and_leaves_nothing(
     missing = settings.model_copy(update={"data": [tmp_path / "none.jsonl"]})
     with pytest.raises(BadInput, match=r"none\.jsonl"):
         train(missing, embedder=trigrams(dimension=64))
+    empty = tmp_path / "empty.jsonl"
+    write_lifelogs([Lifelog("empty", "en", ("ann", "ben"), (), (), ())], empty)
+    with pytest.raises(BadInput, match="'empty' has no statement"):
+        train(settings.model_copy(update={"data": [empty]}), embedder=trigrams(dimension=64))
     assert not (tmp_path / "run").exists()
 
 

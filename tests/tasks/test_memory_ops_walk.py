@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.data.lifelog import Lifelog
+from memograd.data.lifelog.types import Statement
+from memograd.errors import BadInput
+from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.operations import MemoryOp, OpKind
+from memograd.memory.reader import RuleReader
 from memograd.rewards.mem_alpha import BETA
 from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
 from memograd.tasks.memory_ops.log_memory import LogMemory
@@ -41,6 +47,43 @@ def test_facts_are_the_statements_with_their_own_vectors(
         assert np.array_equal(embedded.vectors_ND, embedder.embed(texts))
         assert [query.terms for query in embedded.queries] == [tuple(analyse(t)) for t in texts]
         assert embedded.tokens_N.tolist() == [token_count(text) for text in texts]
+
+
+def test_subjects_are_found_in_texts_as_the_reader_finds_them(
+    small_logs: list[Lifelog], trigrams
+) -> None:
+    """What the generator says of a statement, beyond its text, is not seen: small talk has no
+    subject there, so it would tell what is not worth remembering."""
+    unsaid = [
+        replace(log, statements=tuple(replace(one, subject="") for one in log.statements))
+        for log in small_logs
+    ]
+    pairs = zip(embed_logs(small_logs, trigrams()), embed_logs(unsaid, trigrams()), strict=True)
+    for one, other in pairs:
+        assert one.facts == other.facts
+    log = small_logs[0]
+    turn = RawTurn("t", "Ann", "I live in Rome.", log.statements[0].told_at, 0)
+    [read] = RuleReader().read([turn])
+    alone = Lifelog(
+        "alone", "en", ("Ann", "assistant"), (turn,),
+        (Statement("s", "t", read.text, log.statements[0].told_at),), (),
+    )  # fmt: skip
+    [[fact]] = [one.facts for one in embed_logs([alone], trigrams())]
+    assert (fact.text, fact.subject, fact.told_at) == (read.text, read.subject, read.told_at)
+    small_talk = [
+        fact
+        for log, one in zip(small_logs, embed_logs(small_logs, trigrams()), strict=True)
+        for fact, said in zip(one.facts, log.statements, strict=True)
+        if not said.subject
+    ]
+    assert len(small_talk) > 10
+    assert sum(bool(fact.subject) for fact in small_talk) > 0.5 * len(small_talk)
+
+
+def test_a_log_without_statements_is_refused(small_logs: list[Lifelog], trigrams) -> None:
+    empty = replace(small_logs[0], statements=(), probes=())
+    with pytest.raises(BadInput, match="no statement"):
+        embed_logs([empty], trigrams())
 
 
 def test_the_view_of_turns_says_what_was_said(small_logs: list[Lifelog], trigrams) -> None:

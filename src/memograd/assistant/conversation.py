@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.assistant.prompts import answer_messages
 from memograd.errors import BadInput
-from memograd.memory.answers import Answered, is_of_one_owner
+from memograd.memory.answers import Answered, is_of_one_owner, names_purged
 from memograd.memory.chat_model import ChatMessage, ChatModel
 from memograd.memory.events import Event, EventKind
 from memograd.memory.language import estimate_tokens
@@ -34,7 +34,7 @@ class Reply:
 
     operations: as `process_user_memory` returns them. recalled: what the model was shown, with the
     reason for each hit. answer_id: what `Memory.feedback` takes; None when the answer came from the
-    memories of several owners, which is written down nowhere.
+    memories of several owners, or from what was purged meanwhile, which is written down nowhere.
     """
 
     text: str
@@ -74,7 +74,10 @@ class Conversation:
         )
         behind = (id for exchange in earlier for id in exchange.behind)
         answered = Answered.of_context(text, answer, recalled, behind)
-        kept = is_of_one_owner(self._memory.store, answered, scope)
+        store = self._memory.store
+        kept = is_of_one_owner(store, answered, scope) and not names_purged(
+            store, (*answered.shown, *answered.behind), scope.owner
+        )
         events = self._memory.learn(text, scope=scope, answered=answered if kept else None)
         messages = [
             ChatMessage(role="user", content=text),
@@ -87,10 +90,14 @@ class Conversation:
         return Reply(answer, operations, recalled, answered.id if kept else None)
 
     def _latest_exchanges(self) -> list[_Exchange]:
-        """The latest whole exchanges that fit, in their order."""
+        """The latest whole exchanges that fit, in order; none that repeats what was purged."""
+        store, owner = self._memory.store, self._scope.owner
         shown: list[_Exchange] = []
         left = RUNNING_TOKENS
-        for exchange in reversed(self._exchanges):
+        for exchange in [*reversed(self._exchanges)]:
+            if names_purged(store, exchange.behind, owner):
+                self._exchanges.remove(exchange)
+                continue
             left -= sum(estimate_tokens(message["content"]) for message in exchange.messages)
             if left < 0:
                 break

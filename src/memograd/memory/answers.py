@@ -5,11 +5,12 @@
 
 Both are written down and change nothing that is remembered: `recipes/learn_online.py` learns from
 them what to remember. An answer may repeat what it was given from, so purging any of that erases
-the answer and its feedback.
+the answer and its feedback, and what was purged while an answer was being made keeps it from being
+written down.
 
 Invariants: an answer names items and turns of its own owner only, and feedback reaches an answer of
-the ids given only (`tests/memory/test_answers.py`). May import `events`, `scope`, `retrieval`,
-`store` and errors.
+the ids given only; no answer is written from what was purged (`tests/memory/test_answers.py`). May
+import `events`, `journal`, `learn`, `scope`, `retrieval`, `store` and errors.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
 from memograd.memory.events import EventKind, NewEvent
+from memograd.memory.journal import Conflict
+from memograd.memory.learn import ATTEMPTS
 from memograd.memory.scope import Scope, check_unicode
 
 if TYPE_CHECKING:
@@ -98,10 +101,40 @@ def is_of_one_owner(store: MemoryStore, answered: Answered, scope: Scope) -> boo
     )
 
 
+def names_purged(store: MemoryStore, ids: Iterable[str], owner: str) -> bool:
+    """Whether any of these items and turns of an owner was purged."""
+    return None in _versions(store, ids, owner).values()
+
+
 def write_answer(store: MemoryStore, answered: Answered, scope: Scope) -> str:
-    """Write the answer down; returns its id."""
-    store.write(scope.owner, [answered.event(scope)])
-    return answered.id
+    """Write the answer down; returns its id.
+
+    Raises BadInput when something that it was given from was purged.
+    """
+    for attempt in range(ATTEMPTS):
+        versions = _versions(store, (*answered.shown, *answered.behind), scope.owner)
+        expect = {one: seq for one, seq in versions.items() if seq is not None}
+        if len(expect) < len(versions):
+            raise BadInput(
+                "Some of what the answer was given from was purged meanwhile, so it is not written"
+                " down: ask again."
+            )
+        try:
+            store.write(scope.owner, [answered.event(scope)], expect=expect)
+            return answered.id
+        except Conflict:
+            store.step_aside(attempt)  # something it was given from changed: is it still there?
+    raise Conflict(f"The memory of {scope.owner} is being changed all the time: try again.")
+
+
+def _versions(store: MemoryStore, ids: Iterable[str], owner: str) -> dict[str, int | None]:
+    """The latest event of each, 0 where there is none, None where it was purged."""
+    found: dict[str, int | None] = {}
+    for one in ids:
+        latest = store.journal.latest(one, owner=owner)
+        purged = latest is not None and (latest.erased or latest.kind is EventKind.PURGE)
+        found[one] = None if purged else latest.seq if latest is not None else 0
+    return found
 
 
 def write_feedback(

@@ -29,7 +29,7 @@ from memograd.memory.language import estimate_tokens
 from memograd.memory.manager import RelatedItem, RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
-from memograd.memory.manager.trained.observation import NONE, SLOTS, observe
+from memograd.memory.manager.trained.observation import NONE, SLOTS, observe, seconds
 from memograd.memory.operations import OpKind
 from memograd.memory.reader import Fact
 from memograd.memory.related import find_related
@@ -152,7 +152,7 @@ def _as_fact(item: MemoryItem) -> Fact:
 
 
 def _since(fact: Fact) -> float:
-    return fact.told_at.timestamp() if fact.told_at else 0.0
+    return seconds(fact.told_at) if fact.told_at else 0.0
 
 
 def _over_budget(

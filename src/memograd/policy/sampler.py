@@ -11,7 +11,7 @@ the caller has some: of such a prompt only what is new is run.
 Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
 whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
 against the row forward in `tests/policy/test_sampler.py`; with and without what is kept, in
-`tests/policy/test_turns.py`. May import torch, transformers, `memograd.rollout`.
+`tests/policy/test_turn_sampler.py`. May import torch, transformers, `memograd.rollout`.
 """
 
 from __future__ import annotations

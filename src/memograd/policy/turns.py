@@ -14,7 +14,7 @@ prompt is run anew; `Turn.reused_tokens` says of every turn what was spared.
 
 Invariant: what is drawn, and its log-probabilities, is what `LanguageModel.sample` would draw, to
 rounding; weights that have moved in place are noticed, and nothing older is used. Proved in
-`tests/policy/test_turns.py`. May import torch for types, and the room.
+`tests/policy/test_turn_sampler.py`. May import torch for types, and the room.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ DELETE counts in r4 as an invalid text. They are kept to measure what they cost.
 
 Invariants: r1, r2 and r4 lie in [0, 1], r3 is at most 1; under `OP_NEUTRAL` the kinds of operations
 that succeed, none at all included, never change a reward; more success or validity never lowers it
-(`tests/rewards/test_mem_alpha.py`). May import: errors, memory.operations.
+(`tests/rewards/test_mem_alpha_rewards.py`). May import: errors, memory.operations.
 """
 
 from __future__ import annotations

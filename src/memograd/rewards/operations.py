@@ -11,7 +11,7 @@ it, as a start and for comparison; what a later question gains is the task's `de
 
 Invariants: the terms lie in [0, 1] and the total is their sum by weight; with `NEUTRAL_WEIGHTS` no
 kind is paid for itself; writing what is known already pays less than NONE with either weights
-(`tests/rewards/test_operations.py`). May import: errors, memory.operations, rewards.compose,
+(`tests/rewards/test_operation_rewards.py`). May import: errors, memory.operations, rewards.compose,
 rewards.fact_relations.
 """
 

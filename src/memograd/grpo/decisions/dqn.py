@@ -115,21 +115,24 @@ class DQNMemoryTrainer(GRPOMemoryTrainer):
         if stored is not None:
             arrays = {name: value.numpy() for name, value in stored.items()}
             states = Batch(*(arrays.pop(f"states.{field.name}") for field in fields(Batch)))
-            self._replay = Decisions(states=states, outcomes_W=np.zeros(0), **arrays)
+            self._replay = Decisions(states=states, outcomes_W=np.zeros(0), explored=0, **arrays)
 
     def _follow(self) -> None:
         with torch.no_grad():
             for slow, fast in zip(
-                self._target.state_dict().values(), self.network.state_dict().values(), strict=True
+                self._target.parameters(), self.network.parameters(), strict=True
             ):
                 slow.lerp_(fast, FOLLOW)
+            # Scales of the features are fitted at once, not learnt step by step.
+            for old, new in zip(self._target.buffers(), self.network.buffers(), strict=True):
+                old.copy_(new)
 
 
 def _arrays(decisions: Decisions) -> dict[str, np.ndarray]:
     return {
         field.name: getattr(decisions, field.name)
         for field in fields(Decisions)
-        if field.name not in ("states", "outcomes_W")
+        if field.name not in ("states", "outcomes_W", "explored")
     }
 
 
@@ -146,7 +149,7 @@ def _joined(first: Decisions, second: Decisions) -> Decisions:
             for field in fields(Batch)
         )
     )
-    return Decisions(states=states, outcomes_W=np.zeros(0), **arrays)
+    return Decisions(states=states, outcomes_W=np.zeros(0), explored=0, **arrays)
 
 
 def _last(decisions: Decisions, count: int) -> Decisions:
@@ -171,6 +174,5 @@ def _take(decisions: Decisions, rows: np.ndarray) -> Decisions:
     """Some decisions; `following_N` still counts in the whole."""
     arrays = {name: value[rows] for name, value in _arrays(decisions).items()}
     return Decisions(
-        states=decisions.states.take(rows), outcomes_W=decisions.outcomes_W, **arrays
+        states=decisions.states.take(rows), outcomes_W=np.zeros(0), explored=0, **arrays
     )
-

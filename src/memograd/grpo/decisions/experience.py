@@ -49,6 +49,11 @@ class DecisionProcess(Protocol):
 class Chooser(Protocol):
     """Something that tries actions in a batch of states."""
 
+    @property
+    def explored(self) -> int:
+        """How many actions of a group, the last ones, are not drawn from the policy."""
+        ...
+
     def choose_group(self, states: Batch) -> tuple[np.ndarray, np.ndarray]:
         """`actions_BG` and the log-probability of each under the policy; the first is taken."""
         ...
@@ -61,7 +66,8 @@ class Decisions:
     states: what was seen. actions_NG, logprobs_NG, rewards_NG: the G actions tried in each state;
     the first one was taken. following_N: number of the walk's next decision, -1 at its end. walk_N:
     number of the walk. gold_N: the teacher's action, -1 where there is none. outcomes_W: one reward
-    for each walk, where that is what is compared; else empty.
+    for each walk, where that is what is compared; else empty. explored: how many of the G actions,
+    the last ones, were not drawn from the policy.
     """
 
     states: Batch
@@ -72,6 +78,7 @@ class Decisions:
     walk_N: np.ndarray
     gold_N: np.ndarray
     outcomes_W: np.ndarray
+    explored: int = 0
 
     def __len__(self) -> int:
         return len(self.states)
@@ -118,4 +125,5 @@ def collect(
         walk_N=walk_N,
         gold_N=np.array([row[5] for row in rows]),
         outcomes_W=np.array([walk.outcome() for walk in walks] if by_outcome else []),
+        explored=chooser.explored,
     )

@@ -1,15 +1,17 @@
 """Training a policy over a few actions: GRPO, and the base of every other algorithm here.
 
-    actions, _ = trainer.choose_group(states)          G actions a state, drawn from the policy
-    trainer.update_policy(rewards, states, actions)    better ones become more probable
+    actions, _ = trainer.choose_group(states)          G actions a state
+    trainer.update_policy(                             better ones become more probable
+        rewards, states, actions, explored=trainer.explored
+    )
 
 `GRPOMemoryTrainer` compares the G actions that were tried on one and the same state. REINFORCE, PPO
 and DQN are subclasses that override `choose_group` and `loss`; so can yours. Any torch module that
 maps a `Batch` to logits [B, A] (-inf where not allowed) and values [B] can be trained.
 
 Invariants: all state is in the network, the optimiser, `generator` and what `state_dict` returns,
-so a resumed run goes on to the bit; the gradient of a batch does not depend on how it is cut
-(`tests/grpo/test_decisions_trainer.py`). Imports torch.
+so a resumed run goes on to the bit; on policy, the gradient is the mean of advantage x gradient of
+log-probability (`tests/grpo/test_decisions_trainer.py`). Imports torch.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from torch import nn
 from torch.nn import functional
 
 from memograd.config.operations_settings import OperationsConfig
-from memograd.errors import MemogradError
+from memograd.errors import BadInput, MemogradError
 from memograd.grpo.advantage import group_advantages
 from memograd.grpo.decisions.experience import Decisions
 from memograd.grpo.loss import grpo_loss
@@ -103,14 +105,19 @@ class GRPOMemoryTrainer:
         *,
         logprobs: np.ndarray | None = None,
         following: np.ndarray | None = None,
+        explored: int = 0,
     ) -> dict[str, float]:
         """One training step on N decisions of G actions each, `rewards` and `actions` [N, G].
 
+        G need not be the `group_size` of the settings; algorithms of one action a state take 1.
         logprobs: of the actions under the policy that drew them; the present one if not given.
         following: number of the same walk's next decision, -1 where there is none (the default).
-        Returns metrics by name. Raises MemogradError when a number is not finite.
+        explored: how many actions of each state, the last ones, were not drawn from the policy:
+        `self.explored` of what `choose_group` gave. Returns metrics by name. Raises BadInput when
+        the shapes do not fit, MemogradError when a number is not finite.
         """
         count = len(states)
+        self._check_group(np.shape(rewards), np.shape(actions), count, explored)
         if logprobs is None:
             with torch.no_grad():
                 logprobs = functional.log_softmax(self.network(states)[0], dim=1).numpy()
@@ -124,6 +131,7 @@ class GRPOMemoryTrainer:
             walk_N=np.zeros(count, int),
             gold_N=np.full(count, -1),
             outcomes_W=np.zeros(0),
+            explored=explored,
         )
         return self.learn(decisions)
 
@@ -159,7 +167,7 @@ class GRPOMemoryTrainer:
     def targets(self, decisions: Decisions) -> np.ndarray:
         """What the loss needs to know of all decisions at once: here the advantages [N, G]."""
         rewards_NG, count = decisions.rewards_NG, len(decisions)
-        own = self.group_size - self.explored
+        own = rewards_NG.shape[1] - decisions.explored
         compared = group_advantages(
             rewards_NG[:, :own].flatten(), [own] * count, self.config.advantage
         )
@@ -191,6 +199,26 @@ class GRPOMemoryTrainer:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
+
+    def _check_group(
+        self, rewards: tuple[int, ...], actions: tuple[int, ...], count: int, explored: int
+    ) -> None:
+        if rewards != actions or len(actions) != 2 or actions[0] != count:
+            raise BadInput(
+                f"rewards {rewards} and actions {actions} must both have the shape [{count}, G]:"
+                " G actions for each state, one reward for each action."
+            )
+        one_each = self.group_size == 1
+        if one_each and actions[1] != 1:
+            raise BadInput(
+                f"The algorithm {self.name} learns from one action a state, not {actions[1]}: give"
+                f" rewards and actions of the shape [{count}, 1]."
+            )
+        if not one_each and actions[1] - explored < 2:
+            raise BadInput(
+                f"The algorithm {self.name} compares at least two actions a state that the policy"
+                f" drew, not {actions[1] - explored}: try more of them."
+            )
 
     def _descend(
         self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from memograd.errors import BadInput
 from memograd.grpo.advantage import group_advantages
 from memograd.grpo.decisions.experience import Decisions
 from memograd.grpo.decisions.trainer import GRPOMemoryTrainer
@@ -28,8 +29,14 @@ class TrajectoryMemoryTrainer(GRPOMemoryTrainer):
         return 1
 
     def targets(self, decisions: Decisions) -> np.ndarray:
-        """The advantage of each decision's walk [N, 1]."""
+        """The advantage of each decision's walk [N, 1]; raises BadInput without groups of walks."""
         walks, size = len(decisions.outcomes_W), self.config.num_generations
+        if not walks or walks % size:
+            raise BadInput(
+                f"Credit by whole walks compares {size} walks through the same log, and these"
+                f" decisions have {walks} rewards of walks: collect them with by_outcome=True,"
+                " num_generations walks behind each other."
+            )
         advantages_W = group_advantages(
             decisions.outcomes_W, [size] * (walks // size), self.config.advantage
         ).advantages_K

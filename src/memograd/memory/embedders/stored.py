@@ -1,38 +1,54 @@
 """An embedder that keeps its vectors in a file, so that no text is ever embedded twice.
 
-Training walks through the same texts in every run; embedding them is most of the work. Invariant:
-the vectors equal those of the embedder inside, to the bit, also when several processes share the
-file (`tests/memory/test_embedders_stored.py`). Imports the standard library; may import
-`embedder`.
+Training walks through the same texts in every run; embedding them is most of the work. A name does
+not say everything about an embedder (the model in a folder may be another one today), so one short
+text is embedded when the file is opened: where its vector is not the one in the file, a new
+generation of vectors begins. Invariant: the vectors equal those of the embedder inside, to the bit,
+also when several processes share the file (`tests/memory/test_embedders_stored.py`). Imports the
+standard library; may import `embedder` and errors.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from memograd.errors import MemogradError
 from memograd.memory.embedders.embedder import Embedder, check_vectors
 
 if TYPE_CHECKING:
     import numpy as np
 
 BATCH: Final = 256
+CHECKED: Final = "memograd 你好"
+SAME: Final = 1e-3  # endpoints and other machines round otherwise, other models differ by more
 
 
 class StoredEmbedder:
-    """Wraps any embedder; the file is made when it is missing. One process a thread may use it."""
+    """Wraps any embedder; the file is made when it is missing.
+
+    Processes and threads may share the file. Raises MemogradError when it cannot be used.
+    """
 
     def __init__(self, inner: Embedder, path: Path) -> None:
         self._inner, self._path = inner, path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._open()) as file, file:
-            file.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-            )
+        [check] = check_vectors(inner.embed([CHECKED]), 1, inner.dimension, inner.name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MemogradError(f"The folder {path.parent} cannot be made ({error}).") from None
+        with self._open() as file, file:
+            file.execute("BEGIN IMMEDIATE")  # another process may be doing the same
+            for table in ("vectors", "checks"):
+                file.execute(
+                    f"CREATE TABLE IF NOT EXISTS {table}"
+                    " (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
+                )
+            self._generation = self._generation_of(check, file)
 
     @property
     def name(self) -> str:
@@ -59,7 +75,7 @@ class StoredEmbedder:
 
         keys = {text: self._key(role, text) for text in texts}
         found: dict[str, np.ndarray] = {}
-        with closing(self._open()) as file:
+        with self._open() as file:
             for text, key in keys.items():
                 row = file.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
                 if row is not None:
@@ -78,9 +94,35 @@ class StoredEmbedder:
         vectors = [found[text] for text in texts]
         return np.stack(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
 
-    def _key(self, role: str, text: str) -> bytes:
-        content = f"{self.name}\0{self.dimension}\0{role}\0{text}"
+    def _generation_of(self, check: np.ndarray, file: sqlite3.Connection) -> int:
+        """Number of the generation whose check vector this is; a new one where there is none."""
+        import numpy as np
+
+        number = 0
+        while True:
+            key = self._key("check", str(number), 0)
+            row = file.execute("SELECT vector FROM checks WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                vector = np.asarray(check, np.float32).tobytes()
+                file.execute("INSERT INTO checks VALUES (?, ?)", (key, vector))
+                return number
+            if np.abs(np.frombuffer(row[0], np.float32) - check).max() < SAME:
+                return number
+            number += 1
+
+    def _key(self, role: str, text: str, generation: int | None = None) -> bytes:
+        number = self._generation if generation is None else generation
+        again = f"\0{number}" if number else ""
+        content = f"{self.name}\0{self.dimension}{again}\0{role}\0{text}"
         return hashlib.sha256(content.encode("utf-8", errors="surrogatepass")).digest()
 
-    def _open(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=60)
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self._path, timeout=60)) as file:
+                yield file
+        except sqlite3.Error as error:
+            raise MemogradError(
+                f"The file of vectors {self._path} cannot be used ({error}): remove it, and it is"
+                " made anew."
+            ) from None

@@ -137,8 +137,8 @@ def _base(verb: str) -> str:
 def _no_longer(text: str) -> str | None:
     """What was so: `I like tea` in "I no longer like tea" and "I don't like tea any more"."""
     bare = text.rstrip(" .!")
-    if re.search(r"[;]|\b(?:but|because|instead|since)\b", bare):
-        return None  # it says more than that something ended
+    if re.search(r"[;]|\b(?:but|because|instead|since|now)\b", bare):
+        return None  # it says more than that something ended, such as what is so now
     if found := re.match(r"(?P<s>.+?) (?P<be>am|is|are|'m)? ?no longer (?P<rest>.+)$", bare, re.I):
         be = f"{found['be']} " if found["be"] else ""
         return f"{found['s']} {be}{found['rest']}"

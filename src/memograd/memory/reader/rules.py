@@ -149,7 +149,6 @@ def _fact(draft: Draft, setting: Setting) -> Fact:
     turn = setting.turn
     statement = parse_statement(draft.text)
     name = setting.name(draft.language)
-    subject = statement.subject if statement else name if draft.text.startswith(name) else ""
     kind = draft.kind
     if kind is None and statement and statement.subject == name and statement.slot in CORE_SLOTS:
         kind = Kind.CORE
@@ -161,9 +160,16 @@ def _fact(draft: Draft, setting: Setting) -> Fact:
         kind=kind,
         valid_from=_valid_from(draft.day, turn.time),
         told_at=turn.time,
-        subject=subject,
+        subject=subject_of(draft.text, statement, name),
         retracts=draft.retracts,
     )
+
+
+def subject_of(text: str, statement: Statement | None, speaker: str) -> str:
+    """Who or what a text is about: what it states, else its speaker where it begins with them."""
+    if statement is not None:
+        return statement.subject
+    return speaker if text.startswith(speaker) else ""
 
 
 def _valid_from(day: date | None, spoken: datetime | None) -> datetime | None:

@@ -31,7 +31,7 @@ MOST_CALLS: Final = 32
 NOTHING: Final = "="
 _KINDS: Final = {kind.value: kind for kind in (Kind.CORE, Kind.EPISODIC, Kind.SEMANTIC)}
 _ADD = re.compile(r"[+＋]\s*(?:\[(\w+)\]\s*)?(.*)")
-_UPDATE = re.compile(r"[~～]\s*([0-9]{1,6})[\s:.)]+(.*)")
+_UPDATE = re.compile(r"[~～]\s*([0-9]{1,6})(?:[:.)]+\s*|\s+)(.*)")
 _DELETE = re.compile(r"[-－]\s*([0-9]{1,6})\s*")
 _NOTHING = re.compile(r"[=＝](?:\s*(?:nothing|无))?\s*")
 

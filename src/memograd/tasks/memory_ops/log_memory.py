@@ -5,7 +5,7 @@ statement whose text it carries now. An UPDATE replaces the text, so what the it
 carried no longer.
 
 Invariants: forks never see each other's changes; `carried` names exactly the living items
-(`tests/tasks/test_memory_ops_log_memory.py`). Imports numpy; may import `memory` and `material`.
+(`tests/tasks/test_memory_ops_walk.py`). Imports numpy; may import `memory` and `material`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Life logs ready for walking: every statement as a fact, every text with its vector and terms.
 
+A statement's subject is found in its text, as the running memory's reader does it: the generator
+names none for small talk, so its own word for it would tell what is not worth remembering.
+
 Invariant: a statement becomes the same fact, and is searched by the same vector and terms, as the
-running memory would make of it (`tests/tasks/test_memory_ops_material.py`). Imports numpy; may
-import `memory` and `data`.
+running memory would make of it (`tests/tasks/test_memory_ops_walk.py`). Imports numpy; may import
+`memory`, `data` and errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -15,11 +18,16 @@ from typing import Final, Literal
 import numpy as np
 
 from memograd.data.lifelog.types import Lifelog, Probe
+from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
+from memograd.memory.language import language_of
 from memograd.memory.operations import OpKind
 from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.rules import subject_of
+from memograd.memory.reader.setting import display
 from memograd.memory.retrieval import Query
+from memograd.memory.statements import parse_statement
 
 View = Literal["statements", "turns"]
 EMBED_BATCH: Final = 256
@@ -70,14 +78,22 @@ def embed_logs(
     """Embed all texts of all logs, each different text once.
 
     view: what a fact's text is: what a reader would write down (`statements`), or the raw turn that
-    says it (`turns`).
+    says it (`turns`). Raises BadInput for a log without statements.
     """
+    check_statements(logs)
     texts = {log.id: _texts(log, view) for log in logs}
     passages = _embedded(embedder.embed, (text for log in logs for text in texts[log.id]))
     questions = _embedded(
         embedder.embed_queries, (probe.question.text for log in logs for probe in log.probes)
     )
     return [_embed_log(log, texts[log.id], passages, questions) for log in logs]
+
+
+def check_statements(logs: Sequence[Lifelog]) -> None:
+    """Raise BadInput for a log without statements."""
+    for log in logs:
+        if not log.statements:
+            raise BadInput(f"The log {log.id!r} has no statement: there is nothing to decide on.")
 
 
 def token_count(text: str) -> int:
@@ -93,8 +109,9 @@ def _texts(log: Lifelog, view: View) -> list[str]:
     return [turns[statement.turn_id] for statement in log.statements]
 
 
-def _embedded(embed: object, texts: Iterator[str]) -> dict[str, Query]:
-    assert callable(embed)
+def _embedded(
+    embed: Callable[[Sequence[str]], np.ndarray], texts: Iterator[str]
+) -> dict[str, Query]:
     distinct = list(dict.fromkeys(texts))
     found: dict[str, Query] = {}
     for start in range(0, len(distinct), EMBED_BATCH):
@@ -109,13 +126,14 @@ def _embed_log(
 ) -> EmbeddedLog:
     numbers = {statement.id: number for number, statement in enumerate(log.statements)}
     superseded = _superseded(log, numbers)
+    speakers = {turn.id: turn.speaker for turn in log.turns}
     facts = tuple(
         Fact(
             text,
             sources=(statement.id,),
             told_at=statement.told_at,
             valid_from=statement.told_at,
-            subject=statement.subject,
+            subject=_subject(text, speakers[statement.turn_id]),
             retracts=statement.retracts,
         )
         for text, statement in zip(texts, log.statements, strict=True)
@@ -144,8 +162,12 @@ def _embed_log(
     )
 
 
+def _subject(text: str, speaker: str) -> str:
+    return subject_of(text, parse_statement(text), display(speaker, language_of(text)))
+
+
 def _superseded(log: Lifelog, numbers: dict[str, int]) -> dict[int, int]:
-    """By whom a statement was replaced or taken back first; a property of the story, not a label."""
+    """Which statement first replaced another or took it back; a property of the story."""
     found: dict[int, int] = {}
     for number, statement in enumerate(log.statements):
         gold = statement.gold

@@ -4,7 +4,7 @@ Every `CHUNK` statements are a chunk. Each chunk earns r1 + r2 + beta r3 + gamma
 their mean: doing nothing in a chunk and deleting cost, a repeated insert is a failure. It is here
 to be compared with. A written text counts as valid when it does not repeat an item; no judge reads
 it. Invariant: a walk that writes nothing earns r1 and r3 only (`tests/tasks/
-test_memory_ops_mem_alpha.py`). May import `rewards` and `walk`.
+test_memory_ops_walk.py`). May import `rewards` and `walk`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,11 @@ def save_head(head: TrainedHead, folder: Path) -> None:
         "about": dict(head.about),
     }
     (folder / ABOUT_FILE).unlink(missing_ok=True)
-    _replace(folder / WEIGHTS_FILE, lambda file: np.savez(file, allow_pickle=False, **head.weights))
+    # Without allow_pickle, which numpy below 2.1 would keep as one array more.
+    _replace(
+        folder / WEIGHTS_FILE,
+        lambda file: np.savez(file, **head.weights),  # type: ignore[arg-type]
+    )
     text = json.dumps(about, indent=2, ensure_ascii=False)
     _replace(folder / ABOUT_FILE, lambda file: file.write(text.encode("utf-8")))
 
@@ -89,14 +93,15 @@ def load_head(folder: Path) -> TrainedHead:
         with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as stored:
             weights = {name: stored[name] for name in stored.files}
         head = TrainedHead(weights, Shape(**about["shape"]), about["embedder"], about["about"])
+        version = about["version"]
     except BadInput:
         raise
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BadInput(f"The trained head in {folder} cannot be read: {error}.") from None
-    if head.version != about["version"]:
+    if head.version != version:
         raise BadInput(
             f"The trained head in {folder} is damaged: its weights are not those of version"
-            f" {about['version']}; copy it again."
+            f" {version}; copy it again."
         )
     return head
 

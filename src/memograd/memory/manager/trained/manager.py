@@ -2,8 +2,9 @@
 
 It needs neither torch nor a language model. Decisions that it is unsure of can be left to another
 manager. Invariants: the same state and fact give the same decision; every decision names the
-version of the weights that made it (`tests/memory/test_trained_manager.py`). May import the files
-beside it, `manager.protocol`, `retrieval` and errors.
+version of the weights that made it; purging an item takes along what was declined because it said
+so already (`tests/memory/test_policy_in_memory.py`). May import the files beside it,
+`manager.protocol`, `manager.rules`, `retrieval` and errors.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING
 from memograd.errors import BadInput
 from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import MemoryManager, RelatedItem
+from memograd.memory.manager.rules import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.memory.manager.trained.network import Batch, logits_BA, probabilities_BA
 from memograd.memory.manager.trained.observation import SLOTS, observe, operation_of
-from memograd.memory.operations import Decision
+from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
 
 if TYPE_CHECKING:
@@ -84,10 +86,18 @@ class TrainedManager:
         probabilities_A = probabilities_BA(logits_A)
         action = int(probabilities_A.argmax())
         confidence = float(probabilities_A[action])
+        related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
         if confidence < self.defer_below and self._deferred_to is not None:
-            related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
             decision = self._deferred_to.decide(fact, related)
             reason = f"{decision.reason} (decided by {self._deferred_to.actor}: {self.actor} was"
             return replace(decision, reason=f"{reason} only {confidence:.0%} sure)")
         op = operation_of(action, fact, hits)
+        if op.kind is OpKind.NONE:
+            op = MemoryOp.none(_said_by(fact, related))
         return Decision(op, f"{op.kind} has probability {confidence:.2f}.", confidence)
+
+
+def _said_by(fact: Fact, related: Sequence[RelatedItem]) -> str | None:
+    """The item that says the fact already, as the rules see it: the network names none."""
+    op = RuleManager().decide(fact, related).op
+    return op.item_id if op.kind is OpKind.NONE else None

@@ -16,7 +16,6 @@ may import `items`, `related`, `retrieval`, `state`, `statements` and `reader.fa
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +59,7 @@ PAIR_FEATURES: Final = (
     *("names_shared", "names_missing", "names_new", "common_start", "common_pairs"),
 )
 
-_NAME: Final = re.compile(r"\b[A-Z][\w'’-]*")  # Chinese has none; pairs of characters tell there
+_NAME: Final = re.compile(r"\b[A-Z][\w'-]*")  # Chinese has none; pairs of characters tell there
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +201,7 @@ def _pair_features(
             len(said.names & known.names) / max(1, len(said.names | known.names)),
             len(known.names - said.names) / 3,
             len(said.names - known.names) / 3,
-            len(os.path.commonprefix([fact.text, item.text]))
-            / max(1, min(len(fact.text), len(item.text))),
+            _common_start(fact.text, item.text) / max(1, min(len(fact.text), len(item.text))),
             len(said.pairs & known.pairs) / max(1, min(len(said.pairs), len(known.pairs))),
         ],
         np.float32,
@@ -214,19 +212,26 @@ def _age(fact: Fact, item: MemoryItem) -> float:
     """Months from when the item began to be true (else was learnt) to the fact, on a log scale."""
     if fact.told_at is None:
         return 0.0
-    days = (_stamp(fact.told_at) - _since(item)) / 86_400
+    days = (seconds(fact.told_at) - _since(item)) / 86_400
     return math.log1p(max(0.0, days) / 30)
 
 
 def _since(item: MemoryItem) -> float:
-    return _stamp(item.valid_from or item.updated_at)
+    return seconds(item.valid_from or item.updated_at)
 
 
-def _stamp(moment: datetime) -> float:
-    """Seconds; a time without a zone is read as it stands, the same on every machine."""
+def seconds(moment: datetime) -> float:
+    """Since 1970; a time without a zone is read as it stands, the same on every machine."""
     if moment.tzinfo is None:
         return (moment - datetime(1970, 1, 1)).total_seconds()
     return moment.timestamp()
+
+
+def _common_start(first: str, second: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(first, second, strict=False))
+    shorter = min(len(first), len(second))
+    return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
 @lru_cache(maxsize=65_536)
@@ -234,11 +239,12 @@ def _same_text(first: str, second: str) -> bool:
     return same_text(first, second)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)  # a raw turn of some pages takes 50 kB here
 def _understand(text: str) -> _Said:
-    opening = text.split(maxsplit=1)[0].casefold().removesuffix("'s") if text.strip() else ""
+    straight = text.replace("’", "'")
+    opening = straight.split(maxsplit=1)[0].casefold().removesuffix("'s") if text.strip() else ""
     if language_of(text) == "zh":
         opening = text.strip()[:2]
-    names = frozenset(word.removesuffix("'s") for word in _NAME.findall(text))
+    names = frozenset(word.removesuffix("'s") for word in _NAME.findall(straight))
     pairs = frozenset(text[at : at + 2] for at in range(len(text) - 1))
     return _Said(wording(text), parse_statement(text), opening, names, pairs)
