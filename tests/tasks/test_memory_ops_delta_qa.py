@@ -11,7 +11,7 @@ from memograd.memory.manager.trained.observation import ADD, NONE, operation_of
 from memograd.memory.operations import OpKind
 from memograd.memory.retrieval import retrieve
 from memograd.tasks.memory_ops.answerability import Standard, answerability
-from memograd.tasks.memory_ops.delta_qa import delta_qa, touched_probes
+from memograd.tasks.memory_ops.delta_qa import touched_probes
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
 
@@ -42,7 +42,9 @@ def by_forking(walk: Walk, action: int, standard: Standard) -> float:
     return reward
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(seed=st.integers(0, 10_000), which=st.integers(0, 2), standard=st.sampled_from(STANDARDS))
 def test_equals_forking_applying_and_searching(
     embedded: list[EmbeddedLog], seed: int, which: int, standard: Standard

@@ -18,14 +18,14 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class OperationsConfig(Settings):
-    """Everything that training an operation head can be told; the defaults take about five minutes."""
+    """Everything that training an operation head can be told; the defaults take minutes."""
 
     # What is trained on, and where it goes.
-    data: list[Path] = []
+    data: list[Path] = []  # noqa: RUF012 (pydantic copies defaults)
     """Files to train on: life logs, or conversations with questions; none: generated logs."""
-    eval_data: list[Path] = []
+    eval_data: list[Path] = []  # noqa: RUF012
     """Files to evaluate on; none: generated logs of held-out forms."""
-    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
+    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]  # noqa: RUF012
     """Languages of generated logs."""
     logs: Count = 96
     """Generated logs to train on."""

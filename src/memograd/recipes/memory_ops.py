@@ -154,9 +154,7 @@ def logs_of_step(count: int, step: int, config: OperationsConfig) -> list[int]:
 
 def standard_of(config: OperationsConfig) -> Standard:
     """How the settings judge answers."""
-    return Standard(
-        config.top_k, config.misled_cost, config.token_cost, config.change_cost
-    )
+    return Standard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
 def _train_in(

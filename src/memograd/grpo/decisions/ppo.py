@@ -52,4 +52,7 @@ class PPOMemoryTrainer(GRPOMemoryTrainer):
         logits_BA, values_B = self.network(decisions.states.take(rows))
         loss, measured = clipped_loss(logits_BA, decisions, targets[:, :1], rows, self.config)
         value_loss = functional.mse_loss(values_B, torch.from_numpy(targets[rows, 1]).float())
-        return loss + VALUE_COEF * value_loss, {**measured, "value_loss": float(value_loss.detach())}
+        return loss + VALUE_COEF * value_loss, {
+            **measured,
+            "value_loss": float(value_loss.detach()),
+        }

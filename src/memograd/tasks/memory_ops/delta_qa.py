@@ -32,7 +32,9 @@ from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
 
 
-def touched_probes(log: EmbeddedLog, memory: LogMemory, now: int, hits: Sequence[Hit[MemoryItem]]) -> list[AskedProbe]:
+def touched_probes(
+    log: EmbeddedLog, memory: LogMemory, now: int, hits: Sequence[Hit[MemoryItem]]
+) -> list[AskedProbe]:
     """The questions asked after statement `now` that the decision about it can change."""
     concerned = {now, *memory.statements_in(hits)}
     touched = []

@@ -189,7 +189,5 @@ def mean_score(asked: Iterable[Asked]) -> float:
 
 def _in_order(log: EmbeddedLog) -> list[tuple[int, AskedProbe]]:
     """After which statement each question is asked; the first to be asked stands last."""
-    asked = [
-        (max(0, after), one) for after, one in zip(log.asked_after, log.probes, strict=True)
-    ]
+    asked = [(max(0, after), one) for after, one in zip(log.asked_after, log.probes, strict=True)]
     return sorted(asked, key=lambda pair: -pair[0])
