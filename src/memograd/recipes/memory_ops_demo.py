@@ -99,7 +99,7 @@ def _in_words(op: MemoryOp, walk: Walk) -> str:
 def _table(rows: Sequence[Measured]) -> Table:
     table = Table(title="The same questions about the same unseen lives, asked of each memory")
     table.add_column("method", no_wrap=True)
-    for name in ("answerable %", "evidence found %", "misled %", "right operation %", "items"):
+    for name in ("answer %", "found %", "misled %", "right op %", "items"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(
