@@ -94,6 +94,8 @@ def test_stopped_and_resumed_is_the_run_that_never_stopped(
     resumed = train(OperationsConfig(resume=tmp_path / "broken"), embedder=trigrams(dimension=64))
     first, second = load_head(whole), load_head(resumed)
     assert first.version == second.version
+    with pytest.raises(BadInput, match="steps cannot be changed"):
+        train(OperationsConfig(resume=whole, steps=9), embedder=trigrams(dimension=64))
     rows = [
         [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         for run in (whole, resumed)

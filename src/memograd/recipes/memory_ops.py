@@ -82,7 +82,7 @@ def train(
         began = RunFolder.open(config.resume)
         if began.task != TASK:
             raise BadInput(f"{began.path} is a run of {began.task or 'another task'}, not {TASK}.")
-        config = OperationsConfig.model_validate_json(began.config_json)
+        config = _resumed(config, began)
     logs, held_out = training_logs(config), evaluation_logs(config)
     embedder = embedder or open_embedder(config.embedder)
     head = _starting_head(config, embedder.name, embedder.dimension)
@@ -240,6 +240,22 @@ def _new_run(config: OperationsConfig) -> RunFolder:
         }
     )
     return RunFolder.create(out, resolved.model_dump_json(indent=2), task=TASK)
+
+
+def _resumed(given: OperationsConfig, began: RunFolder) -> OperationsConfig:
+    """The settings that the run began with; nothing given beside `resume` may differ."""
+    stored = OperationsConfig.model_validate_json(began.config_json)
+    others = sorted(
+        name
+        for name in given.model_fields_set - {"resume"}
+        if getattr(given, name) != getattr(stored, name)
+    )
+    if others:
+        raise BadInput(
+            f"{began.path} goes on with the settings that it began with, so {', '.join(others)}"
+            f" cannot be changed: leave it out, or begin a new run with policy={began.path}."
+        )
+    return stored
 
 
 def _check_data(run: RunFolder, now: str) -> None:
