@@ -155,7 +155,7 @@ def test_what_cannot_be_used_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("width=10", "width must be"),
+        ("width=10", "width=10 is not a multiple of heads=4"),
         ("algorithm=sarsa", "algorithm must be one of grpo"),
         ("algorithm=dqn,credit=trajectory", "algorithm must be"),
         ("epsilon=2", "epsilon must be"),

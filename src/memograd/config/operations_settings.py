@@ -45,7 +45,7 @@ class OperationsConfig(Settings):
     """Seed of every random choice in the run."""
 
     # The network.
-    width: Annotated[int, Field(ge=8, multiple_of=4)] = 96
+    width: Annotated[int, Field(ge=8)] = 96
     """Width of the Transformer; a multiple of heads."""
     layers: Count = 2
     """Layers of the Transformer."""
