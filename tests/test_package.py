@@ -23,7 +23,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Ground floor first: a room may import itself and the rooms before it. `data` only knows turns.
 FLOORS = (
-    *("errors", "config", "memory", "data", "rollout", "policy", "rewards"),
+    *("errors", "body_limit", "config", "memory", "data", "rollout", "policy", "rewards"),
     *("tasks", "grpo", "evaluation", "reward_model", "gateway"),
     *("assistant", "recipes", "cli", "__main__"),
 )

@@ -27,12 +27,13 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway import responses
 from memograd.gateway.backend import Backend
 from memograd.gateway.calls import Begun, Calls, ReaderGone
 from memograd.gateway.keys import KnownKeys, bearer, check_key, unauthorised
-from memograd.gateway.limits import BodyLimit, GatewayLimits, Place, Places
+from memograd.gateway.limits import GatewayLimits, Place, Places
 from memograd.gateway.protocol import (
     ChatRequest,
     EmbeddingRequest,
@@ -86,7 +87,9 @@ def create_app(
     app = FastAPI(title="memograd gateway", lifespan=lifespan, responses=ERRORS)
     app.include_router(_routes(gateway))
     _explain_errors(app)
-    app.add_middleware(BodyLimit, limit=limits.max_body)
+    too_large = f"The request has more than {limits.max_body} bytes."
+    refusal = error_body(too_large, kind="invalid_request_error", code="too_large")
+    app.add_middleware(BodyLimit, limit=limits.max_body, refusal=refusal)
     return app
 
 

@@ -18,10 +18,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import api
 from memograd.reward_model.batching import Busy, JoiningScorer
-from memograd.reward_model.body_limit import BodyLimit
 from memograd.reward_model.length import controlled
 from memograd.reward_model.scorer import Item, Scorer
 
@@ -65,7 +65,8 @@ def make_app(
             raise HTTPException(401, "Give the API key as Authorization: Bearer KEY.")
 
     app = FastAPI(title="memograd reward model", lifespan=lifespan)
-    app.add_middleware(BodyLimit, limit=max_body_bytes)
+    refusal = {"detail": f"The body is larger than {max_body_bytes} bytes."}
+    app.add_middleware(BodyLimit, limit=max_body_bytes, refusal=refusal)
     app.state.joining = joining
     guarded: dict[str, Any] = {"dependencies": [Depends(authorised)]}
 

@@ -1,0 +1,84 @@
+"""A limit on the size of request bodies, counted as they arrive, for every server of ours.
+
+The declared length is checked first; a body without one (chunked), or longer than it declared, is
+cut off at the limit. A refused client is still sending: were the connection closed at once, what it
+sent would be answered by a reset, which may overtake the refusal. So the refusal goes out first,
+and what still comes is read and thrown away for a moment (the lingering close of RFC 9112, 9.6).
+Invariants: the application never holds more than `limit` bytes of a body, and a client that sends
+on reads the refusal. Tested in `tests/test_body_limit.py`. Pure ASGI, imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LINGER_SECONDS = 5.0
+"""How long what a refused client still sends is read: nginx's `lingering_timeout`."""
+
+
+class BodyLimit:
+    """ASGI middleware that answers 413, with `refusal` as JSON, to a body of more than `limit`
+    bytes."""
+
+    def __init__(self, app: Application, limit: int, refusal: Mapping[str, Any]) -> None:
+        self._app = app
+        self._limit = limit
+        self._refusal = json.dumps(refusal).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the whole body, at most `limit` bytes of it, and pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared[:20]) > self._limit:
+            # Who expects to be told to continue has sent nothing yet; reading would tell him to.
+            waits = headers.get(b"expect", b"").lower() == b"100-continue"
+            await self._refuse(send, None if waits else receive)
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._limit:
+                await self._refuse(send, receive if more else None)
+                return
+        given = False
+
+        async def whole() -> MutableMapping[str, Any]:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, whole, send)
+
+    async def _refuse(self, send: Send, rest: Receive | None) -> None:
+        """Answer 413, then read `rest` to its end and close."""
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(self._refusal)).encode()),
+            (b"connection", b"close"),
+        ]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": self._refusal, "more_body": True})
+        if rest is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LINGER_SECONDS):
+                    while (await rest()).get("more_body", False):
+                        pass
+        await send({"type": "http.response.body", "body": b""})
