@@ -71,6 +71,16 @@ def test_the_usual_size(language: str) -> None:
         assert (log.turns[-1].time - log.turns[0].time).days > 60  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_more_questions_are_different_ones(language: str) -> None:
+    few = generate_lifelogs(3, 1, chosen(language))
+    many = generate_lifelogs(3, 1, chosen(language).with_pairs(["questions=1"]))
+    assert sum(len(log.probes) for log in many) > 2.5 * sum(len(log.probes) for log in few)
+    for log in many:
+        asked = [(one.question.asked_at, one.question.text) for one in log.probes]
+        assert len(set(asked)) == len(asked)
+
+
 def test_small_logs_and_extreme_shares() -> None:
     small = LifelogSettings(sessions=2, statements_per_session=4, people=2)
     assert len(generate_lifelogs(1, 0, small)[0].statements) == 8

@@ -21,6 +21,8 @@ def test_pairs_win_over_defaults() -> None:
         ("sessions=1", "sessions is 1: it must be from 2"),
         ("statements_per_session=99", "statements_per_session is 99"),
         ("people=0", "people is 0"),
+        ("questions=0", "questions is 0.0: it must be above 0"),
+        ("questions=nan", "questions is nan"),
         ("hearsay=-0.1", "hearsay is -0.1: a share"),
         ("small_talk=0.8", "add up to 1.20"),
         ("repeats=nan", "repeats is nan"),

@@ -1,17 +1,10 @@
+"""The index is a function of the journal: searches, catching up, damage, purges."""
+
 from __future__ import annotations
 
-import hashlib
-import os
-import random
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,83 +12,22 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from indexed import (
+    NASTY,
+    answers,
+    history,
+    ids,
+    item,
+    open_index,
+    purge,
+    turn,
+    vector,
+)
 
 from memograd.errors import BadInput
-from memograd.memory.events import EventKind, NewEvent
-from memograd.memory.index import IndexHit, IndexUnavailable, MilvusIndex, milvus_index
+from memograd.memory.events import EventKind
+from memograd.memory.index import milvus_index
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
-
-DIMENSION = 16
-WORDS = [
-    "tea",
-    "coffee",
-    "Lisbon",
-    "Oslo",
-    "dog",
-    "cat",
-    "上海",
-    "北京",
-    "喜欢",
-    "🦀",
-    "c++",
-    "2023",
-]
-NASTY = [
-    'a" or layer != "', "back\\slash", "it's", "new\nline", "tab\t", "🦀\u200d🦀", "{x}", "%s",
-    "上海", 'key in ["', "\x00", "NULL", "--", "a" * 3_000,
-]  # fmt: skip
-
-
-def vector(text: str) -> np.ndarray:
-    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-    values = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
-    return values / np.float32(np.linalg.norm(values))
-
-
-def embed(owner: str, texts: Sequence[str]) -> list[tuple[np.ndarray, tuple[str, ...]]]:
-    return [(vector(text), tuple(text.split())) for text in texts]
-
-
-def open_index(uri: Path | str, journal: Journal, **more: Any) -> MilvusIndex:
-    known = {"embed": embed, "embedder_name": "hash", "dimension": DIMENSION}
-    return MilvusIndex.open(str(uri), journal=journal, **(known | more))
-
-
-def item(subject: str, text: str, kind: EventKind = EventKind.ADD, **ids: str) -> NewEvent:
-    scope = Scope(**(ids or {"user_id": "ann"}))
-    now = "2025-01-01T12:00:00+00:00"
-    after = {"id": subject, "text": text, **scope.ids(), "kind": "semantic"}
-    after |= {"created_at": now, "updated_at": now}
-    return NewEvent(kind, scope, subject, after=None if kind is EventKind.DELETE else after)
-
-
-def turn(subject: str, text: str, user: str = "ann", **more: Any) -> NewEvent:
-    said = {"id": subject, "speaker": "Ann", "text": text, "session": 1}
-    return NewEvent(EventKind.TURN, Scope(user_id=user), subject, after={"turn": said, **more})
-
-
-def purge(journal: Journal, subject: str | None = None, owner: str | None = None) -> None:
-    subjects, owners = [subject] if subject else [], [owner] if owner else []
-    journal.purge(subjects=subjects, owners=owners, actor="user", reason="asked")
-
-
-def answers(index: MilvusIndex, **more: Any) -> dict[str, Any]:
-    """What does not depend on how Lite cut its files: dense lists, and who is in the lexical."""
-    found: dict[str, Any] = {}
-    for layer in ("item", "turn"):
-        for word in WORDS:
-            hits = index.search(vector(word), [word], layer=layer, k=500, **more)
-            hits.sort(key=lambda hit: hit.dense_rank or 0)
-            found[f"{layer} {word}"] = (
-                [(h.owner, h.id) for h in hits if h.dense_rank],
-                {(h.owner, h.id) for h in hits if h.lexical_rank},
-            )
-    return found
-
-
-def ids(hits: list[IndexHit]) -> list[str]:
-    return [hit.id for hit in hits]
 
 
 @pytest.fixture
@@ -107,23 +39,6 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milvus_index, "BATCH_EVENTS", 7)
-
-
-def history(count: int, seed: int = 0) -> list[NewEvent]:
-    rng, alive, events = random.Random(seed), list[str](), list[NewEvent]()
-    for number in range(count):
-        text = " ".join(rng.choices(WORDS, k=rng.randint(1, 5)))
-        choice = rng.random()
-        if choice < 0.15 and alive:
-            events.append(item(rng.choice(alive), text, EventKind.UPDATE))
-        elif choice < 0.25 and alive:
-            events.append(item(alive.pop(), text, EventKind.DELETE))
-        elif choice < 0.5:
-            events.append(turn(f"t{number}", text, rng.choice(["ann", "bob"])))
-        else:
-            alive.append(f"i{number}")
-            events.append(item(alive[-1], text))
-    return events
 
 
 # Searching
@@ -411,157 +326,3 @@ def test_a_purge_leaves_no_bytes(tmp_path: Path, journal: Journal, while_closed:
     assert sorted(ids(index.search(vector("x"), [], layer="item", k=9))) == ["kept-id", "new"]
     assert index.check() is None
     index.close()
-
-
-# Many hands
-
-
-def test_a_second_process_is_told_so(tmp_path: Path, journal: Journal) -> None:
-    with (
-        open_index(tmp_path / "i.db", journal),
-        pytest.raises(IndexUnavailable, match="Milvus Lite serves one at a time"),
-    ):
-        open_index(tmp_path / "i.db", journal)
-
-
-def test_threads_share_an_index(tmp_path: Path, journal: Journal) -> None:
-    failures: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for round_ in range(4):
-                journal.append([item(f"{number}-{round_}", f"tea {number} {round_}")])
-                index.catch_up()
-                hits = index.search(vector("x"), ["tea"], layer="item", k=99)
-                assert f"{number}-{round_}" in ids(hits)
-        except BaseException as failure:
-            failures.append(failure)
-
-    with open_index(tmp_path / "i.db", journal) as index:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert failures == []
-        assert index.stats()["rows"] == 16
-        assert index.check() is None
-
-
-CHILD = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import test_index
-from memograd.memory.index import milvus_index
-from memograd.memory.journal import Journal
-milvus_index.BATCH_EVENTS = 7
-with Journal.open(sys.argv[3]) as journal:
-    index = test_index.open_index(sys.argv[2], journal, **eval(sys.argv[4]))
-    print("open", flush=True)
-    index.catch_up()
-    print("done", flush=True)
-    index.close()
-"""
-
-
-def child(uri: str, journal_url: str, **more: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(Path(__file__).parent), uri, journal_url, repr(more)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-
-
-def test_killed_while_catching_up(tmp_path: Path, journal: Journal) -> None:
-    journal.append(history(300))
-    worker = child(str(tmp_path / "i.db"), f"sqlite:///{tmp_path / 'journal.db'}")
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == "open\n"
-    time.sleep(0.2)
-    worker.send_signal(signal.SIGKILL)
-    assert "done" not in worker.communicate()[0]  # or nothing was tested
-    with open_index(tmp_path / "i.db", journal) as index:
-        index.catch_up()
-        recovered = answers(index)
-        assert index.check() is None
-        index.rebuild()
-        assert answers(index) == recovered
-
-
-# Servers: a real one where MEMOGRAD_TEST_MILVUS names it, else Milvus Lite serving over HTTP.
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if uri := os.environ.get("MEMOGRAD_TEST_MILVUS"):
-        yield uri
-        return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    code = "import sys; from milvus_lite.cmdline import main; main(sys.argv[1:])"
-    folder = str(tmp_path_factory.mktemp("milvus"))
-    options = ["--data-dir", folder, "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "server", *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_many_processes_share_a_server(tmp_path: Path, journal: Journal, server: str) -> None:
-    name = f"memograd_test_{uuid.uuid4().hex}"
-    journal.append(history(60))
-    with open_index(server, journal, collection=name) as index:
-        other = child(server, f"sqlite:///{tmp_path / 'journal.db'}", collection=name)
-        index.catch_up()
-        assert other.communicate()[0] == "open\ndone\n"
-        together = answers(index)
-        assert index.check() is None
-        purge(journal, owner="user:bob")
-        journal.append([item("late", "tea")])
-        index.catch_up()
-        assert answers(index, owners=["user:bob"])["turn tea"] == ([], set())
-        alone = answers(index, owners=["user:ann"])
-        assert alone != together
-        index.rebuild()
-        assert answers(index, owners=["user:ann"]) == alone
-        assert index.stats()["bytes"] is None
-        with (
-            Journal.open(f"sqlite:///{tmp_path / 'another.db'}") as stranger,
-            pytest.raises(BadInput, match="belongs to another memory"),
-        ):
-            open_index(server, stranger, collection=name)
-        index._connection.discard(name)
-
-
-def test_an_older_event_never_replaces_a_newer_row(
-    tmp_path: Path, journal: Journal, server: str
-) -> None:
-    name = f"memograd_test_{uuid.uuid4().hex}"
-    with (
-        open_index(server, journal, collection=name) as fast,
-        open_index(server, journal, collection=name) as slow,
-    ):
-        journal.append([item("1", "tea")])
-        old = milvus_index.fold(journal.tail_all(after=0, limit=9))
-        journal.append([item("1", "dog", EventKind.UPDATE)])
-        fast.catch_up()
-        slow._apply(old)  # what a process does that read the journal a moment too early
-        slow._place = 1
-        slow._mark(rows=None)
-        assert ids(fast.search(None, ["dog"], layer="item", k=9, mode="lexical")) == ["1"]
-        assert fast.search(None, ["tea"], layer="item", k=9, mode="lexical") == []
-        assert fast.stats()["watermark"] == 2
-        fast._connection.discard(name)

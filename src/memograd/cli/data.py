@@ -104,7 +104,7 @@ def get(
         "  memograd data generate --n 20 --seed 7 --language zh --split test --out test.jsonl\n"
         "  memograd data generate --n 5 --out hard.jsonl sessions=24 hearsay=0.1 small_talk=0.4",
         "Settings (KEY=VALUE, with their defaults):\n"
-        "  sessions=12, statements_per_session=12, people=6\n"
+        "  sessions=12, statements_per_session=12, people=6, questions=0.34\n"
         "  shares of all statements: small_talk=0.26 changes=0.24 hearsay=0.05 repeats=0.08\n"
         "  forgets=0.03; the rest is new\n"
         "docs/lifelog.md says what is in a log.",

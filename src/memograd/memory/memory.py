@@ -15,8 +15,7 @@ import the other files of this room except `async_memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +30,11 @@ from memograd.memory.arguments import (
     checked_labels,
     checked_number,
 )
-from memograd.memory.changes import deleted, updated
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import Kind, MemoryItem
-from memograd.memory.journal import Conflict
-from memograd.memory.learn import ATTEMPTS, Labels, learn, learn_verbatim
+from memograd.memory.edits import delete_item, delete_matching, edit_item
+from memograd.memory.events import Event, EventKind
+from memograd.memory.filters import scope_filter
+from memograd.memory.items import Kind
+from memograd.memory.learn import Labels, learn, learn_verbatim
 from memograd.memory.messages import Messages, to_moment, to_turns
 from memograd.memory.recall import Recall
 from memograd.memory.results import (
@@ -50,7 +49,6 @@ from memograd.memory.store import MemoryStore
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
-    from memograd.memory.filters import Filter
     from memograd.memory.manager import MemoryManager, StateManager
     from memograd.memory.reader import MemReader
     from memograd.memory.retrieval import Context, Mode, Reranker
@@ -225,20 +223,7 @@ class Memory:
             if not text.strip():
                 raise BadInput("update needs a text with something in it; use delete to forget.")
         changed = checked_labels(metadata, None, ()).metadata
-
-        def change(item: MemoryItem) -> NewEvent:
-            now = max(self.store.now(), item.updated_at)  # the clock may have gone back
-            merged = {**item.metadata, **changed}
-            after = replace(
-                item,
-                text=item.text if text is None else text,
-                metadata={key: value for key, value in merged.items() if value is not None},
-                updated_at=now,
-                valid_from=item.valid_from if text in (None, item.text) else now,
-            )
-            return updated(item, after, actor="user", reason="updated by the application")
-
-        self._change(memory_id, change)
+        edit_item(self.store, checked_id(memory_id), text, changed)
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, str]:
@@ -246,12 +231,7 @@ class Memory:
 
         Raises BadInput when there is no such item. To erase it for good, use `purge`.
         """
-
-        def change(item: MemoryItem) -> NewEvent:
-            now = self.store.now()
-            return deleted(item, at=now, actor="user", reason="deleted by the application")
-
-        self._change(memory_id, change)
+        delete_item(self.store, checked_id(memory_id))
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(
@@ -263,8 +243,10 @@ class Memory:
         filters: Filters | None = None,
     ) -> dict[str, Any]:
         """Forget every item that matches, however many; returns how many as `deleted`."""
-        wanted = self._wanted(user_id, agent_id, run_id, filters)
-        count = sum(self._delete_in(owner, wanted) for owner in self.store.owners(wanted))
+        wanted = scope_filter(user_id, agent_id, run_id, filters)
+        count = sum(
+            delete_matching(self.store, owner, wanted) for owner in self.store.owners(wanted)
+        )
         return {"message": "Memories deleted successfully!", "deleted": count}
 
     # Answers and what is said of them
@@ -372,7 +354,7 @@ class Memory:
         """
         found = self.recall.search(
             query,
-            self._wanted(user_id, agent_id, run_id, filters),
+            scope_filter(user_id, agent_id, run_id, filters),
             top_k=checked_count(
                 limit if top_k is None else top_k, self.store.settings.top_k, "top_k", least=1
             ),
@@ -406,7 +388,7 @@ class Memory:
         """
         return self.recall.context(
             query,
-            self._wanted(user_id, agent_id, run_id, filters),
+            scope_filter(user_id, agent_id, run_id, filters),
             top_k=checked_count(top_k, self.store.settings.top_k, "top_k", least=1),
             turns=checked_count(turns, 0, "turns"),
             token_budget=checked_count(token_budget, 0, "token_budget"),
@@ -431,7 +413,7 @@ class Memory:
         """All items that match, in the order they were learnt; the first `limit` of them."""
         limit = limit if top_k is None else top_k
         items = self.recall.all_items(
-            self._wanted(user_id, agent_id, run_id, filters),
+            scope_filter(user_id, agent_id, run_id, filters),
             limit=None if limit is None else checked_count(limit, 0, "limit"),
             as_of=None if as_of is None else to_moment(as_of, "as_of"),
         )
@@ -511,53 +493,3 @@ class Memory:
         from memograd.memory.transfer import import_journal
 
         return import_journal(self.store, Path(path))
-
-    # Parts
-
-    def _wanted(
-        self,
-        user_id: str | None,
-        agent_id: str | None,
-        run_id: str | None,
-        filters: Filters | None,
-    ) -> Filter:
-        from memograd.memory.filters import scope_filter
-
-        return scope_filter(user_id, agent_id, run_id, filters)
-
-    def _delete_in(self, owner: str, wanted: Filter) -> int:
-        """Delete what matches among one owner's items, all at once, even in a race."""
-        reason = "deleted by the application with others"
-        for attempt in range(ATTEMPTS):
-            state = self.store.states.current(owner)
-            items = [item for item in state.items if wanted.matches(item)]
-            if not items:
-                return 0
-            told = self.store.journal.tail(owner)
-            versions = {event.subject: event.seq for event in told if event.seq <= state.seq}
-            now = self.store.now()
-            events = [deleted(item, at=now, actor="user", reason=reason) for item in items]
-            try:
-                self.store.write(
-                    owner, events, expect={item.id: versions[item.id] for item in items}
-                )
-                return len(items)
-            except Conflict:
-                self.store.step_aside(attempt)  # somebody changed one of them: look again
-        raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
-
-    def _change(self, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
-        """Write the event that `change` makes of the item as it stands, even in a race."""
-        for attempt in range(ATTEMPTS):
-            latest = self.store.journal.latest(checked_id(memory_id))
-            item = self.store.item(memory_id)
-            if latest is None or item is None:
-                raise BadInput(
-                    f"There is no memory with the id {memory_id!r}: list them with get_all."
-                )
-            try:
-                self.store.write(item.scope.owner, [change(item)], expect={item.id: latest.seq})
-                return
-            except Conflict:
-                self.store.step_aside(attempt)  # somebody else was faster: look again
-        raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")

@@ -44,7 +44,7 @@ def _generate(identity: str, settings: LifelogSettings) -> Lifelog:
     scribe = Scribe(rng, world, partner)
     life = Life(rng, world, scribe, settings)
     examiner = Examiner(rng, world, scribe, identity)
-    per_exam = max(1, settings.statements_per_session // 3)
+    per_exam = max(1, int(settings.statements_per_session * settings.questions))
     day = datetime(2022, 1, 1) + timedelta(days=rng.randrange(1000))
     for number in range(settings.sessions):
         scribe.begin_session(day + timedelta(minutes=rng.randint(7 * 60, 21 * 60)))

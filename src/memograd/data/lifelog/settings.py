@@ -25,6 +25,8 @@ class LifelogSettings:
     is told. The shares are parts of all statements: small_talk is worth nothing; changes are new
     values, corrections, refinements and ends; hearsay is wrong; repeats say again what is known;
     forgets ask to forget. What is left is new. people: how many others (pets too) the user has.
+    questions: about how many are asked for each statement of a session, and half of all those once
+    more at the end; a policy that learns from questions learns more from many.
     """
 
     language: Literal["en", "zh"] = "en"
@@ -37,6 +39,7 @@ class LifelogSettings:
     repeats: float = 0.08
     forgets: float = 0.03
     people: int = 6
+    questions: float = 0.34
 
     def __post_init__(self) -> None:
         for name, known in (("language", ("en", "zh")), ("split", ("train", "test"))):
@@ -55,6 +58,8 @@ class LifelogSettings:
                     f"The setting {name} is {getattr(self, name)}: it must be from {least} to"
                     f" {most}."
                 )
+        if not 0 < self.questions <= 3:
+            raise BadInput(f"The setting questions is {self.questions}: it must be above 0, to 3.")
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(

@@ -1,0 +1,92 @@
+"""What the application itself changes: update an item, delete it, delete all that match.
+
+Nobody decides here; what is asked for is written, with the versions it was based on. When another
+writer was faster, the change is made again of the item as it then stands. Invariant: whatever runs
+beside, an edit changes the version that it saw or nothing (`tests/memory/test_memory_races.py`).
+May import `store`, `changes` and what they import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from memograd.errors import BadInput
+from memograd.memory.changes import deleted, updated
+from memograd.memory.events import NewEvent
+from memograd.memory.items import MemoryItem
+from memograd.memory.journal import Conflict
+from memograd.memory.learn import ATTEMPTS
+from memograd.memory.store import MemoryStore
+
+if TYPE_CHECKING:
+    from memograd.memory.filters import Filter
+
+
+def edit_item(
+    store: MemoryStore, memory_id: str, text: str | None, metadata: Mapping[str, Any]
+) -> None:
+    """Let an item say `text` (None: what it says), with `metadata` merged in (None removes).
+
+    Raises BadInput when there is no such item.
+    """
+
+    def change(item: MemoryItem) -> NewEvent:
+        now = max(store.now(), item.updated_at)  # the clock may have gone back
+        merged = {**item.metadata, **metadata}
+        after = replace(
+            item,
+            text=item.text if text is None else text,
+            metadata={key: value for key, value in merged.items() if value is not None},
+            updated_at=now,
+            valid_from=item.valid_from if text in (None, item.text) else now,
+        )
+        return updated(item, after, actor="user", reason="updated by the application")
+
+    _change(store, memory_id, change)
+
+
+def delete_item(store: MemoryStore, memory_id: str) -> None:
+    """Forget an item; raises BadInput when there is no such item."""
+
+    def change(item: MemoryItem) -> NewEvent:
+        now = store.now()
+        return deleted(item, at=now, actor="user", reason="deleted by the application")
+
+    _change(store, memory_id, change)
+
+
+def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
+    """Forget what matches among one owner's items, all at once; how many there were."""
+    reason = "deleted by the application with others"
+    for attempt in range(ATTEMPTS):
+        state = store.states.current(owner)
+        items = [item for item in state.items if wanted.matches(item)]
+        if not items:
+            return 0
+        told = store.journal.tail(owner)
+        versions = {event.subject: event.seq for event in told if event.seq <= state.seq}
+        now = store.now()
+        events = [deleted(item, at=now, actor="user", reason=reason) for item in items]
+        try:
+            store.write(owner, events, expect={item.id: versions[item.id] for item in items})
+            return len(items)
+        except Conflict:
+            store.step_aside(attempt)  # somebody changed one of them: look again
+    raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
+
+
+def _change(store: MemoryStore, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
+    """Write the event that `change` makes of the item as it stands."""
+    for attempt in range(ATTEMPTS):
+        latest = store.journal.latest(memory_id)
+        item = store.item(memory_id)
+        if latest is None or item is None:
+            raise BadInput(f"There is no memory with the id {memory_id!r}: list them with get_all.")
+        try:
+            store.write(item.scope.owner, [change(item)], expect={item.id: latest.seq})
+            return
+        except Conflict:
+            store.step_aside(attempt)  # somebody else was faster: look again
+    raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")
