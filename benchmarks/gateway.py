@@ -12,7 +12,9 @@ made on the spot, whose own time is small.
                 those of the same request given to the engine directly, alternating; `added` is
                 the median difference of neighbours, `added_cpu` of processor time
     throughput  answer tokens a second at 1, 8 and 32 concurrent clients, and of `policy.sample`
-                called for one prompt after another: in turns, medians of three rounds
+                called for one prompt after another, in turns, medians of --rounds; `gain_at_8` is
+                how much more 8 clients get than one prompt after another, by the clock and by
+                processor time, which other load on the machine changes less
     exactness   multi-turn traces: how many prompts begin with the ids seen and drawn before them
                 (all must), and how many the chat template, asked to write the conversation again,
                 would have tokenised otherwise
@@ -145,14 +147,15 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def throughput(model: str, folder: Path, tokens: int = 16, rounds: int = 3) -> dict[str, Any]:
-    """All answers have full length, so that only the number of clients differs."""
+def throughput(model: str, folder: Path, tokens: int, rounds: int) -> dict[str, Any]:
+    """All answers have `tokens` tokens, so that only the number of clients differs."""
     backend = open_backend(model, tokens)
     backend.engine.rest()
     policy = backend.engine.policy
     type(policy).end_ids = property(lambda self: frozenset())  # type: ignore[assignment]
     backend.engine._sampler._end_ids = frozenset()
     speeds: dict[str, list[float]] = {}
+    by_cpu: dict[str, list[float]] = {}
     fresh = itertools.count()
 
     def one_at_a_time(url: str, clients: int, calls: int) -> None:
@@ -171,22 +174,27 @@ def throughput(model: str, folder: Path, tokens: int = 16, rounds: int = 3) -> d
     with running(create_app(backend, store)) as url:
         for _ in range(rounds):
             for name, side, clients, calls in (
-                ("direct_one_at_a_time", one_at_a_time, 1, 8),
-                ("clients_1", through_gateway, 1, 8),
+                ("direct_one_at_a_time", one_at_a_time, 1, 4),
+                ("clients_1", through_gateway, 1, 4),
                 ("clients_8", through_gateway, 8, 32),
                 ("clients_32", through_gateway, 32, 64),
             ):
-                began = time.perf_counter()
+                began, spent = time.perf_counter(), time.process_time()
                 side(url, clients, calls)
-                seconds = time.perf_counter() - began
+                seconds, cpu = time.perf_counter() - began, time.process_time() - spent
                 speeds.setdefault(name, []).append(calls * tokens / seconds)
+                by_cpu.setdefault(name, []).append(calls * tokens / cpu)
     backend.close()
-    one = speeds["direct_one_at_a_time"]
-    gains = [eight / alone for eight, alone in zip(speeds["clients_8"], one, strict=True)]
+
+    def gain(found: dict[str, list[float]]) -> float:
+        pairs = zip(found["clients_8"], found["direct_one_at_a_time"], strict=True)
+        return round(statistics.median(eight / alone for eight, alone in pairs), 2)
+
     return {
         "tokens_an_answer": tokens,
         **{name: round(statistics.median(found), 1) for name, found in speeds.items()},
-        "gain_at_8": round(statistics.median(gains), 2),
+        "gain_at_8": gain(speeds),
+        "gain_at_8_by_cpu": gain(by_cpu),
     }
 
 
@@ -206,9 +214,9 @@ async def ask_all(url: str, clients: int, questions: list[int]) -> None:
     await asyncio.gather(*(one() for _ in range(clients)))
 
 
-def exactness(model: str, traces: int, folder: Path, turns: int = 3) -> dict[str, Any]:
+def exactness(model: str, traces: int, folder: Path, turns: int, tokens: int) -> dict[str, Any]:
     """Conversations of several turns, many at once."""
-    backend = open_backend(model, tokens=12)
+    backend = open_backend(model, tokens)
     store = TraceStore(f"sqlite:///{folder}/traces.db")
 
     async def talk(client: httpx.AsyncClient, url: str, number: int) -> str:
@@ -363,6 +371,10 @@ def main() -> None:
     parser.add_argument("--model", default="tiny")
     parser.add_argument("--calls", type=int, default=200)
     parser.add_argument("--traces", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=64, help="throughput: of an answer")
+    parser.add_argument("--rounds", type=int, default=3, help="throughput: medians of so many")
+    parser.add_argument("--turns", type=int, default=3, help="exactness: of a trace")
+    parser.add_argument("--answer", type=int, default=12, help="exactness: tokens of an answer")
     given = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as temporary:
@@ -371,9 +383,9 @@ def main() -> None:
         if given.what == "overhead":
             found = overhead(model, given.calls, folder)
         elif given.what == "throughput":
-            found = throughput(model, folder)
+            found = throughput(model, folder, given.tokens, given.rounds)
         elif given.what == "exactness":
-            found = exactness(model, given.traces, folder)
+            found = exactness(model, given.traces, folder, given.turns, given.answer)
         else:
             found = faults(model, given.calls, folder)
     print(json.dumps({"benchmark": f"gateway {given.what}", "model": given.model, **found}))

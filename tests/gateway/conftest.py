@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+import sqlalchemy
 import torch
 
 from memograd.config import LoraConfig
@@ -28,6 +31,31 @@ TOOL_TEMPLATE = (
     "{{ message['content'] }}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
 )
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def trace_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where traces can be kept: SQLite and, if MEMOGRAD_TEST_POSTGRES names one, PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/痕迹.db"
+        return
+    server = os.environ.get("MEMOGRAD_TEST_POSTGRES")
+    if not server:
+        pytest.skip("MEMOGRAD_TEST_POSTGRES names no PostgreSQL database to test with")
+    schema = f"test_{uuid4().hex}"
+    engine = sqlalchemy.create_engine(server)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    own = sqlalchemy.make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
+    yield own.render_as_string(hide_password=False)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+    engine.dispose()
+
+
+def plain_client(**given: Any) -> httpx.Client:
+    """A client without certificates: reading them costs more than most tests here."""
+    return httpx.Client(verify=False, timeout=60, **given)
 
 
 @dataclass
@@ -60,7 +88,7 @@ class Gateway:
     def rollout(self, **fields: Any) -> Rollout:
         made = self.client.post(f"{self.url}/rollout", json=fields).json()
         key = made["api_key"]
-        client = httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=60)
+        client = plain_client(headers={"Authorization": f"Bearer {key}"})
         return Rollout(made["id"], made["base_url"], key, client)
 
 
@@ -98,7 +126,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
             store = TraceStore(f"sqlite:///{tmp_path}/traces.db")
             stack.callback(store.close)
             url = stack.enter_context(running(create_app(backend, store, **settings)))
-            client = stack.enter_context(httpx.Client(timeout=60))
+            client = stack.enter_context(plain_client())
             return Gateway(url, store, backend, client)
 
         yield started

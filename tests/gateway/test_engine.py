@@ -34,7 +34,7 @@ def test_more_jobs_than_places_are_all_answered(engine) -> None:
     for one in jobs:
         again = job(engine, one.request.seed)
         alone.submit(again)
-        assert one.future.result(30).ids == again.future.result(30).ids
+        assert one.future.result(60).ids == again.future.result(60).ids
     alone.close()
 
 
@@ -43,19 +43,19 @@ def test_a_cancelled_job_leaves_the_batch(engine) -> None:
     endless = job(engine, tokens=100_000, on_text=lambda _: said.set())
     endless.request = SampleRequest((5, 6), max_tokens=4000, temperature=0.0)
     engine.submit(endless)
-    assert said.wait(10)
+    assert said.wait(60)
     endless.cancelled = True
     with pytest.raises(MemogradError, match="Nobody wants"):
-        endless.future.result(10)
+        endless.future.result(60)
     after = job(engine)
     engine.submit(after)
-    assert after.future.result(10).ids
+    assert after.future.result(60).ids
 
 
 def test_while_it_rests_nothing_is_drawn_and_new_weights_count(engine) -> None:
     first = job(engine)
     engine.submit(first)
-    before = first.future.result(10)
+    before = first.future.result(60)
     running = job(engine, 1, tokens=4000)
     engine.submit(running)
     engine.rest()
@@ -71,8 +71,8 @@ def test_while_it_rests_nothing_is_drawn_and_new_weights_count(engine) -> None:
     fresh = Engine(engine.policy)
     expected = job(engine)
     fresh.submit(expected)
-    after = waiting.future.result(10)
-    assert after.logprobs == pytest.approx(expected.future.result(10).logprobs, abs=1e-5)
+    after = waiting.future.result(60)
+    assert after.logprobs == pytest.approx(expected.future.result(60).logprobs, abs=1e-5)
     assert after.logprobs[0] != pytest.approx(before.logprobs[0], abs=1e-3)
     fresh.close()
 
@@ -84,7 +84,7 @@ def test_closing_settles_what_waits(tiny_policy) -> None:
     engine.submit(waiting)
     engine.close()
     with pytest.raises(MemogradError, match="closed"):
-        waiting.future.result(10)
+        waiting.future.result(60)
     with pytest.raises(MemogradError, match="closed"):
         engine.submit(job(engine))
 
@@ -99,7 +99,7 @@ def test_weights_that_are_no_numbers_fail_their_jobs_only(engine) -> None:
     broken = job(engine)
     engine.submit(broken)
     with pytest.raises(MemogradError, match="not numbers"):
-        broken.future.result(10)
+        broken.future.result(60)
     engine.rest()
     with torch.no_grad():
         for parameter, value in zip(engine.policy.parameters(), saved, strict=True):
@@ -107,7 +107,7 @@ def test_weights_that_are_no_numbers_fail_their_jobs_only(engine) -> None:
     engine.resume()
     whole = job(engine)
     engine.submit(whole)
-    assert whole.future.result(10).ids
+    assert whole.future.result(60).ids
 
 
 def test_a_model_that_a_batch_does_not_fit_is_not_served(tiny_policy, monkeypatch) -> None:
@@ -122,5 +122,5 @@ def test_a_model_that_a_batch_does_not_fit_is_not_served(tiny_policy, monkeypatc
     asked = job(engine)
     engine.submit(asked)
     with pytest.raises(MemogradError, match="cannot be served from this process"):
-        asked.future.result(10)
+        asked.future.result(60)
     engine.close()

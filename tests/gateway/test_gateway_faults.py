@@ -43,14 +43,15 @@ for number in range(1000):
 """
 
 
-def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+def test_what_was_acknowledged_is_there_after_kill_9(trace_url: str) -> None:
     from memograd.gateway.store import TraceStore
 
-    url = f"sqlite:///{tmp_path}/traces.db"
-    shown = subprocess.run([sys.executable, "-c", SCRIPT, url], capture_output=True, text=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", SCRIPT, trace_url], capture_output=True, text=True
+    )
     rollout, last = shown.stdout.splitlines()[-1].split()
     assert (shown.returncode, last) == (-9, "120")
-    store = TraceStore(url)
+    store = TraceStore(trace_url)
     assert [call.number for call in store.calls(rollout)] == list(range(121))
     assert store.rollout(rollout).state == "running"
     store.begin_call(rollout)

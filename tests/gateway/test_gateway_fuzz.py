@@ -6,8 +6,6 @@ this pytest, so its strategies are given to hypothesis directly.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -39,14 +37,14 @@ PATHS = [
 ]
 
 
-@pytest.fixture
-def store(tmp_path: Path):
-    opened = TraceStore(f"sqlite:///{tmp_path}/traces.db")
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory):
+    opened = TraceStore(f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/traces.db")
     yield opened
     opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def schema(store: TraceStore):
     backend = ScriptedBackend(lambda messages: "好")
     app = create_app(backend, store, limits=GatewayLimits(max_body=100_000))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 
 from memograd.errors import BadInput
 from memograd.gateway.keys import check_address
 from memograd.gateway.limits import GatewayLimits
+
+
+@pytest.fixture
+def nobody() -> Iterator[httpx.Client]:
+    """A client that has no key."""
+    with httpx.Client(verify=False, timeout=60) as client:
+        yield client
 
 
 def paths(rollout) -> list[tuple[str, str, dict]]:
@@ -25,7 +34,7 @@ def paths(rollout) -> list[tuple[str, str, dict]]:
     ]
 
 
-def test_no_key_opens_another_rollouts_paths(local, start) -> None:
+def test_no_key_opens_another_rollouts_paths(local, start, nobody) -> None:
     gateway = start(local, key="the-gateway")
     gateway.client.headers["Authorization"] = "Bearer the-gateway"
     mine, other = gateway.rollout(), gateway.rollout()
@@ -35,12 +44,12 @@ def test_no_key_opens_another_rollouts_paths(local, start) -> None:
     for method, url, body in paths(mine):
         for key in keys:
             headers = {"Authorization": f"Bearer {key}"}
-            refused = httpx.request(method, url, json=body or None, headers=headers)
+            refused = nobody.request(method, url, json=body or None, headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (
                 401,
                 "invalid_api_key",
             )
-        assert httpx.request(method, url, json=body or None).status_code == 401
+        assert nobody.request(method, url, json=body or None).status_code == 401
     assert gateway.store.rollout(mine.id).state == "open"
     assert gateway.store.calls(mine.id) == []
 
@@ -53,17 +62,17 @@ def test_paths_cannot_climb_to_another_rollout(gateway, inserted: str) -> None:
     assert answer.status_code in (401, 404)
 
 
-def test_the_gateways_key_is_wanted_where_there_is_one(local, start) -> None:
+def test_the_gateways_key_is_wanted_where_there_is_one(local, start, nobody) -> None:
     gateway = start(local, key="schlüssel")
     for path in ("/v1/models", "/rollout", "/v1/chat/completions", "/v1/embeddings"):
         method = "GET" if path.endswith("models") else "POST"
         body = {"messages": [{"role": "user", "content": "x"}], "input": "x"}
-        refused = httpx.request(method, gateway.url + path, json=body)
+        refused = nobody.request(method, gateway.url + path, json=body)
         # What is no body of /rollout is found out after the key.
         assert refused.status_code == 401
     headers = {"Authorization": b"Bearer " + "schlüssel".encode("latin-1")}
-    assert httpx.get(f"{gateway.url}/v1/models", headers=headers).status_code == 200
-    assert httpx.get(f"{gateway.url}/health").status_code == 200
+    assert nobody.get(f"{gateway.url}/v1/models", headers=headers).status_code == 200
+    assert nobody.get(f"{gateway.url}/health").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
-"""The trace store: what goes in comes out, and a rollout moves only as its table says."""
+"""The trace store: what goes in comes out, and a rollout moves only as its table says.
+
+On SQLite and, where MEMOGRAD_TEST_POSTGRES holds a URL, on PostgreSQL.
+"""
 
 from __future__ import annotations
 
 import math
 import sqlite3
-from pathlib import Path
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
@@ -29,8 +34,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> TraceStore:
-    return TraceStore(f"sqlite:///{tmp_path}/痕迹.db", idle_seconds=100, clock=clock)
+def store(trace_url: str, clock: Clock) -> Iterator[TraceStore]:
+    store = TraceStore(trace_url, idle_seconds=100, clock=clock)
+    yield store
+    store.close()
 
 
 def call(rollout_id: str, number: int = 0, **given) -> CallRecord:
@@ -95,31 +102,47 @@ def test_a_rollout_moves_only_as_the_table_says(store, clock, source: str, targe
         assert store.rollout(rollout_id) == before
 
 
-def test_a_call_comes_back_equal_after_reopening(tmp_path, store, clock) -> None:
+def test_a_call_comes_back_equal_after_reopening(trace_url, store, clock) -> None:
     made = store.create(metadata={"任务": [1, None]}, policy_version=3, seconds=50, seed=9)
     rollout_id = made.record.id
     _, number = store.begin_call(rollout_id)
     store.record(call(rollout_id, number))
     store.reward(rollout_id, 0.1 + 0.2)
     store.close()
-    again = TraceStore(f"sqlite:///{tmp_path}/痕迹.db", clock=clock)
+    again = TraceStore(trace_url, clock=clock)
     assert again.calls(rollout_id) == [call(rollout_id, 0)]
     found = again.rollout(rollout_id)
     assert (found.reward, found.metadata, found.seed) == (0.1 + 0.2, {"任务": [1, None]}, 9)
     assert again.authenticate(rollout_id, made.api_key) == found
     assert list(again.traces()) == [(found, [call(rollout_id, 0)])]
+    again.close()
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(allow_nan=False, max_value=0), max_size=5), st.text(max_size=9))
-def test_records_survive_whatever_is_in_them(tmp_path_factory, logprobs, text) -> None:
-    store = TraceStore(f"sqlite:///{tmp_path_factory.getbasetemp()}/any.db")
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # a store of many rollouts
+)
+@given(
+    logprobs=st.lists(st.floats(allow_nan=False, max_value=0), max_size=5), text=st.text(max_size=9)
+)
+def test_records_survive_whatever_is_in_them(store, logprobs, text) -> None:
     rollout_id = store.create().record.id
     choice = Choice(text, "stop", (), tuple(range(len(logprobs))), tuple(logprobs))
     written = call(rollout_id, choices=(choice,), messages=({"role": text, "content": text},))
     store.record(written)
     assert store.calls(rollout_id) == [written]
-    store.close()
+
+
+def test_names_that_no_database_takes_are_written_without_what_is_wrong(store) -> None:
+    made = store.create()
+    rollout_id = made.record.id
+    store.record(call(rollout_id, agent="写\0手\ud83d", model="m\0"))
+    [found] = store.calls(rollout_id)
+    assert (found.agent, found.model) == ("写手?", "m")
+    for wrong in ("\0", "\ud83d"):
+        with pytest.raises(NoSuchRollout):
+            store.authenticate(f"{wrong}no", made.api_key)
 
 
 def test_calls_are_numbered_as_they_begin(store) -> None:
@@ -128,6 +151,43 @@ def test_calls_are_numbered_as_they_begin(store) -> None:
     store.record(call(rollout_id, 2))
     store.record(call(rollout_id, 0))
     assert [found.number for found in store.calls(rollout_id)] == [0, 2]
+
+
+def test_calls_that_begin_at_once_have_different_numbers(trace_url: str) -> None:
+    """From two stores, as from two processes: their locks are the database's."""
+    stores = [TraceStore(trace_url) for _ in range(2)]
+    rollout_id = stores[0].create().record.id
+    together = threading.Barrier(8)
+
+    def ask(place: int) -> int:
+        together.wait()
+        _, number = stores[place % 2].begin_call(rollout_id)
+        stores[place % 2].record(call(rollout_id, number))
+        return number
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(ask, range(8))) == list(range(8))
+    assert [found.number for found in stores[1].calls(rollout_id)] == list(range(8))
+    for store in stores:
+        store.close()
+
+
+def test_stores_that_open_at_once_share_their_tables(trace_url: str) -> None:
+    together = threading.Barrier(6)
+
+    def open_store(_: int) -> str:
+        together.wait()
+        store = TraceStore(trace_url)
+        try:
+            return store.create().record.id
+        finally:
+            store.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        made = set(threads.map(open_store, range(6)))
+    store = TraceStore(trace_url)
+    assert {found.id for found in store.rollouts()} == made
+    store.close()
 
 
 def test_a_rollout_that_is_over_takes_no_late_call(store) -> None:
@@ -171,7 +231,8 @@ def test_only_its_own_key_opens_a_rollout(store) -> None:
     assert len(said) == 1  # whether the rollout exists is not told
 
 
-def test_keys_are_not_in_the_files(tmp_path, store) -> None:
+def test_keys_are_not_in_the_files(tmp_path) -> None:
+    store = TraceStore(f"sqlite:///{tmp_path}/traces.db")
     made = store.create()
     store.close()
     for file in tmp_path.iterdir():

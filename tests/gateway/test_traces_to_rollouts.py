@@ -36,6 +36,15 @@ def call(number: int, prompt: tuple[int, ...], *choices: Choice, **given) -> Cal
     return CallRecord("r1", number, prompt_ids=prompt, choices=choices, **fields)
 
 
+def drawn_with(**sampling) -> CallRecord:
+    return call(1, (1,), choice(2), sampling={"temperature": 0.8, **sampling})
+
+
+def test_what_leaves_the_distribution_as_it_is_can_be_trained_on() -> None:
+    harmless = {"top_k": -1, "min_p": 0.0, "tool_choice": "auto", "response_format": None}
+    assert read(drawn_with(**harmless)).tokens == 1
+
+
 def read(*calls: CallRecord, record: RolloutRecord = RECORD, **given):
     return rollout_of_trace(record, calls, temperature=0.8, **given)
 
@@ -131,6 +140,10 @@ def test_a_missing_reward_is_an_error_and_never_0(change, said: str) -> None:
         (call(1, (1,), choice(2), logprobs_temperature=1.0), "at temperature 1;"),
         (call(1, (1,), choice(2), sampling={"temperature": 0.7}), "drawn at temperature 0.7"),
         (call(1, (1,), choice(2), sampling={"temperature": 0.8, "top_p": 0.9}), "top_p 0.9"),
+        (drawn_with(top_k=20), "top_k=20"),
+        (drawn_with(min_tokens=3), "min_tokens=3"),
+        (drawn_with(tool_choice={"type": "function"}), "tool_choice="),
+        (drawn_with(response_format={"type": "json_object"}), "response_format="),
     ],
 )
 def test_what_was_drawn_otherwise_is_refused_with_its_call(bad: CallRecord, said: str) -> None:

@@ -55,11 +55,11 @@ def started(start, server: Server, **given):
 def test_token_ids_are_asked_for_and_kept(start, server) -> None:
     gateway = started(start, server, token_ids=True, api_key="geheim")
     rollout = gateway.rollout()
-    said = rollout.chat("hi", temperature=1, stream=False, min_p=0.1).json()
+    said = rollout.chat("hi", temperature=1, stream=False, priority=3).json()
     assert said["choices"][0]["message"]["content"] == "好"
     asked = json.loads(server.asked[0].content)
     assert asked["return_token_ids"] is True and asked["logprobs"] is True
-    assert (asked["model"], asked["min_p"], "stream" in asked) == ("m", 0.1, False)
+    assert (asked["model"], asked["priority"], "stream" in asked) == ("m", 3, False)
     assert server.asked[0].headers["Authorization"] == "Bearer geheim"
     assert str(server.asked[0].url) == "http://up/v1/chat/completions"
     gateway.store.reward(rollout.id, 1.0)
@@ -67,6 +67,25 @@ def test_token_ids_are_asked_for_and_kept(start, server) -> None:
     [turn] = rollout_of_trace(record, calls, temperature=1.0).turns
     assert (turn.observation_ids, turn.action_ids) == ((1, 2, 3), (4, 5))
     assert turn.logprobs.tolist() == [-0.25, -0.5]
+
+
+def test_where_the_agent_says_nothing_the_models_own_distribution_is_asked_for(
+    start, server
+) -> None:
+    """vLLM would take the recommendations in the model's folder, unseen."""
+    gateway = started(start, server, token_ids=True)
+    rollout = gateway.rollout(seed=7)
+    rollout.chat("hi", temperature=None, top_k=20)
+    rollout.chat("hi", repetition_penalty=1.1, tool_choice="required")
+    first, second = (json.loads(one.content) for one in server.asked)
+    neutral = {"temperature": 1.0, "top_p": 1.0, "min_p": 0.0}
+    assert first.items() >= {**neutral, "top_k": 20, "repetition_penalty": 1.0}.items()
+    assert second.items() >= {**neutral, "top_k": -1, "repetition_penalty": 1.1}.items()
+    calls = gateway.store.calls(rollout.id)
+    record = gateway.store.reward(rollout.id, 1.0)
+    for call, said in zip(calls, ("top_k=20", "repetition_penalty=1.1"), strict=True):
+        with pytest.raises(CannotTrain, match=said):
+            rollout_of_trace(record, [call], temperature=1.0)
 
 
 def test_without_ids_a_trace_is_kept_and_training_refuses(start, server) -> None:

@@ -54,12 +54,13 @@ class Calls:
         self.backend = backend
         self.store = store
         self.limits = limits
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="memograd-traces")
+        self._thread = _one_thread()
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
 
     def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait for what is being written; the application may be started again."""
         self._thread.shutdown()
+        self._thread = _one_thread()
 
     async def in_store(self, ask: Callable[..., T], *arguments: Any) -> T:
         """Call a method of the store beside the event loop."""
@@ -126,7 +127,7 @@ class Calls:
         held = self._conversations.get(rollout.id)
         if held is None:
             held = Conversation()
-            if rollout.calls:
+            if rollout.calls > 1:
                 for call in await self.in_store(self.store.calls, rollout.id):
                     self.backend.recall(call, held)
             # Another call of the rollout may have read it meanwhile.
@@ -135,6 +136,10 @@ class Calls:
         while len(self._conversations) > CONVERSATIONS:
             self._conversations.popitem(last=False)
         return held
+
+
+def _one_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="memograd-traces")
 
 
 def _record(begun: Begun, answer: Answer, rollout_id: str, latency: float) -> CallRecord:

@@ -24,6 +24,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.gateway.schema import META, METADATA, SCHEMA_VERSION
 
 WAIT_SECONDS: Final = 30.0
+CREATING_LOCK: Final = int.from_bytes(b"mgtraces", "big")  # any constant will do
 FORMS: Final = "sqlite:///traces.db or postgresql+psycopg://user@host/database"
 
 
@@ -78,6 +79,8 @@ class TraceDatabase:
 
     def _create_tables(self) -> None:
         with self.writing() as connection:
+            if not self.is_sqlite:  # another process may be making the same tables
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATING_LOCK})")
             present = set(inspect(connection).get_table_names())
             ours = set(METADATA.tables)
             # An SQLite file is the store's own; PostgreSQL may hold other tables beside it.

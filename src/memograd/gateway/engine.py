@@ -2,7 +2,7 @@
 
     event loop                      worker thread
     submit(job) ──────────────────> waits in line until the batch has room
-                                    prefill, then one token a step with all others
+                                    prefill with others that wait, then a token a step with all
     on_text, future <────────────── text as it becomes certain; the finished sample
 
 Invariants: a job's future is always settled (answered, failed or cancelled), also when the model
@@ -90,12 +90,12 @@ class Engine:
         self._thread = threading.Thread(target=self._work, name="memograd-engine", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job) -> None:
-        """Put a job in line; raises MemogradError if the engine is closed."""
+    def submit(self, *jobs: Job) -> None:
+        """Put jobs in line, at once; raises MemogradError if the engine is closed."""
         with self._changed:
             if self._closed:
                 raise MemogradError("The engine is closed: it takes no more requests.")
-            self._waiting.append(job)
+            self._waiting.extend(jobs)
             self._changed.notify_all()
 
     def rest(self) -> None:
@@ -148,16 +148,10 @@ class Engine:
                 job.future.set_exception(MemogradError("Nobody wants the answer any more."))
         if not self._live:
             self.policy.prepare_to_sample()  # training may have switched the adapter's dropout on
-        for job in newcomers:
-            try:
-                if job.cancelled:
-                    raise MemogradError("Nobody wants the answer any more.")
-                sample = self._sampler.add(job.request)
-            except Exception as error:  # it is the job's, whatever it is
-                job.future.set_exception(error)
-                continue
-            self._live[sample] = job
-            self._advance(sample)
+        while newcomers:
+            places = set(self._sampler.together([job.request for job in newcomers]))
+            self._join([newcomers[place] for place in sorted(places)])
+            newcomers = [job for place, job in enumerate(newcomers) if place not in places]
         try:
             for sample in self._sampler.step():
                 self._advance(sample)
@@ -167,6 +161,27 @@ class Engine:
                 job.future.set_exception(error)
             self._live.clear()
             self._sampler = ContinuousSampler(self.policy.model, self.policy.end_ids)
+
+    def _join(self, jobs: list[Job]) -> None:
+        """Let jobs into the batch, together; what is wrong with one of them is that one's alone."""
+        for job in jobs:
+            if job.cancelled:
+                job.future.set_exception(MemogradError("Nobody wants the answer any more."))
+        jobs = [job for job in jobs if not job.future.done()]
+        if not jobs:
+            return
+        try:
+            samples = self._sampler.add([job.request for job in jobs])
+        except Exception as error:  # the job's, whatever it is
+            if len(jobs) == 1:
+                jobs[0].future.set_exception(error)
+            else:
+                for job in jobs:
+                    self._join([job])
+            return
+        for sample, job in zip(samples, jobs, strict=True):
+            self._live[sample] = job
+            self._advance(sample)
 
     def _advance(self, sample: Sample) -> None:
         """A sample has one more token: pass its text on, and settle the job if it is over."""

@@ -213,8 +213,7 @@ class LocalRequest:
             )
             jobs.append(Job(request, TextStream(self.backend._decode, self.sampling["stop"]), hear))
         try:
-            for job in jobs:
-                self.backend.engine.submit(job)
+            self.backend.engine.submit(*jobs)
             drawn = await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
         finally:
             for job in jobs:

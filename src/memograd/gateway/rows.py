@@ -1,7 +1,7 @@
 """Between records and rows of the trace store's tables.
 
-Invariant: `record_of(row_of(record)) == record` (`tests/gateway/test_trace_store.py`). May import
-numpy, sqlalchemy and the room's records.
+Invariant: `record_of(row_of(record)) == record`, but for names that no database takes
+(`tests/gateway/test_trace_store.py`). May import numpy, sqlalchemy and the room's records.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def call_row(call: CallRecord) -> dict[str, Any]:
     """A row of `calls`."""
     return {
         **{name: value for name, value in vars(call).items() if name != "choices"},
+        "agent": sayable(call.agent),
+        "model": sayable(call.model),
         "messages": dump(call.messages),
         "tools": dump(call.tools),
         "sampling": dump(call.sampling),
@@ -43,7 +45,7 @@ def choice_rows(call: CallRecord) -> list[dict[str, Any]]:
             "place": place,
             "text": dump(choice.text),
             "tool_calls": dump(choice.tool_calls),
-            "finish_reason": choice.finish_reason,
+            "finish_reason": sayable(choice.finish_reason),
             "token_ids": _packed(choice.token_ids, "<i4"),
             "logprobs": _packed(choice.logprobs, "<f8"),
         }
@@ -75,6 +77,11 @@ def dump(value: Any) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, default=dict)
     return text
+
+
+def sayable(text: str) -> str:
+    """A text that every database takes: without NUL, and a question mark for half a pair."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _choice_of(row: Row[Any]) -> Choice:

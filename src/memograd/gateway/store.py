@@ -16,16 +16,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.database import TraceDatabase
 from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
-from memograd.gateway.rows import call_of, call_row, choice_rows, dump, rollout_of
+from memograd.gateway.rows import call_of, call_row, choice_rows, dump, rollout_of, sayable
 from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS
 
 IDLE_SECONDS: Final = 600.0
 """A rollout of which nothing was heard for so long has crashed."""
+
+# What every call runs is put together once: that costs as much as running it.
+_BY_ID: Final = select(ROLLOUTS).where(ROLLOUTS.c.id == bindparam("wanted"))
+_HEARD: Final = (
+    update(ROLLOUTS)
+    .where(ROLLOUTS.c.id == bindparam("wanted"), ROLLOUTS.c.state.in_(LIVE))
+    .values(updated_at=bindparam("now"))
+)
+_BEGIN_CALL: Final = (
+    update(ROLLOUTS)
+    .where(ROLLOUTS.c.id == bindparam("wanted"), ROLLOUTS.c.state.in_(LIVE))
+    .where(or_(ROLLOUTS.c.deadline.is_(None), ROLLOUTS.c.deadline > bindparam("now")))
+    .where(ROLLOUTS.c.updated_at > bindparam("heard"))
+    .values(state="running", calls=ROLLOUTS.c.calls + 1, updated_at=bindparam("now"))
+    .returning(ROLLOUTS)
+)
+_ADD_CALL: Final = CALLS.insert()
+_ADD_CHOICES: Final = CHOICES.insert()
 
 
 class NoSuchRollout(BadInput):
@@ -104,7 +122,7 @@ class TraceStore:
         Both take the same time, so nobody learns which ids exist.
         """
         with self._database.reading() as connection:
-            row = connection.execute(select(ROLLOUTS).where(ROLLOUTS.c.id == rollout_id)).first()
+            row = connection.execute(_BY_ID, {"wanted": sayable(rollout_id)}).first()
         expected = row.key_sha256 if row is not None else _sha256("")
         matches = secrets.compare_digest(_sha256(api_key), expected)
         if row is None or not matches:
@@ -112,39 +130,29 @@ class TraceStore:
         return rollout_of(row)
 
     def begin_call(self, rollout_id: str) -> tuple[RolloutRecord, int]:
-        """Let a rollout make a call: it is running and not idle from now; returns the number.
+        """Let a rollout make a call: it is running and not idle from now; returns it as it is then,
+        and the call's number.
 
         Raises WrongState for a rollout that is over, and one whose deadline has passed.
         """
         now = self._clock()
+        asked = {"wanted": sayable(rollout_id), "now": now, "heard": now - self._idle_seconds}
         with self._database.writing() as connection:
-            found = self._get(connection, rollout_id, lock=True)
-            late = found.deadline is not None and found.deadline <= now
-            over = found.state not in LIVE
-            if not over and not late and found.updated_at > now - self._idle_seconds:
-                connection.execute(
-                    update(ROLLOUTS)
-                    .where(ROLLOUTS.c.id == rollout_id)
-                    .values(state="running", calls=found.calls + 1, updated_at=now)
-                )
-                return found, found.calls
-        self.expire()
-        state = found.state if over else "timed_out"
+            row = connection.execute(_BEGIN_CALL, asked).first()
+        if row is not None:
+            return rollout_of(row), row.calls - 1
+        state = self.rollout(rollout_id).state
         raise WrongState(f"The rollout {rollout_id} is {state}: it takes no calls.")
 
     def record(self, call: CallRecord) -> None:
         """Write a call down; raises WrongState if its rollout is over meanwhile."""
         with self._database.writing() as connection:
-            alive = connection.execute(
-                update(ROLLOUTS)
-                .where(ROLLOUTS.c.id == call.rollout_id, ROLLOUTS.c.state.in_(LIVE))
-                .values(updated_at=self._clock())
-            ).rowcount
-            if not alive:
+            heard = {"wanted": call.rollout_id, "now": self._clock()}
+            if not connection.execute(_HEARD, heard).rowcount:
                 state = self._get(connection, call.rollout_id).state
                 raise WrongState(f"The rollout {call.rollout_id} is {state}: it takes no calls.")
-            connection.execute(CALLS.insert(), call_row(call))
-            connection.execute(CHOICES.insert(), choice_rows(call))
+            connection.execute(_ADD_CALL, call_row(call))
+            connection.execute(_ADD_CHOICES, choice_rows(call))
 
     def reward(self, rollout_id: str, reward: float) -> RolloutRecord:
         """End a rollout with its reward; raises BadInput for one that is not finite, WrongState for
@@ -159,11 +167,11 @@ class TraceStore:
     def finish(self, rollout_id: str, error: str | None = None) -> RolloutRecord:
         """End a rollout whose trace says what it was worth; `error` is what cut it short, if
         anything did. Raises WrongState if it is over, or has made no call."""
-        return self._move(rollout_id, "finished", error=None if error is None else _sayable(error))
+        return self._move(rollout_id, "finished", error=None if error is None else sayable(error))
 
     def fail(self, rollout_id: str, error: str) -> RolloutRecord:
         """End a rollout with the reason why it has no reward; raises WrongState if it is over."""
-        return self._move(rollout_id, "failed", error=_sayable(error))
+        return self._move(rollout_id, "failed", error=sayable(error))
 
     def expire(self) -> int:
         """End every rollout whose deadline has passed or that is idle too long; how many."""
@@ -243,10 +251,8 @@ class TraceStore:
                 )
         return found
 
-    def _get(self, connection: Connection, rollout_id: str, *, lock: bool = False) -> RolloutRecord:
-        wanted = select(ROLLOUTS).where(ROLLOUTS.c.id == rollout_id)
-        # On SQLite the transaction is the lock.
-        row = connection.execute(wanted.with_for_update() if lock else wanted).first()
+    def _get(self, connection: Connection, rollout_id: str) -> RolloutRecord:
+        row = connection.execute(_BY_ID, {"wanted": sayable(rollout_id)}).first()
         if row is None:
             raise NoSuchRollout(f"There is no rollout {rollout_id!r} in {self.place}.")
         return rollout_of(row)
@@ -255,11 +261,6 @@ class TraceStore:
 def _sources(target: str) -> list[str]:
     """The states that may become `target`."""
     return [state for state, following in VALID_TRANSITIONS.items() if target in following]
-
-
-def _sayable(error: str) -> str:
-    """A text that every database takes."""
-    return error.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _sha256(key: str) -> str:

@@ -16,7 +16,8 @@ than the one that is trained, is an error with the rollout's id, never a 0 or a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +27,23 @@ from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
 from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Rollout, Turn
+
+UNCHANGED: Final[Mapping[str, tuple[Any, ...]]] = {
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "repetition_penalty": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "bad_words": ([],),
+    "allowed_token_ids": (),
+    "response_format": ({"type": "text"},),
+    "structured_outputs": (),
+    "tool_choice": ("auto", "none"),
+}
+"""What a server draws with beside temperature and nucleus, and the values, beside null, that leave
+the model's distribution as it is."""
 
 
 class CannotTrain(EpisodeError):
@@ -158,6 +176,14 @@ def _check(call: CallRecord, name: str, temperature: float) -> None:
             f"log-probabilities at temperature {call.logprobs_temperature:g}; training at "
             f"temperature {temperature:g} needs all three at it, and top_p 1."
         )
+
+    for field, harmless in UNCHANGED.items():
+        value = call.sampling.get(field)
+        if value is not None and value not in harmless:
+            raise CannotTrain(
+                f"{where} was drawn with {field}={value!r}, so not from the model's own "
+                "distribution, which the loss is computed for; leave that out."
+            )
 
 
 def _stop_reason(finish_reason: str) -> str:

@@ -1,8 +1,9 @@
 """The backend over another OpenAI-compatible server: vLLM, or any hosted model.
 
 The request is passed on as it came and the answer written down as it is. With `token_ids`, the
-server is asked for what training needs, in vLLM's words (`return_token_ids`, `logprobs`); its
-log-probabilities are those of the model itself, at temperature 1. Without it a trace holds text
+server is asked for what training needs, in vLLM's words (`return_token_ids`, `logprobs`), and for
+the model's own distribution where the agent asks for no other; its log-probabilities are those of
+the model itself, at temperature 1. Without it a trace holds text
 only, and training from it refuses. Answers are fetched whole, also where the agent reads them as a
 stream.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
@@ -24,9 +25,19 @@ from memograd.gateway.backend import Answer, OnText
 from memograd.gateway.conversation import Conversation
 from memograd.gateway.protocol import ChatRequest, Refused
 from memograd.gateway.records import CallRecord, Choice
+from memograd.gateway.traces_to_rollouts import UNCHANGED
 
 RAW_TEMPERATURE = 1.0
 """vLLM reports log-probabilities before temperature and nucleus, unless it was told otherwise."""
+OWN_DISTRIBUTION: Final = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+}
+"""What is asked for where an agent says nothing: vLLM would take what the model's authors recommend
+(`generation_config.json`), and a trace would not say so."""
 
 
 class UpstreamBackend:
@@ -68,7 +79,8 @@ class UpstreamBackend:
         body["model"] = self.model
         if self.token_ids:
             body |= {"logprobs": True, "return_token_ids": True}
-            body.setdefault("seed", seed % 2**31)
+            own = {**OWN_DISTRIBUTION, "seed": seed % 2**31}
+            body |= {name: value for name, value in own.items() if body.get(name) is None}
         return UpstreamRequest(self, body)
 
     def recall(self, call: CallRecord, conversation: Conversation) -> None:
@@ -155,7 +167,7 @@ class UpstreamRequest:
 
 _SAMPLING = (
     *("temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop", "n"),
-    *("frequency_penalty", "presence_penalty", "response_format", "tool_choice", "top_k", "min_p"),
+    *UNCHANGED,
 )
 
 

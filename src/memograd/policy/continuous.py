@@ -1,9 +1,9 @@
 """Continuous batching: samples join and leave a running batch between two decoding steps.
 
 `memograd.policy.sampler` is for prompts that come together, as in training. A server's requests
-come when they come: here a newcomer is prefilled alone, joins the batch at its next step, and the
-place of one that has finished is free at once. Every sample has its own temperature, nucleus and
-random numbers. What a newcomer's prompt shares with one that is there, or was there lately, is not
+come when they come: here newcomers are prefilled together and join at the next step, and the place
+of one that has finished is free at once. Every sample has its own temperature, nucleus and random
+numbers. What a newcomer's prompt shares with one that is there, or was there lately, is not
 computed again: an agent's next call begins with the one before it, and G attempts at one scenario
 begin alike.
 
@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from transformers import PreTrainedModel
 
 from memograd.errors import MemogradError
 from memograd.policy.kept_prefixes import LEAST_SHARED, Beginning, KeptPrefixes, common
 from memograd.policy.model_parts import body_of, head_of
-from memograd.policy.slot_cache import KeysValues, SlotCache
+from memograd.policy.prefill import PREFILL_TOKENS, prefill
+from memograd.policy.slot_cache import SlotCache
 from memograd.policy.tree_forward import additive_mask
 
 KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
@@ -73,19 +73,48 @@ class ContinuousSampler:
         self.samples: list[Sample] = []
         self.computed_tokens = 0
 
+    def together(self, requests: Sequence[SampleRequest]) -> list[int]:
+        """Places of the requests that are best added at once, at least one.
+
+        One that begins like another of them waits for it, and need not compute that again.
+        """
+        chosen: list[int] = []
+        tokens = 0
+        for place, request in enumerate(requests):
+            prompt = np.asarray(request.prompt)
+            known, _ = self._known(request.prompt)
+            alike = (common(np.asarray(requests[other].prompt), prompt) for other in chosen)
+            if max(alike, default=0) >= known + LEAST_SHARED:
+                continue
+            tokens += len(prompt) - known
+            if chosen and tokens > PREFILL_TOKENS[self._model.device.type]:
+                break
+            chosen.append(place)
+        return chosen
+
     @torch.no_grad()
-    def add(self, request: SampleRequest) -> Sample:
-        """Prefill the prompt and draw its first token; the sample has joined unless it is over."""
-        sample = Sample(request, torch.Generator().manual_seed(request.seed))
-        keys_values, hidden_D = self._prefill(request.prompt)
-        self._draw([sample], head_of(self._model)(hidden_D[None]))
-        if sample.stop_reason is None:
-            # Most answers are shorter than they may be, so room is made for a part of it.
-            self._cache.add(keys_values, room=len(request.prompt) + min(request.max_tokens, 128))
-            self.samples.append(sample)
-        else:
-            self._kept.keep(request.prompt, keys_values)
-        return sample
+    def add(self, requests: Sequence[SampleRequest]) -> list[Sample]:
+        """Prefill the prompts and draw their first tokens; the samples have joined unless they are
+        over. If it fails, none has."""
+        samples = [
+            Sample(request, torch.Generator().manual_seed(request.seed)) for request in requests
+        ]
+        prompts = [request.prompt for request in requests]
+        beginnings = [self._beginning(prompt) for prompt in prompts]
+        logits_BV, buffers = prefill(self._model, prompts, beginnings)
+        self.computed_tokens += sum(map(len, prompts)) - sum(one.length for one in beginnings)
+        self._draw(samples, logits_BV)
+        for row, (sample, prompt) in enumerate(zip(samples, prompts, strict=True)):
+            slots = torch.arange(len(prompt), device=logits_BV.device)
+            keys_values = [buffer.slots(row, slots) for buffer in buffers]
+            if sample.stop_reason is None:
+                # Most answers are shorter than they may be, so room is made for a part of it.
+                room = len(prompt) + min(sample.request.max_tokens, 128)
+                self._cache.add(keys_values, room=room)
+                self.samples.append(sample)
+            else:
+                self._kept.keep(prompt, keys_values)
+        return samples
 
     @torch.no_grad()
     def step(self) -> list[Sample]:
@@ -132,50 +161,23 @@ class ContinuousSampler:
             raise ValueError(f"{len(self.samples)} samples are still being drawn")
         self._kept.clear()
 
-    def _prefill(self, prompt: tuple[int, ...]) -> tuple[list[KeysValues], torch.Tensor]:
-        """Keys and values of the prompt, a layer each, and its last token's hidden state [D]."""
-        device = self._model.device
-        shared = self._shared(prompt)
-        length = shared.length
-        cache = DynamicCache()
-        for number, (keys, values) in enumerate(shared.keys_values):
-            cache.update(keys[None], values[None], number)
-        rest = torch.tensor([prompt[length:]], device=device)
-        hidden_1TD = body_of(self._model)(
-            input_ids=rest,
-            position_ids=torch.arange(length, len(prompt), device=device)[None],
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
-        self.computed_tokens += len(prompt) - length
-        found: list[KeysValues] = []
-        for layer in cache.layers:
-            if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
-                raise MemogradError(
-                    f"{type(self._model).__name__} keeps no keys and values a layer, so it cannot "
-                    "be served from this process; put a server such as vLLM behind the gateway"
-                )
-            if layer.keys.shape[2] != len(prompt):
-                raise MemogradError(
-                    f"{type(self._model).__name__} sees only a window of {layer.keys.shape[2]} "
-                    f"tokens of a prompt of {len(prompt)}, so it cannot be served from this "
-                    "process; put a server such as vLLM behind the gateway"
-                )
-            found.append((layer.keys[0], layer.values[0]))
-        return found, hidden_1TD[0, -1]
-
-    def _shared(self, prompt: tuple[int, ...]) -> Beginning:
+    def _beginning(self, prompt: tuple[int, ...]) -> Beginning:
         """The longest known beginning of `prompt`, kept or in the batch, without its last token."""
-        best, source = self._kept.longest(prompt), None
+        length, row = self._known(prompt)
+        if row is None:
+            return self._kept.longest(prompt)
+        return Beginning(length, self._cache.row(row, length))
+
+    def _known(self, prompt: tuple[int, ...]) -> tuple[int, int | None]:
+        """How much of `prompt` is known, and in which row of the batch; None: it is kept."""
+        best, source = self._kept.longest(prompt).length, None
         wanted = np.asarray(prompt[:-1])
         for row, sample in enumerate(self.samples):
             known = (*sample.request.prompt, *sample.ids)[: self._cache.lengths[row]]
             length = common(np.asarray(known), wanted)
-            if length >= LEAST_SHARED and length > best.length:
-                best, source = Beginning(length, ()), row
-        if source is None:
-            return best
-        return Beginning(best.length, self._cache.row(source, best.length))
+            if length >= LEAST_SHARED and length > best:
+                best, source = length, row
+        return best, source
 
     def _draw(self, batch: Sequence[Sample], logits_BV: torch.Tensor) -> None:
         """Give every sample of `batch` one more token. Raises MemogradError for NaN."""
