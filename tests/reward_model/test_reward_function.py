@@ -54,7 +54,7 @@ def test_beside_other_rewards(polite_run) -> None:
 
 def test_by_url() -> None:
     with serving(make_app(Lengths(), name="l")) as url:
-        [reward] = parse_rewards(f'reward_model(url="{url}", retries=0, timeout=5):2')
+        [reward] = parse_rewards(f'reward_model(url="{url}", retries=0, timeout=60):2')
         assert computed([reward], "four", "sixsix") == [8.0, 12.0]
         controlled = parse_rewards(f'reward_model(url="{url}", length_control=True)')
         assert computed(controlled, "four", "sixsix") == [2.0, 3.0]

@@ -40,6 +40,12 @@ def test_it_learns_what_length_cannot_tell(polite_run) -> None:
     assert report["calibration"]["margin_mean"] > 1
     assert report["length"]["controlled_accuracy"] > 0.8
     assert {"held_out.md", "held_out.png"} <= {path.name for path in polite_run.iterdir()}
+    pairs = [json.loads(line) for line in (polite_run / "held_out_pairs.jsonl").open()]
+    assert len(pairs) == 18
+    right = [pair["chosen_score"] > pair["rejected_score"] for pair in pairs]
+    assert sum(right) / 18 == pytest.approx(report["calibration"]["accuracy"])
+    longer = [pair["chosen_length"] > pair["rejected_length"] for pair in pairs]
+    assert sum(longer) <= 18 * report["length"]["longer_wins"]
     first, *_, last = metrics(polite_run)
     assert first["loss"] > 0.5 > last["loss"] and last["reward_margin"] > 1
     assert {"reward_accuracy", "score_mean", "grad_norm", "tokens"} <= last.keys()

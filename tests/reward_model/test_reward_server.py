@@ -17,6 +17,10 @@ from memograd.reward_model.server import check_binding, make_app
 
 CHAT = [{"role": "user", "content": "药怎么吃？"}]
 
+# Without certificates: reading them for every request would take longer than the requests.
+LIMITS = httpx.Limits(max_keepalive_connections=0)  # a port may be another server's the next time
+PLAIN = httpx.Client(verify=False, timeout=60, limits=LIMITS)
+
 
 @pytest.fixture
 def scorer() -> Lengths:
@@ -26,7 +30,7 @@ def scorer() -> Lengths:
 @pytest.fixture
 def client(scorer: Lengths) -> Iterator[httpx.Client]:
     app = make_app(scorer, name="lengths", max_body_bytes=2000)
-    with serving(app) as url, httpx.Client(base_url=url) as opened:
+    with serving(app) as url, httpx.Client(base_url=url, verify=False, timeout=60) as opened:
         yield opened
 
 
@@ -77,7 +81,7 @@ def test_what_does_not_fit_reaches_no_model(client, scorer, path, body) -> None:
 def test_too_many_answers_are_refused() -> None:
     with serving(make_app(Lengths(), name="l")) as url:
         items = [{"prompt": "q", "answer": "a"}] * 257
-        assert httpx.post(f"{url}/score-batch", json={"items": items}).status_code == 422
+        assert PLAIN.post(f"{url}/score-batch", json={"items": items}).status_code == 422
 
 
 def test_a_failure_is_an_error_with_its_sentence(client) -> None:
@@ -89,8 +93,8 @@ def test_a_failure_is_an_error_with_its_sentence(client) -> None:
 def test_no_price_of_length_is_the_callers_mistake() -> None:
     with serving(make_app(Lengths(None), name="l")) as url:
         body = {"prompt": "q", "answer": "a", "length_control": True}
-        assert httpx.post(f"{url}/score", json=body).status_code == 400
-        assert httpx.get(f"{url}/health").json()["length_slope"] is None
+        assert PLAIN.post(f"{url}/score", json=body).status_code == 400
+        assert PLAIN.get(f"{url}/health").json()["length_slope"] is None
 
 
 def test_a_body_has_a_limit_however_it_arrives(client, scorer) -> None:
@@ -112,12 +116,12 @@ def test_a_body_has_a_limit_however_it_arrives(client, scorer) -> None:
 def test_a_key_guards_everything_but_health() -> None:
     body = {"prompt": "q", "answer": "a"}
     with serving(make_app(Lengths(), name="l", api_key="geheim")) as url:
-        assert httpx.get(f"{url}/health").status_code == 200
+        assert PLAIN.get(f"{url}/health").status_code == 200
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "geheim"}):
             for path in ("/score", "/score-pair", "/score-batch"):
-                assert httpx.post(url + path, json=body, headers=headers).status_code == 401
+                assert PLAIN.post(url + path, json=body, headers=headers).status_code == 401
         good = {"Authorization": "Bearer geheim"}
-        assert httpx.post(f"{url}/score", json=body, headers=good).json() == {"score": 1.0}
+        assert PLAIN.post(f"{url}/score", json=body, headers=good).json() == {"score": 1.0}
 
 
 def test_other_machines_need_a_key() -> None:
@@ -139,7 +143,7 @@ def test_concurrent_requests_get_the_scores_of_lonely_ones(polite_run) -> None:
 
         def ask(answer: str) -> float:
             body = {"prompt": "where?", "answer": answer}
-            return float(httpx.post(f"{url}/score", json=body, timeout=30).json()["score"])
+            return float(PLAIN.post(f"{url}/score", json=body).json()["score"])
 
         assert list(pool.map(ask, answers)) == pytest.approx(alone, abs=1e-4)
     assert sum(app.state.joining.batches) == len(answers)

@@ -34,12 +34,12 @@ from memograd.recipes.reward_model_rows import (
 from memograd.recipes.warm_start_rows import Rows
 from memograd.recipes.warm_start_training import begin, console, create_run, train
 from memograd.reward_model.held_out import (
-    HeldOutReport,
     ScoredPair,
     fitted_slope,
     held_out_report,
     report_markdown,
     score_pairs,
+    write_pairs,
     write_report,
 )
 from memograd.reward_model.length import LengthControl
@@ -133,9 +133,7 @@ def _measure(
     fitted_on = _scored(model, trained[: config.length_fit_pairs])
     control = LengthControl(fitted_slope(fitted_on), len(fitted_on))
     control.save(run.path)
-    report = _report(model, held_out, control.slope, str(run.path))
-    write_report(report, run.path)
-    console.print(report_markdown(report))
+    _write_measured(model, held_out, control.slope, str(run.path), run.path)
 
 
 def evaluate_reward_model(
@@ -148,8 +146,8 @@ def evaluate_reward_model(
 ) -> Path:
     """Measure a reward model (run, folder or hub id) on the pairs in `data`.
 
-    Pairs that a run was trained on are left out. Writes `held_out.json`, `.md` and `.png` into the
-    new or empty folder `out`, and returns it.
+    Pairs that a run was trained on are left out. Writes `held_out.json`, `.md` and `.png`, and
+    `held_out_pairs.jsonl`, into the new or empty folder `out`, and returns it.
 
     Raises BadInput if there is no such model, no pair, or `out` is taken.
     """
@@ -161,23 +159,24 @@ def evaluate_reward_model(
         console.print(f"left out {learnt} of {rows.total} pairs: {LEARNT}")
     opened = RewardModel.open(model, device=device)
     control = opened.length_control
-    report = _report(opened, rows, control.slope if control else None, model)
-    write_report(report, out)
-    console.print(report_markdown(report))
+    _write_measured(opened, rows, control.slope if control else None, model, out)
     return out
 
 
-def _report(
-    model: RewardModel, rows: Rows[PreferenceRow], slope: float | None, name: str
-) -> HeldOutReport:
+def _write_measured(
+    model: RewardModel, rows: Rows[PreferenceRow], slope: float | None, name: str, folder: Path
+) -> None:
+    """Score the pairs, and write the report and the pairs' scores into `folder`."""
     cut = sum(
         max(len(model.encode(Item(row.prompt, answer))) for answer in (row.chosen, row.rejected))
         > model.card.max_length
         for row in rows.used
     )
-    return held_out_report(
-        _scored(model, rows.used), model=name, data=rows.source, slope=slope, cut=cut
-    )
+    pairs = _scored(model, rows.used)
+    report = held_out_report(pairs, model=name, data=rows.source, slope=slope, cut=cut)
+    write_report(report, folder)
+    write_pairs(pairs, folder)
+    console.print(report_markdown(report))
 
 
 def _scored(model: RewardModel, rows: Sequence[PreferenceRow]) -> list[ScoredPair]:

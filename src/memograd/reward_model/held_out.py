@@ -201,6 +201,22 @@ def write_report(report: HeldOutReport, folder: Path, name: str = "held_out") ->
     plot_held_out(report, folder / f"{name}.png")
 
 
+def write_pairs(pairs: Sequence[ScoredPair], folder: Path, name: str = "held_out_pairs") -> None:
+    """Write `name`.jsonl into `folder`: what each pair scored, and how long its answers are."""
+    lines = [
+        {
+            "place": pair.place,
+            "chosen_score": pair.chosen_score,
+            "rejected_score": pair.rejected_score,
+            "chosen_length": len(pair.chosen),
+            "rejected_length": len(pair.rejected),
+        }
+        for pair in pairs
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}%"
 
