@@ -10,6 +10,7 @@ import torch
 
 from memograd.errors import MemogradError
 from memograd.policy import kv_buffer
+from memograd.policy.prefill import LEAST_COMMON
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.sampler import Draw, sample_trees
 from memograd.rollout import TokenTree
@@ -191,3 +192,24 @@ def test_nothing_is_drawn_from_numbers_that_are_none() -> None:
     draw = Draw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
     with pytest.raises(MemogradError, match="NaN or infinity"):
         draw.choose(torch.tensor([[0.0, torch.nan]]), torch.tensor([0]))
+
+
+def test_what_new_prompts_open_with_is_run_once(tiny_model, random_ids) -> None:
+    """Counted where tokens enter the first layer; log-probabilities are those of whole rows."""
+    opening = random_ids(LEAST_COMMON + 6)
+    prompts = [[*opening, *random_ids(length)] for length in (3, 1, 9)] + [opening]
+    settings = {"num_generations": 2, "temperature": 0.7, "max_completion_length": 4}
+    run: list[int] = []
+    layer = tiny_model.get_decoder().layers[0]
+    hook = layer.register_forward_pre_hook(lambda _, given: run.append(given[0].shape[1]))
+    groups = sample(tiny_model, prompts, **settings)
+    hook.remove()
+    shared = len(opening) - 1  # the shortest prompt's last token predicts its answers
+    assert run[0] == shared
+    assert max(run[1:]) == 10
+    assert [group.reused_tokens for group in groups] == [0, shared, shared, shared]
+    scores = row_logprobs(tiny_model, [group.tree for group in groups], temperature=0.7)
+    sampled = [logprobs for group in groups for logprobs in group.logprobs]
+    for row, logprobs in enumerate(sampled):
+        found = scores.logprobs_RT[row, : len(logprobs)].detach().numpy()
+        np.testing.assert_allclose(found, logprobs, atol=1e-5)

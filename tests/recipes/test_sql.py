@@ -97,9 +97,13 @@ def test_ci_fast_from_the_command_line_and_measured_again(
         *(f"out={path}", "max_completion_length=6"),
     )
     assert code == 0, err
-    for reward in ("execution (yours), weight 1", "evidence (yours), weight 0.5", "valid_sql"):
+    for reward in (
+        "execution (built in), weight 1",
+        "evidence (built in), weight 0.5",
+        "valid_sql",
+    ):
         assert f"reward {reward}" in out
-    assert "on 120 questions about medical-sample-" in out
+    assert "on 168 questions about medical-sample-" in out
     assert "2 held out, at most 2 turns each" in out
     assert RunFolder.open(path).task == "sql"
     (row,) = RunFolder.open(path).read_metrics()
@@ -149,6 +153,43 @@ def test_resumed_it_equals_the_run_that_never_stopped(tmp_path: Path, model: str
     assert any(row["rewards"]["valid_sql"] for row in rows[0])
 
 
+@pytest.mark.usefixtures("talkative")
+def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run's end is the second one's warm start, question by question."""
+    adapters: dict[str, str | None] = {}
+    play = sql.play
+
+    def watched(job: Any, config: Any, label: str, console: Any) -> Any:
+        layer = next(m for m in job.policy.model.modules() if hasattr(m, "lora_A"))
+        adapters[label] = None if layer.disable_adapters else layer.active_adapter[0]
+        return play(job, config, label, console)
+
+    monkeypatch.setattr(sql, "play", watched)
+    settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "sql": {"max_eval": 6}}
+    first = sql.train(config(tmp_path / "first", model, **settings))
+    second = sql.train(config(tmp_path / "second", model, adapter=str(first), **settings))
+    began, ended = (json.loads((run / "sql.json").read_text()) for run in (first, second))
+    assert list(began["scores"]) == ["before", "after"]
+    assert ended["scores"]["warm start"] == began["scores"]["after"]
+    assert ended["scores"]["before"] == began["scores"]["before"]
+    assert adapters == {"untrained": None, "trained": "default", "warm start": "reference"}
+    assert ended["questions"] == began["questions"]
+    for one in ended["measures"]:
+        gain = one["after"][0] - one["warm_start"][0]
+        assert one["gain"][0] == pytest.approx(gain)
+    assert set(ended["seconds_per_question"]) == {"before", "warm start", "after"}
+    assert "| SQL | before | warm start | after | after - warm start |" in (
+        second / "evaluation.md"
+    ).read_text("utf-8")
+
+    code, shown, err = run(capsys, "evaluate", "--run", str(second))
+    assert code == 0, err
+    assert "after - warm start" in shown
+    assert json.loads((second / "sql.json").read_text())["scores"] == ended["scores"]
+
+
 def test_what_the_task_chooses_and_what_is_given() -> None:
     chosen = settled(TrainConfig())
     assert chosen.episodes.environment == "memograd.tasks.sql.tool:SqlEnvironment"
@@ -192,11 +233,11 @@ def test_warm_start_rows_are_learnt_as_episodes_would_say_them(
     out = tmp_path / "rows.jsonl"
     code, shown, err = run(capsys, "sql", "warm-start-rows", "--out", str(out))
     assert code == 0, err
-    assert "60 gold attempts at 120 training questions, 100 held out; 0 left out" in shown
+    assert "84 gold attempts at 168 training questions, 100 held out; 0 left out" in shown
     rows = read_sft_rows(out)
     _, held_out = questions(TrainConfig())
     ids = {json.loads(line)["id"] for line in out.read_text().splitlines()}
-    assert len(ids) == 60
+    assert len(ids) == 84
     assert not ids & {question.id for question in held_out}
     policy = LanguageModel.load(model, device="cpu", lora=TrainConfig().lora)
     chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
@@ -237,7 +278,7 @@ def test_the_sample_can_be_written_and_asked_like_any_other(
     code, shown, err = run(
         capsys, "sql", "warm-start-rows", "--out", str(tmp_path / "rows.jsonl"), *arguments
     )
-    assert (code, "60 gold attempts" in shown) == (0, True), err
+    assert (code, "84 gold attempts" in shown) == (0, True), err
     assert run(capsys, "sql", "sample", "--out", str(folder))[0] == 2
     code, _, err = run(capsys, "sql", "warm-start-rows", "--out", "x", "--share", "0")
     assert (code, "--share must lie above 0" in err) == (2, True)

@@ -105,7 +105,7 @@ def test_ci_fast_from_the_command_line_and_measured_again(
         *(f"out={path}", "max_completion_length=6"),
     )
     assert code == 0, err
-    assert "on 120 questions about medical-sample-" in out
+    assert "on 168 questions about medical-sample-" in out
     assert f"2 held out, {AGENT}, on cpu" in out
     (row,) = RunFolder.open(path).read_metrics()
     assert set(row["rewards"]) == {"execution", "evidence", "valid_sql"}

@@ -73,7 +73,7 @@ def test_training_and_test_questions_have_nothing_in_common(tmp_path: Path) -> N
     write_sample_questions(tmp_path / "sample.jsonl")
     questions = read_questions(tmp_path / "sample.jsonl")
     train, test = split_questions(questions, 0.1)
-    assert (len(train), len(test)) == (120, 100)
+    assert (len(train), len(test)) == (168, 100)
     assert not {shape(q.sql) for q in train} & {shape(q.sql) for q in test}
     assert not {q.text for q in train} & {q.text for q in test}
     rows = [{(e.table, e.row_id) for q in side for e in q.evidence} for side in (train, test)]

@@ -2,7 +2,8 @@
 
 Prompts of similar length go through the model together. One that is all new is a causal row; of one
 that goes on from tokens whose keys and values are at hand only the rest is run, each of its tokens
-seeing the beginning and the new tokens up to itself.
+seeing the beginning and the new tokens up to itself. Prompts that open alike (the same instructions
+and tools, another question) run what they share once, for all of them.
 
 Invariant: states, keys and values are those of the whole prompts, whatever was at hand. Tested in
 `tests/policy/test_turn_sampler.py` and `tests/policy/test_sampler.py`. May import torch,
@@ -20,7 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 from memograd.errors import MemogradError
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.kept_prefixes import Beginning
+from memograd.policy.kept_prefixes import NOTHING, Beginning, common
 from memograd.policy.kv_buffer import KVBuffer
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.slot_cache import KeysValues
@@ -28,6 +29,25 @@ from memograd.policy.tree_forward import additive_mask
 
 PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}
 """Padded new tokens a batch: on a CPU padding costs more than batching saves."""
+
+LEAST_COMMON = 64
+"""Tokens that new prompts must share before a pass of its own for them is worth it."""
+
+
+@torch.no_grad()
+def common_beginning(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Beginning | None:
+    """What all prompts open with, run once; None if that is too little, or there is one prompt.
+
+    It is never the whole of a prompt: of each, at least the last token is left to run.
+    """
+    if len(prompts) < 2:
+        return None
+    first = np.asarray(prompts[0])
+    length = min(min(common(first, np.asarray(prompt)), len(prompt) - 1) for prompt in prompts)
+    if length < LEAST_COMMON:
+        return None
+    _, found = _run(model, [prompts[0][:length]], [NOTHING])
+    return Beginning(length, [(keys_BHSD[0], values_BHSD[0]) for keys_BHSD, values_BHSD in found])
 
 
 def prefill(
@@ -109,7 +129,7 @@ def _padded(parts_HTD: Sequence[torch.Tensor], length: int) -> torch.Tensor:
 def _new_part(model: PreTrainedModel, layer: object, known: int) -> KeysValues:
     if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
         raise MemogradError(
-            f"{type(model).__name__} keeps no keys and values a layer, so it cannot be "
-            "sampled over token trees; use forward=rows"
+            f"{type(model).__name__} keeps no keys and values a layer, so it cannot be sampled "
+            "over token trees; use forward=rows, or let the gateway stand in front of vLLM"
         )
     return layer.keys[:, :, known:], layer.values[:, :, known:]

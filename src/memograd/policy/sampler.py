@@ -6,7 +6,8 @@ where a node attends to the prompt's keys and values and to its own ancestors. S
 cache is never copied G times, two samples that agree so far cost one token, a finished sample
 stops costing anything at once, and a prompt whose samples have all finished leaves the batch.
 Prompts that go on from earlier answers find those answers' keys and values in `KeptPrefixes`, if
-the caller has some: of such a prompt only what is new is run.
+the caller has some: of such a prompt only what is new is run. What new prompts open with alike is
+run once for all of them.
 
 Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
 whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
@@ -27,7 +28,7 @@ from memograd.errors import MemogradError
 from memograd.policy.kept_prefixes import NOTHING, KeptPrefixes
 from memograd.policy.kv_buffer import KVBuffer
 from memograd.policy.model_parts import body_of, head_of
-from memograd.policy.prefill import prefill
+from memograd.policy.prefill import common_beginning, prefill
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
@@ -37,7 +38,7 @@ from memograd.rollout.token_tree import TokenTree, TreeBuilder
 class SampledTree:
     """The tree of one prompt's answers; branch i has `logprobs[i]` [C_i] and `stop_reasons[i]`.
 
-    The prompt's first `reused_tokens` were not run, because their keys and values were there.
+    The first `reused_tokens` of the prompt were not run for it: keys and values were there.
     """
 
     tree: TokenTree
@@ -104,6 +105,12 @@ def sample_trees(
     draw = Draw(temperature, max_completion_length, end_ids, generator)
     beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]
     reused = [beginning.length for beginning in beginnings]
+    new = [row for row, beginning in enumerate(beginnings) if not beginning.length]
+    shared = common_beginning(model, [prompts[row] for row in new])
+    if shared is not None:
+        for row in new:
+            beginnings[row] = shared
+            reused[row] = 0 if row == new[0] else shared.length  # it was run for the first of them
     if kept is not None:
         kept.clear()
     logits_BV, buffers = prefill(model, prompts, beginnings)

@@ -21,7 +21,9 @@ SHOWN_IDS = 5
 def describe_rewards(rewards: Sequence[WeightedReward], console: Console) -> None:
     """Print every reward with where it comes from and its weight."""
     for reward in rewards:
-        origin = "yours" if reward.reads_messages else "built in"
+        module = str(getattr(reward.function, "__module__", ""))
+        own = not reward.reads_messages or module.startswith("memograd.")
+        origin = "built in" if own else "yours"
         console.print(f"reward {reward.name} ({origin}), weight {reward.weight:g}")
 
 

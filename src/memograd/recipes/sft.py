@@ -25,6 +25,7 @@ from memograd.recipes.memory_qa_setup import (
     choose_split,
 )
 from memograd.recipes.sft_rows import SftRow, read_sft_rows
+from memograd.recipes.shared_openings import sft_trainer
 from memograd.recipes.warm_start_rows import EMPTY, Rows
 from memograd.recipes.warm_start_tokens import sft_sequences
 from memograd.recipes.warm_start_training import (
@@ -35,6 +36,7 @@ from memograd.recipes.warm_start_training import (
     open_policy,
     train,
 )
+from memograd.rewards.answer_part import accepted_answers
 from memograd.rollout.types import Message
 
 
@@ -77,10 +79,9 @@ def sft(config: SftSettings) -> Path:
 
 def _trainer(arguments: dict[str, Any], **shared: Any) -> Any:
     from trl.trainer.sft_config import SFTConfig
-    from trl.trainer.sft_trainer import SFTTrainer
 
     ready = SFTConfig(**arguments, dataset_kwargs={"skip_prepare_dataset": True})
-    return SFTTrainer(args=ready, **shared)
+    return sft_trainer(args=ready, **shared)
 
 
 def _split(config: SftSettings) -> Split:
@@ -101,7 +102,7 @@ def _gold_answers(config: SftSettings, policy: LanguageModel, split: Split) -> R
         setup.check(split.train)
         setup.remember(split.train)
         for scenario in setup.scenarios(split.train):
-            gold = str(scenario.columns["answer"])
+            gold = accepted_answers(scenario.columns["answer"])[0]
             if not gold.strip():
                 rows.leave_out(scenario.id, EMPTY)
                 continue

@@ -4,8 +4,9 @@ Attempts are episodes that memograd plays, or, where `served.agent` names one, t
 any framework, through the gateway; questions, rewards and measures are the same.
 
 `train` makes a run folder (or goes on with one) and measures the held-out questions before and
-after; `warm_start_rows` writes gold attempts that `memograd sft` learns from. The command line
-calls them as `memograd train sql` and `memograd sql`; `docs/sql-agent.md` is the user's guide.
+after, and what the run began with if that was an adapter; `warm_start_rows` writes gold attempts
+that `memograd sft` learns from. The command line calls them as `memograd train sql` and
+`memograd sql`; `docs/sql-agent.md` is the user's guide.
 
 Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
 Tested in `tests/recipes/test_sql.py`. May import every room below the recipes.
@@ -68,6 +69,13 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
             return play(job, config, label, console)
         return serving.play(job.evaluation, label, console)
 
+    def report(before: MeasuredSql, after: MeasuredSql, folder: Path) -> None:
+        warm_start = None
+        if config.adapter is not None:
+            with job.policy.at_start():
+                warm_start = measure_sql(job, lambda: attempts("warm start"))
+        report_sql(before, after, job, folder, console, warm_start)
+
     return Job(
         policy=job.policy,
         rewards=job.rewards,
@@ -76,7 +84,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
         measure=(
             (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None
         ),
-        report=lambda before, after, folder: report_sql(before, after, job, folder, console),
+        report=report,
         opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
         drawing=serving
         or Episodes(
