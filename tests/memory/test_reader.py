@@ -187,7 +187,7 @@ def test_without_a_time_nothing_is_dated() -> None:
         ("Forget what I said about my trip to Rome.", "User's trip to Rome."),
         ("我不再喜欢喝茶了。", "用户喜欢喝茶。"),
         ("我不住在北京了。", "用户住在北京。"),
-        ("忘掉我住在北京这件事。", "用户住在北京这件事。"),
+        ("忘掉我住在北京这件事。", "用户住在北京。"),
         ("别记我的电话号码。", "用户的电话号码。"),
     ],
 )

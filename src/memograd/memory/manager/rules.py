@@ -23,8 +23,10 @@ from typing import Final
 
 from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import RelatedItem
+from memograd.memory.manager.topics import about, is_whose
 from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.reported_request import reported_topic
 from memograd.memory.statements import (
     Clause,
     Statement,
@@ -93,9 +95,7 @@ class RuleManager:
         said = _understand(fact.text)
         known = [part for each in related for part in _parts(each.item)]
         if fact.retracts:
-            return _retract(said, known) or Decision(
-                MemoryOp.none(), "Nothing remembered says what is to be forgotten."
-            )
+            return _forget(fact.text, known)
         ended = said.statement is not None and said.statement.ended
         if ended and not said.wording.changed_to and (deleted := _retract(said, known)):
             return deleted
@@ -140,6 +140,38 @@ def _retract(said: _Said, known: Sequence[_Known]) -> Decision | None:
     elif one.said.statement and not _says_only(one.said):
         return None
     return Decision(op, f"Taken back: {one.said.text}", min(1.0, score))
+
+
+def _forget(text: str, known: Sequence[_Known]) -> Decision:
+    """DELETE of what says, or is about, what is to be forgotten."""
+    reported = reported_topic(text)
+    topic = reported or text
+    said = _understand(topic)
+    # Words in common tell less of a topic, which is short, than of a whole sentence.
+    if (said.statement or not reported) and (found := _retract(said, known)):
+        return found
+    scores = [_tells_of(topic, said, one.said) for one in known]
+    best = max(scores, default=0.0)
+    if not best:
+        return Decision(MemoryOp.none(), "Nothing remembered says what is to be forgotten.")
+    one = known[scores.index(best)]  # of equal ones the most similar
+    op = MemoryOp.delete(one.item.id)
+    if not one.whole:
+        op = MemoryOp.update(one.item.id, _taken_out(one))
+    return Decision(op, f"To be forgotten: {one.said.text}", best)
+
+
+def _tells_of(topic: str, said: _Said, known: _Said) -> float:
+    """How surely an item tells of the topic where `_retract` does not see it; 0: it does not."""
+    if said.statement is None:
+        return about(topic, known.text)
+    # It names its value: an item without it is not meant, nor one that was understood and compared.
+    compared = known.statement is not None and said.statement.same_slot(known.statement)
+    value = wording(said.statement.value)
+    if compared or not value.terms | value.numbers or known.wording.negated != said.wording.negated:
+        return 0.0
+    named = value.terms <= known.wording.terms and value.numbers <= known.wording.numbers
+    return 0.7 if named and is_whose(said.statement.subject, known.text) else 0.0
 
 
 def _taken_out(known: _Known) -> str:

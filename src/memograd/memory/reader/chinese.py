@@ -13,18 +13,19 @@ from memograd.memory.items import Kind
 from memograd.memory.reader import person_chinese
 from memograd.memory.reader import screen_chinese as screen
 from memograd.memory.reader.dates_chinese import resolve_chinese
+from memograd.memory.reader.forget_chinese import request_to_forget
 from memograd.memory.reader.setting import Draft, Setting, finished
 
 
 def read_chinese(sentence: str, setting: Setting, *, first: bool) -> tuple[bool, Draft | None]:
     """Whether the sentence leans on the one before, and the draft, None where it is dropped."""
     bare = screen.strip_openers(sentence)
+    if (to_forget := request_to_forget(bare)) and (setting.to_agent or to_forget[1]):
+        return False, _say_chinese(to_forget[0], setting, retracts=True)
     if not bare or screen.is_question(bare):
         return False, None
     name = setting.name("zh")
     if setting.to_agent:
-        if what := screen.forgotten(bare):
-            return False, _say_chinese(what, setting, retracts=True)
         if called := screen.name_to_call(bare):
             return False, Draft(f"{name}希望被称呼为{called}。", None, "zh", Kind.CORE)
         if screen.is_procedural(bare):

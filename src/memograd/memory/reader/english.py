@@ -14,6 +14,7 @@ from memograd.memory.items import Kind
 from memograd.memory.reader import person_english
 from memograd.memory.reader import screen_english as screen
 from memograd.memory.reader.dates import resolve_english
+from memograd.memory.reader.forget_english import request_to_forget
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.reader.verbs import is_past, third_person
 from memograd.memory.statements import wording
@@ -25,12 +26,12 @@ def read_english(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
     """Whether the sentence leans on the one before, and the draft, None where it is dropped."""
     names = tuple(name for name in setting.speakers)
     bare = screen.strip_openers(sentence.replace("’", "'"), names)
+    if (to_forget := request_to_forget(bare)) and (setting.to_agent or to_forget[1]):
+        return False, _say_english(to_forget[0], setting, retracts=True)
     if not bare or screen.is_question(bare):
         return False, None
     name = setting.name("en")
     if setting.to_agent:
-        if what := screen.forgotten(bare):
-            return False, _say_english(what, setting, retracts=True)
         if called := re.match(
             r"(?:please |you can )?call me (?P<name>[\w .'-]{1,40})$", bare.rstrip(".!"), re.I
         ):

@@ -12,7 +12,7 @@ from typing import Final
 from memograd.memory.reader.naming import OTHER, SPEAKER, put_names, without_marks
 
 _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|《[^》]*》")
-_KIN: Final = (
+KIN: Final = (
     r"(?:大|小|二)?(?:爸爸?|妈妈?|父亲|母亲|哥哥?|弟弟?|姐姐?|妹妹?|爷爷|奶奶|外公|外婆|姥姥|姥爷|叔叔?|阿姨"
     r"|姑姑|姑妈|姨妈|舅舅|舅妈|婶婶|伯父|伯母|伯伯|表哥|表姐|表弟|表妹|堂哥|堂姐|堂弟|堂妹|老公|老婆|丈夫"
     r"|妻子|爱人|男朋友|女朋友|男友|女友|儿子|女儿|孩子|侄子|侄女|外甥|外甥女|岳父|岳母|公公|婆婆|嫂子|姐夫"
@@ -36,15 +36,15 @@ def resolve_person(text: str, speaker: str, other: str | None) -> str:
 
 def _resolve(text: str, addressed: bool) -> str:
     # A pronoun that only takes the noun up again: 我同事他在… says no more than 我同事在….
-    text = re.sub(rf"({_KIN})(?:他们|她们|他|她)(?!们|的)", r"\1", text)
+    text = re.sub(rf"({KIN})(?:他们|她们|他|她)(?!们|的)", r"\1", text)
     text = re.sub(r"(?:我|自)自己", "我", text)
-    text = re.sub(rf"(?:我们|咱们|咱|我)(?=(?:{_KIN}|{_PLACES}))(?!家用|家具)", "我的", text)
+    text = re.sub(rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)", "我的", text)
     text = re.sub(r"(?:我们|咱们)的", "我的", text)
     text = re.sub(r"我们(?:这种|这样的)|咱们(?:这种|这样的)", "我这种", text)
     text = re.sub(r"我们|咱们", f"{SPEAKER}等人", text)
     text = re.sub(r"(?<!自)我(?!国|省|市$)", SPEAKER, text)
     if addressed:
         text = re.sub(r"[你您]们", f"{OTHER}等人", text)
-        text = re.sub(rf"[你您](?={_KIN}|{_PLACES})", f"{OTHER}的", text)
+        text = re.sub(rf"[你您](?={KIN}|{_PLACES})", f"{OTHER}的", text)
         text = re.sub(r"[你您]", OTHER, text)
     return text

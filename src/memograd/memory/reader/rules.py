@@ -17,10 +17,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from itertools import pairwise
+from types import ModuleType
 
 from memograd.memory.items import Kind
 from memograd.memory.language import language_of
-from memograd.memory.reader import person_english, screen_chinese, screen_english
+from memograd.memory.reader import (
+    forget_chinese,
+    forget_english,
+    person_english,
+    screen_chinese,
+    screen_english,
+)
 from memograd.memory.reader.chinese import read_chinese
 from memograd.memory.reader.english import read_english
 from memograd.memory.reader.fact import Fact
@@ -68,12 +75,14 @@ class RuleReader:
 def _facts(setting: Setting) -> list[Fact]:
     drafts: list[Draft] = []
     joins = False  # whether the sentence before became part of the last draft
-    for sentence in _parts(setting.turn.text):
+    for sentence, to_forget in _parts(setting.turn.text):
         if len(sentence) > LONGEST_SENTENCE:
             joins = False
             continue
         read = read_chinese if language_of(sentence) == "zh" else read_english
         leaning, draft = read(sentence, setting, first=not drafts)
+        if to_forget and (taken_back := _taken_back(sentence, draft, setting)):
+            leaning, draft = False, taken_back
         if draft is None:
             continue
         last = drafts[-1] if drafts else None
@@ -100,20 +109,43 @@ _ANNOUNCES = re.compile(
 )
 
 
-def _parts(text: str) -> list[str]:
-    """The sentences, those of several independent clauses taken apart."""
-    parts: list[str] = []
-    for sentence in split_sentences(text):
-        if screen_english.is_question(sentence):
-            parts.append(sentence)  # "I live in Rome and you live where?" asks as a whole
+def _parts(text: str) -> list[tuple[str, bool]]:
+    """The sentences, those of several independent clauses taken apart, each with whether the next
+    one asks to forget it."""
+    parts: list[tuple[str, bool]] = []
+    sentences = split_sentences(text)
+    for number, sentence in enumerate(sentences):
+        behind = sentences[number + 1] if number + 1 < len(sentences) else ""
+        to_forget = behind != "" and _forget_of(behind).asks_to_forget_that(behind)
+        asks = screen_english.is_question(sentence)
+        if asks or to_forget or _forget_of(sentence).request_to_forget(sentence):
+            # "I live in Rome and you live where?" asks as a whole
+            parts.append((sentence, to_forget))
             continue
         chinese = language_of(sentence) == "zh"
         bare = (screen_chinese if chinese else screen_english).strip_note(sentence)
         note = sentence[: len(sentence) - len(bare)]
         divided = clauses(bare, parse_statement if chinese else _understand_english)
         several = len(divided) > 1 and not _one_story([clause.said for clause in divided])
-        parts += [note + clause.said for clause in divided] if several else [sentence]
+        whole = [note + clause.said for clause in divided] if several else [sentence]
+        parts += [(part, False) for part in whole]
     return parts
+
+
+def _forget_of(sentence: str) -> ModuleType:
+    return forget_chinese if language_of(sentence) == "zh" else forget_english
+
+
+def _taken_back(sentence: str, draft: Draft | None, setting: Setting) -> Draft | None:
+    """What is to be forgotten where the next sentence says "Delete that, please"."""
+    if draft is not None and draft.retracts:
+        return draft
+    chinese = language_of(sentence) == "zh"
+    read, request = (read_chinese, "，请删掉") if chinese else (read_english, ", please delete it")
+    asked = read(sentence.rstrip(" .!。！?？") + request, setting, first=True)[1]
+    if asked is not None and asked.retracts:
+        return asked
+    return replace(draft, retracts=True) if draft is not None and setting.to_agent else None
 
 
 def _understand_english(clause: str) -> Statement | None:

@@ -41,12 +41,6 @@ _CALL_ME: Final = re.compile(
 _NOTE: Final = re.compile(
     r"^(?:请|麻烦|你要|帮我)?(?:一定要?)?(?:记住|记一下|记下来?|记得|注意|别忘了|不要忘了|别忘记)(?:一下|一点|了|啊)?[:：，,]?(?=.{3,})"
 )
-_FORGET: Final = re.compile(
-    r"^(?:请|麻烦|你可以)?(?:(?:把)(?P<a>.+?)(?:忘掉|忘了|忘记|删掉|删除)(?:吧|了)?$"
-    r"|(?:忘掉|忘了|忘记|别记|不要记|别再记|不用记|不要再记|删掉|删除)(?:住|得|着|了"
-    r"|一下)?"
-    r"(?:关于|我说过的?|我说的|我告诉你的|我之前说的?|有关)?[:：，,]?(?P<b>.+))"
-)
 _REACTION: Final = re.compile(
     r"^(?:(?:好的?|谢谢|多谢|感谢|哈+|是的|是啊|嗯+|哦+|真的吗|太好了|太棒了|太赞了"
     r"|真棒|真好|不错|真不错|原来如此|原来是这样|明白了?|知道了|我知道了|我明白了|懂了"
@@ -98,15 +92,6 @@ def name_to_call(text: str) -> str | None:
     """The name in "请叫我小王"."""
     found = _CALL_ME.match(text)
     return found["name"] if found else None
-
-
-def forgotten(text: str) -> str | None:
-    """What is to be forgotten: `我住在北京` in "忘掉我住在北京"."""
-    found = _FORGET.match(text.rstrip("。.！!吧 "))
-    what = (found["a"] or found["b"]).strip() if found else ""
-    return (
-        what if len(what) >= 2 and what not in {"这个", "那个", "这些", "这件事", "它吧"} else None
-    )
 
 
 def strip_note(text: str) -> str:

@@ -181,13 +181,6 @@ _NOTE: Final = re.compile(
     r"|fyi,?|just so you know,?)\s+(?=\w)",
     re.IGNORECASE,
 )
-_FORGET: Final = re.compile(
-    r"^(?:please |you can )?(?:forget|don't remember|do not remember|delete|erase"
-    r"|remove|disregard)(?: the fact)?(?: that| about| what i (?:said|told you) about|"
-    r" what i (?:said|told you):?| everything about| my memory (?:of|about|that)"
-    r"| that i told you)?\s+(?P<what>.+)$",
-    re.IGNORECASE,
-)
 _HOW_TO: Final = re.compile(
     r"^(?:to|in order to) \w+ .+?, (?:you |we |i )?(?:first |then |just |always |need"
         r"|have to|must|should|press|hold|click|run|use|open|add|turn|set|go|type|put)"
@@ -235,14 +228,6 @@ def is_request(text: str) -> bool:
 def is_procedural(text: str) -> bool:
     """Whether the sentence says how the agent is to act from now on, or how something is done."""
     return bool(_PROCEDURAL.search(text) or _AGENT_WISH.search(text) or _HOW_TO.search(text))
-
-
-def forgotten(text: str) -> str | None:
-    """What is to be forgotten: `I live in Boston` in "forget that I live in Boston"."""
-    found = _FORGET.match(text.rstrip(".! "))
-    if found and found["what"].casefold().strip() in {"it", "that", "this", "about it", "me"}:
-        return None
-    return found["what"] if found else None
 
 
 def strip_note(text: str) -> str:
