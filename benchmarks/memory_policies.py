@@ -4,6 +4,7 @@
     python benchmarks/memory_policies.py --only algorithms --seeds 3 --out results.jsonl
     python benchmarks/memory_policies.py --only credit --out results.jsonl --plot credit.png
     python benchmarks/memory_policies.py --only transfer --locomo locomo.json --out results.jsonl
+    python benchmarks/memory_policies.py --only data --data longmemeval FILE... --out results.jsonl
     python benchmarks/memory_policies.py --only speed
 
 Each finished (what, seed) is appended to --out and skipped when it is there already with the same
@@ -20,6 +21,11 @@ settings of `memograd train memory-ops`.
                 decisions of a step of GRPO, and every curve is drawn over decisions.
     transfer    trained on generated logs and LoCoMo conv-26, both as raw turns; which half of
                 conv-30 is kept, and what is found there; needs --locomo
+    data        trained on generated logs as raw turns (and on conv-26 where --locomo is given);
+                what is found of the files behind --data NAME when half of the tokens may be kept,
+                by everybody: a Markdown table, intervals over questions of the mean over seeds.
+                --limit takes the first so many conversations of each file, --heard leaves out what
+                an assistant says, as the running memory does
     speed       decisions a second in training and the share of each phase; seconds of `Memory.add`
                 with a trained head, with rules, and with a chat model at a local HTTP stub that
                 answers at once: a lower bound of what any chat model costs
@@ -36,6 +42,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -47,6 +54,7 @@ import torch
 from memograd.config.load import load_settings
 from memograd.config.operations_settings import OperationsConfig
 from memograd.data.lifelog import Lifelog
+from memograd.evaluation.bootstrap import clustered_interval
 from memograd.evaluation.figures import (
     BLUE,
     GREEN,
@@ -79,7 +87,7 @@ from memograd.tasks.memory_ops import walk as walk_module
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 
-PARTS = ("algorithms", "credit", "transfer", "speed")
+PARTS = ("algorithms", "credit", "transfer", "data", "speed")
 ALGORITHMS = ("grpo", "supervised", "reinforce", "ppo", "dqn")
 CREDITS = ("trajectory", "mem_alpha_original")
 CURVE_LOGS, CURVE_POINTS = 4, 8
@@ -112,7 +120,7 @@ class Results:
         self.rows.append(row)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        shown = {key: value for key, value in row.items() if key != "curve"}
+        shown = {key: value for key, value in row.items() if key not in ("curve", "asked")}
         print(json.dumps(shown, ensure_ascii=False), flush=True)
 
 
@@ -205,7 +213,7 @@ def transfer(
     """Trained on generated logs and conv-26; which half of conv-30 is kept."""
     real = {log.id: log for log in logs_of_files([locomo])}
     [unseen] = embed_logs([real["conv-30"]], embedder)
-    untrained = _halves({}, unseen)
+    untrained = _halves({}, [unseen])
     for name in next(iter(untrained.values())):
         found = {unit: halves[name] for unit, halves in untrained.items()}
         results.once(f"transfer: {name}", 0, lambda found=found: dict(found))
@@ -222,7 +230,7 @@ def transfer(
                     budget_share=0.5,
                     ks=KS,
                 )
-                halves = _halves({"head": head}, unseen)
+                halves = _halves({"head": head}, [unseen])
                 kept = {unit: found["head, half"] for unit, found in halves.items()}
                 memory = {
                     f"recall@{k}": _mean([one.recalls[k] for one in walked.needing]) for k in KS
@@ -232,17 +240,123 @@ def transfer(
             results.once(f"transfer: {what}", seed, work)
 
 
-def _halves(heads: dict[str, TrainedHead], log: EmbeddedLog) -> Row:
+def _halves(heads: dict[str, TrainedHead], logs: Sequence[EmbeddedLog]) -> Row:
     return {
         f"half of {unit}": {
             one.name: {
                 **{mode: _mean(found) for mode, found in one.recalls.items()},
                 "tokens": one.tokens,
             }
-            for one in compare_halves([log], half_methods(heads), unit=unit)
+            for one in compare_halves(logs, half_methods(heads), unit=unit)
         }
         for unit in ("tokens", "turns")
     }
+
+
+# Other people's data
+
+
+def other_data(
+    named: Sequence[str],
+    limit: int | None,
+    heard: bool,
+    locomo: Path | None,
+    seeds: int,
+    base: OperationsConfig,
+    results: Results,
+    embedder: Embedder,
+) -> None:
+    """Trained elsewhere, measured on the files: half of the tokens, kept by each method."""
+    [name, *files] = named
+    logs = [log for path in files for log in logs_of_files([Path(path)])[:limit]]
+    logs = [_heard(log) for log in logs] if heard else logs
+    unseen = embed_logs([log for log in logs if log.probes], embedder)
+    name = f"{name}, {len(unseen)} conversations" + ", users only" * heard
+    real = [log for log in logs_of_files([locomo]) if log.id == "conv-26"] if locomo else []
+    tuning = embed_logs(training_logs(base)[:4], embedder, view="turns")
+    for kept in _kept_halves({}, unseen):
+        results.once(f"{name}: {kept}", 0, lambda kept=kept: _kept_halves({}, unseen)[kept])
+    for method, make in methods_of({}, tuning, standard_of(base)).items():
+        results.once(f"{name}: {WALKED}{method}", 0, lambda make=make: _walked(make, unseen, base))
+    for seed in range(seeds):
+        for what in ("grpo", "supervised"):
+            config = config_of(what, seed, base)
+            trained: list[TrainedHead] = []
+            also = real * REAL_COPIES if what != "supervised" else []  # it has no gold operations
+
+            def head_of(
+                config: OperationsConfig = config, trained: Any = trained, also: Any = also
+            ) -> TrainedHead:
+                if not trained:
+                    taught = [*training_logs(config), *also]
+                    material = embed_logs(taught, embedder, view="turns")
+                    trained.append(trained_head(config, material, [], embedder)[0])
+                head: TrainedHead = trained[0]
+                return head
+
+            results.once(
+                f"{name}: {what}, half",
+                seed,
+                lambda what=what, head_of=head_of: _kept_halves({what: head_of()}, unseen)[
+                    f"{what}, half"
+                ],
+            )
+            results.once(
+                f"{name}: {WALKED}{what}",
+                seed,
+                lambda head_of=head_of: _walked(lambda: ByHead(head_of()), unseen, base),
+            )
+    print(_table(results, name, [log.log.id for log in unseen for one in log.probes if one.needed]))
+
+
+def _heard(log: Lifelog) -> Lifelog:
+    """The log without what an assistant says, and without questions that only that answers."""
+    unheard = {turn.id for turn in log.turns if turn.speaker in ("assistant", "助手")}
+    statements = tuple(one for one in log.statements if one.turn_id not in unheard)
+    left = {one.id for one in statements}
+    probes = (replace(p, needed=tuple(n for n in p.needed if n in left)) for p in log.probes)
+    return replace(log, statements=statements, probes=tuple(p for p in probes if p.needed))
+
+
+WALKED = "memory of "
+
+
+def _kept_halves(heads: dict[str, TrainedHead], logs: Sequence[EmbeddedLog]) -> dict[str, Row]:
+    """By method: recall of every question by the number of items found, and tokens kept."""
+    found: dict[str, Row] = {}
+    for k in KS:
+        for one in compare_halves(logs, half_methods(heads), top_k=k):
+            row = found.setdefault(one.name, {"of half": {"tokens": one.tokens}, "asked": {}})
+            row["asked"][f"recall@{k}"] = one.recalls["dense"]
+            row["of half"][f"recall@{k}"] = _mean(one.recalls["dense"])
+    return found
+
+
+def _walked(make: Any, logs: Sequence[EmbeddedLog], config: OperationsConfig) -> Row:
+    """The same of the memory that a method keeps, never with more than half of all tokens."""
+    walked = measure("x", make, logs, standard_of(config), budget_share=0.5, ks=KS)
+    # Questions of one conversation come in the order in which they are asked; here it has one.
+    asked = {f"recall@{k}": [one.recalls[k] for one in walked.needing] for k in KS}
+    means = {name: _mean(values) for name, values in asked.items()}
+    return {"of half": {**means, "tokens": walked.tokens}, "asked": asked}
+
+
+def _table(results: Results, name: str, conversations: Sequence[str]) -> str:
+    """Markdown: mean over seeds with the 95% interval over questions, and tokens kept."""
+    lines = ["| " + " | ".join(("method", "seeds", *(f"recall@{k}" for k in KS), "tokens")) + " |"]
+    lines.append("|---" * (3 + len(KS)) + "|")
+    for what in dict.fromkeys(row["what"] for row in results.rows):
+        if not what.startswith(f"{name}: "):
+            continue
+        rows = [row for row in results.rows if row["what"] == what]
+        cells = [what.removeprefix(f"{name}: "), str(len(rows))]
+        for k in KS:
+            each = np.mean([row["asked"][f"recall@{k}"] for row in rows], axis=0).tolist()
+            low, high = clustered_interval(each, conversations)
+            cells.append(f"{100 * np.mean(each):.1f} [{100 * low:.1f}, {100 * high:.1f}]")
+        cells.append(f"{np.mean([row['of half']['tokens'] for row in rows]):.0f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([f"\n{name}: evidence recall, half of the tokens\n", *lines, ""])
 
 
 # Speed
@@ -424,6 +538,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="three steps, a few logs, one seed")
     parser.add_argument("--locomo", type=Path, help="file with conv-26 and conv-30")
+    parser.add_argument("--data", nargs="+", metavar="NAME FILE", help="for --only data")
+    parser.add_argument("--limit", type=int, help="conversations of each file of --data")
+    parser.add_argument("--heard", action="store_true", help="leave out what an assistant says")
     parser.add_argument("--out", type=Path, default=Path("memory_policies.jsonl"))
     parser.add_argument("--plot", type=Path, help="PNG of the curves of --only credit")
     asked = parser.parse_intermixed_args()
@@ -441,6 +558,11 @@ def main() -> None:
         transfer(asked.locomo, seeds, base, results, embedder)
     elif asked.only == ["transfer"]:
         parser.error("--only transfer needs --locomo FILE")
+    if "data" in asked.only and len(asked.data or ()) > 1:
+        given = (asked.data, asked.limit, asked.heard, asked.locomo)
+        other_data(*given, seeds, base, results, embedder)
+    elif asked.only == ["data"]:
+        parser.error("--only data needs --data NAME FILE...")
     if "speed" in asked.only:
         row, head = training_speed(base, embedder, 2 if asked.quick else 5)
         line = {"bench": "memory_policies", "what": "training speed", **row}

@@ -70,12 +70,12 @@ def memory(tmp_path: Path, policies: PolicyVersions) -> Iterator[Memory]:
 def told(memory: Memory, user: str = "alice", day: int = 1) -> None:
     """Facts that the lazy policy declined, and answers that would have needed them.
 
-    The ids of the answers are fixed, so the same ones are held out in every run.
+    What is held out is told by the questions, so it is the same in every run.
     """
     for place in PLACES:
         memory.add(f"My office in {place} has a garden.", user_id=user)
     for place in PLACES:
-        answer = Answered(f"What has the office in {place}?", "No idea.", id=f"{place} {day}")
+        answer = Answered(f"What is at the office in {place}?", "No idea.", id=f"{place} {day}")
         write_answer(memory.store, answer, Scope(user))
         memory.feedback(answer.id, f"The office in {place} has a garden.", user_id=user)
 
@@ -180,7 +180,8 @@ def test_held_out_corrections_do_not_reach_the_log_to_train_on() -> None:
 
     def correction(number: int) -> Probe:
         name = f"answer {number}"
-        question = Question(name, "Where?", "There.", "correction", (), asked_at=moment)
+        text = f"Where is {number}?"
+        question = Question(name, text, "There.", "correction", (), asked_at=moment)
         return Probe(question, (f"new {number}",), (f"old {number}",))
 
     numbers = range(12)
@@ -227,3 +228,30 @@ def test_what_cannot_be_learnt_on_is_refused(
         learn_from_feedback(memory, "user:alice", other.folder, QUICK)
     with policies.held(), pytest.raises(BadInput, match="Somebody else is learning"):
         learn_from_feedback(memory, "user:alice", policies.folder, QUICK)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("Where does Ann live?", "where does ann live", "Where  does Ann live ?!"),
+        ("小红住在哪里？", "小红住在哪里", "小红 住在哪里?"),
+    ],
+)
+def test_a_question_asked_again_is_on_the_same_side(asked: tuple[str, ...]) -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    turn = RawTurn("t0", "ann", "It was said.", now, 1)
+    statement = Statement("s0", "t0", "It was said.", now, GoldOp(OpKind.ADD))
+    probes = tuple(
+        Probe(
+            Question(f"a{number}/{way}", f"{number}: {text}", "yes", "feedback", (), asked_at=now),
+            ("s0",),
+        )
+        for number in range(60)
+        for way, text in enumerate(asked)
+    )
+    log = Lifelog("own", "en", ("ann", "assistant"), (turn,), (statement,), probes)
+    rest, held = split_probes(log, 0.3)
+    sides = [{probe.question.id.split("/")[0] for probe in side.probes} for side in (rest, held)]
+    assert not sides[0] & sides[1] and all(sides)
+    assert len(rest.probes) + len(held.probes) == len(probes)
+    assert all(len(side.probes) % len(asked) == 0 for side in (rest, held))

@@ -93,6 +93,9 @@ class OperationsConfig(Settings):
     """Least share of random operations (dqn)."""
 
     # What is rewarded.
+    reward: Text = "delta_qa"
+    """What one operation earns: delta_qa, by later questions; opportunity_cost, at once; or your
+    own calculate_reward(action, new_fact, retrieved_facts), as FILE.py or FILE.py:FUNCTION."""
     top_k: Count = 5
     """Items that a question may find."""
     misled_cost: Share = 0.5
@@ -117,5 +120,15 @@ class OperationsConfig(Settings):
             raise ValueError(
                 f"credit={self.credit} compares whole walks, which only algorithm=grpo does: "
                 "choose credit=delta_qa or algorithm=grpo"
+            )
+        if self.reward != "delta_qa" and self.algorithm == "supervised":
+            raise ValueError(
+                f"reward={self.reward} moves nothing with algorithm=supervised, which copies gold"
+                " operations: leave one of them out"
+            )
+        if self.reward != "delta_qa" and self.credit != "delta_qa":
+            raise ValueError(
+                f"credit={self.credit} rewards whole walks, but reward={self.reward} is of single"
+                " operations: leave one of them out"
             )
         return self

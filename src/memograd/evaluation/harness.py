@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memograd.evaluation.metrics import score_answers
 from memograd.evaluation.report import EvaluationReport
 from memograd.policy.protocol import Policy
+from memograd.rewards.answer_part import accepted_answers
 from memograd.rollout.types import Scenario
 
 
@@ -29,6 +30,7 @@ class Answered:
 class _Gold:
     answer: str
     category: str
+    accepted: tuple[str, ...] = ()
 
 
 def evaluate_policy(
@@ -42,7 +44,8 @@ def evaluate_policy(
 ) -> Answered:
     """Answer every scenario greedily; `method` names the report.
 
-    Scenarios need the columns `answer` and `category`. `on_progress` hears how many are done.
+    Scenarios need the columns `answer` (one, or a list of right ones) and `category`. `on_progress`
+    hears how many are done.
     """
     start = time.perf_counter()
     prompts = [policy.encode(scenario.messages) for scenario in scenarios]
@@ -58,10 +61,10 @@ def evaluate_policy(
         answers.extend(group.texts[0] for group in groups)
         on_progress(len(answers))
     seconds = time.perf_counter() - start
-    golds = [
-        _Gold(str(scenario.columns["answer"]), str(scenario.columns["category"]))
-        for scenario in scenarios
-    ]
+    golds = []
+    for scenario in scenarios:
+        answer, *accepted = accepted_answers(scenario.columns["answer"])
+        golds.append(_Gold(answer, str(scenario.columns["category"]), tuple(accepted)))
     report = EvaluationReport(
         method=method,
         question_ids=[scenario.id for scenario in scenarios],

@@ -38,7 +38,7 @@ class JudgeCache:
         if self.path is not None:
             line = json.dumps({"key": key, **row}, ensure_ascii=False) + "\n"
             try:
-                _append(self.path, line.encode("utf-8"))
+                append_line(self.path, line.encode("utf-8"))
             except OSError as error:
                 raise MemogradError(
                     f"The judge's verdicts cannot be kept in {self.path}: {error}."
@@ -66,7 +66,8 @@ def _read(path: Path) -> dict[str, Mapping[str, Any]]:
     return rows
 
 
-def _append(path: Path, line: bytes) -> None:
+def append_line(path: Path, line: bytes) -> None:
+    """Write a whole line to the end, under a lock; what a crash cut off there before is dropped."""
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,10 @@ METRICS = ("locomo_f1", "mem0_f1", "mem0_bleu1")
 
 
 class ScoredQuestion(Protocol):
-    """What scoring needs of a question: its gold answer and its category's name."""
+    """What scoring needs of a question: its gold answer and its category's name.
+
+    Other answers that are as right stand in `accepted`, which a question may have.
+    """
 
     @property
     def answer(self) -> str: ...
@@ -31,6 +34,8 @@ def score_answers(
 ) -> dict[str, list[float]]:
     """Every metric of `METRICS`, one score in [0, 1] per question, in the order given.
 
+    Where several answers are right, each metric takes the best score among them.
+
     Raises:
         BadInput: there are not as many answers as questions.
         RewardError: an answer cannot be scored, e.g. because its category is unknown.
@@ -43,7 +48,9 @@ def score_answers(
         prompts=[""] * len(questions),
         completions=answers,
         columns={
-            "answer": [question.answer for question in questions],
+            "answer": [
+                [question.answer, *getattr(question, "accepted", ())] for question in questions
+            ],
             "category": [question.category for question in questions],
         },
     )

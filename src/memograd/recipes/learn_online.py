@@ -4,9 +4,9 @@
     own log, as often as generated ones --(delta_qa, GRPO)--> a new head, from the current one on
     new head beside the current one, on feedback and logs that nobody is trained on --> adopt or not
 
-A fixed share of the answers, chosen by their ids, is held out for good: what once judged a version
-is never trained on later. Versions are kept in a folder (`manager/trained/versions`), whose log
-holds numbers and no texts.
+A fixed share of the questions is held out for good, whatever answers they got: what once judged a
+version is never trained on later, and no question is on both sides. Versions are kept in a folder
+(`manager/trained/versions`), whose log holds numbers and no texts.
 
 Invariant: the current version changes only when the new one is not worse on held-out feedback, nor
 by more than the tolerance on generated logs of held-out forms
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -135,18 +136,19 @@ def learn_from_feedback(
 
 
 def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
-    """The log with the questions to train on, and with those to judge by: by a hash of their ids.
+    """The log with the questions to train on, and with those to judge by: by a hash of their texts.
 
-    The same answer is on the same side whatever comes later. What held-out corrections say of the
+    Case, width, spaces and punctuation aside, the same question is on the same side however often
+    it is asked, and whatever comes later. What held-out corrections say of the
     statements, which one replaced which, is kept from the log to train on.
     """
 
-    def is_held(identity: str) -> bool:
-        digest = hashlib.sha256(identity.encode()).digest()
+    def is_held(question: str) -> bool:
+        digest = hashlib.sha256(_asked(question).encode()).digest()
         return int.from_bytes(digest[:8], "big") % HASHED < held_out * HASHED
 
-    held = tuple(probe for probe in log.probes if is_held(probe.question.id))
-    rest = tuple(probe for probe in log.probes if not is_held(probe.question.id))
+    held = tuple(probe for probe in log.probes if is_held(probe.question.text))
+    rest = tuple(probe for probe in log.probes if not is_held(probe.question.text))
     corrected = {(probe.needed[0], old) for probe in rest for old in probe.misleading}
     statements = tuple(
         statement
@@ -155,6 +157,12 @@ def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
         for statement in log.statements
     )
     return replace(log, statements=statements, probes=rest), replace(log, probes=held)
+
+
+def _asked(question: str) -> str:
+    """The question without what does not change it, so that asking again is the same question."""
+    folded = unicodedata.normalize("NFKC", question).casefold()
+    return "".join(letter for letter in folded if letter.isalnum()) or folded
 
 
 def train_on(

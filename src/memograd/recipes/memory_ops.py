@@ -42,7 +42,10 @@ from memograd.recipes.memory_ops_data import (
     training_logs,
 )
 from memograd.recipes.memory_ops_measure import measure_head, report
+from memograd.recipes.memory_ops_reward import code_fingerprint, reward_of
 from memograd.recipes.progress import training_progress
+from memograd.rewards.operation_code import with_absolute_file
+from memograd.rewards.operations import OperationReward
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.mem_alpha import mem_alpha_outcome
@@ -83,12 +86,13 @@ def train(
         if began.task != TASK:
             raise BadInput(f"{began.path} is a run of {began.task or 'another task'}, not {TASK}.")
         config = _resumed(config, began)
+    reward = reward_of(config)
     logs, held_out = training_logs(config), evaluation_logs(config)
     embedder = embedder or open_embedder(config.embedder)
     head = _starting_head(config, embedder.name, embedder.dimension)
     run = began or _new_run(config)
     with run.lock():
-        _check_data(run, fingerprint(logs))
+        _check_data(run, fingerprint(logs), code_fingerprint(reward))
         console.print(f"embedding {len(logs)} logs to train on, {len(held_out)} to measure on")
         material = embed_logs(logs, embedder, view=config.view)
         unseen = embed_logs(held_out, embedder, view=config.view)
@@ -99,10 +103,10 @@ def train(
             console.print(f"going on after step {trainer.step} ({checkpoint.name})")
         if began is not None:
             run.truncate_metrics(trainer.step)
-        _train_in(run, config, trainer, head, material, embedder.name)
+        _train_in(run, config, trainer, head, material, embedder.name, reward)
         plot_curves(run.metrics_path, run.path / "curves.png")
         final = load_head(run.path / "final")
-        report(measure_head(final, material, unseen, config), run.path, console)
+        report(measure_head(final, material, unseen, config, reward), run.path, console)
     return run.path
 
 
@@ -112,20 +116,25 @@ def head_trainer(config: OperationsConfig, head: OperationHead) -> GRPOMemoryTra
 
 
 def one_step(
-    trainer: GRPOMemoryTrainer, material: list[EmbeddedLog], config: OperationsConfig
+    trainer: GRPOMemoryTrainer,
+    material: list[EmbeddedLog],
+    config: OperationsConfig,
+    reward: OperationReward | None = None,
 ) -> tuple[Decisions, dict[str, float], dict[str, float]]:
     """Walk through the logs of the trainer's next step and learn from them.
 
-    Returns the decisions, what was measured and the seconds by phase.
+    reward: of single operations; by default what the settings name, loaded anew. Returns the
+    decisions, what was measured and the seconds by phase.
     """
     numbers = logs_of_step(len(material), trainer.step + 1, config)
     by_outcome = config.credit != "delta_qa"
     walks_each = config.num_generations if by_outcome else 1
     standard = standard_of(config)
+    reward = reward or reward_of(config)
     outcome = mem_alpha_outcome if config.credit == "mem_alpha_original" else None
     began = time.perf_counter()
     walks = [
-        Walk(material[number], standard, asks=by_outcome, outcome=outcome)
+        Walk(material[number], standard, asks=by_outcome, outcome=outcome, reward=reward)
         for number in numbers
         for _ in range(walks_each)
     ]
@@ -164,6 +173,7 @@ def _train_in(
     head: OperationHead,
     material: list[EmbeddedLog],
     embedder: str,
+    reward: OperationReward | None,
 ) -> None:
     def write(folder: Path) -> None:
         save_head(head.trained(embedder, {"run": run.path.name, "step": trainer.step}), folder)
@@ -177,7 +187,7 @@ def _train_in(
         training_progress(console, total=config.steps, describe=describe) as on_step,
     ):
         while trainer.step < config.steps:
-            decisions, measured, seconds = one_step(trainer, material, config)
+            decisions, measured, seconds = one_step(trainer, material, config, reward)
             metrics = step_metrics(trainer.step, decisions, measured, seconds)
             run.append_metrics(metrics)
             on_step(metrics)
@@ -232,23 +242,29 @@ def _starting_head(config: OperationsConfig, embedder: str, dimension: int) -> O
 def _new_run(config: OperationsConfig) -> RunFolder:
     out = config.out or Path("runs") / f"{TASK}-{time.strftime('%Y%m%d-%H%M%S')}"
     RunFolder.check_free(out)
-    resolved = config.model_copy(
+    return RunFolder.create(out, _located(config).model_dump_json(indent=2), task=TASK)
+
+
+def _located(config: OperationsConfig) -> OperationsConfig:
+    """The same settings for any working directory."""
+    return config.model_copy(
         update={
             "data": [path.resolve() for path in config.data],
             "eval_data": [path.resolve() for path in config.eval_data],
             "policy": config.policy.resolve() if config.policy else None,
+            "reward": with_absolute_file(config.reward),
         }
     )
-    return RunFolder.create(out, resolved.model_dump_json(indent=2), task=TASK)
 
 
 def _resumed(given: OperationsConfig, began: RunFolder) -> OperationsConfig:
     """The settings that the run began with; nothing given beside `resume` may differ."""
     stored = OperationsConfig.model_validate_json(began.config_json)
+    located = _located(given)
     others = sorted(
         name
         for name in given.model_fields_set - {"resume"}
-        if getattr(given, name) != getattr(stored, name)
+        if getattr(located, name) != getattr(stored, name)
     )
     if others:
         raise BadInput(
@@ -258,10 +274,15 @@ def _resumed(given: OperationsConfig, began: RunFolder) -> OperationsConfig:
     return stored
 
 
-def _check_data(run: RunFolder, now: str) -> None:
+def _check_data(run: RunFolder, now: str, reward: str | None) -> None:
     stored = run.read_data()
     if stored is None:
-        run.write_data({"sha256": now})
+        run.write_data({"sha256": now, "reward_sha256": reward})
+    elif stored.get("reward_sha256") != reward:
+        raise BadInput(
+            f"The file of the reward changed since {run.path} began: resume with the file as it"
+            " was, or begin a new run with out=FOLDER."
+        )
     elif stored.get("sha256") != now:
         raise BadInput(
             f"The data changed since {run.path} began: resume with the data as it was, or begin a"

@@ -51,6 +51,7 @@ from memograd.recipes.memory_ops_measure import (
     report,
     spread,
 )
+from memograd.recipes.memory_ops_reward import reward_of
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 
@@ -136,6 +137,7 @@ def _evaluate(
                 " embedder."
             )
     logs = logs[: options.limit_logs]
+    reward = reward_of(config)
     # Whoever cannot be asked is found here, before the work begins.
     manager = _chat(options.manager_model) if options.manager_model else None
     reader = _chat(options.reader) if options.reader else None
@@ -151,7 +153,7 @@ def _evaluate(
         with_schema = options.manager_model == ENDPOINT
         methods[f"prompted {manager.name}"] = lambda: ByChat(manager, with_schema=with_schema)
     shares = [None if share == 1 else share for share in options.budgets]
-    ground = Ground(unseen, standard, turns, options.ks)
+    ground = Ground(unseen, standard, turns, options.ks, reward)
     measured = measure_methods(methods, ground, shares)
     more = _halves(heads, unseen, max(options.ks), results)
     if reader is not None:

@@ -36,6 +36,7 @@ from memograd.evaluation.memory_table import MethodResult, compare_methods, writ
 from memograd.evaluation.tables import markdown_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
+from memograd.rewards.operations import OperationReward
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 
@@ -52,13 +53,15 @@ class Ground:
     """What methods are measured on.
 
     unseen: the logs, in the policy's view. turns: the same logs with raw turns for statements;
-    None: raw turns are not measured. ks: of evidence recall; none: the standard's.
+    None: raw turns are not measured. ks: of evidence recall; none: the standard's. reward: of
+    single operations, what the head was trained by; None where that was `delta_qa`.
     """
 
     unseen: Sequence[EmbeddedLog]
     standard: Standard
     turns: Sequence[EmbeddedLog] | None = None
     ks: Sequence[int] = ()
+    reward: OperationReward | None = None
 
 
 def methods_of(
@@ -94,11 +97,12 @@ def measure_head(
     tuning: Sequence[EmbeddedLog],
     unseen: Sequence[EmbeddedLog],
     config: OperationsConfig,
+    reward: OperationReward | None = None,
 ) -> dict[str, list[Measured]]:
     """Every method under every budget, on logs that nobody was trained on."""
     standard = Standard(config.top_k, config.misled_cost, config.token_cost)
     methods = methods_of({TRAINED: head}, tuning, standard)
-    return measure_methods(methods, Ground(unseen, standard), BUDGETS)
+    return measure_methods(methods, Ground(unseen, standard, reward=reward), BUDGETS)
 
 
 def measure_methods(
@@ -110,7 +114,12 @@ def measure_methods(
     found: dict[str, list[Measured]] = {}
     for share in budgets:
         rows = [
-            measure(name, make, ground.unseen, ground.standard, budget_share=share, ks=ground.ks)
+            measure(
+                *(name, make, ground.unseen, ground.standard),
+                budget_share=share,
+                ks=ground.ks,
+                reward=ground.reward,
+            )
             for name, make in methods.items()
         ]
         if ground.turns is not None:
@@ -148,6 +157,8 @@ def result_of(measured: Measured) -> MethodResult:
         "LLM calls a decision": measured.calls,
         "failures": float(measured.failures),
     }
+    if measured.reward is not None:
+        totals["reward"] = measured.reward
     return MethodResult(measured.name, metrics, totals, groups, weights)
 
 
@@ -231,6 +242,7 @@ def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None
         budget_share=share,
         budget_of=ground.unseen,
         ks=ground.ks,
+        reward=ground.reward,
     )
 
 

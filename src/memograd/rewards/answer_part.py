@@ -3,13 +3,15 @@
 Models that reason first are asked to end with `<answer>...</answer>`; where the last such part
 exists, only it is compared. A completion without the tags is an answer as a whole.
 
-Invariant: text outside the last answer tags never changes a comparison. Tested in
-`tests/rewards/test_matching.py`. May import: errors.
+Invariants: text outside the last answer tags never changes a comparison; of several right answers
+the one that scores best counts. Tested in `tests/rewards/test_matching.py` and
+`test_accepted_answers.py`. May import: errors.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from memograd.errors import BadInput
 
@@ -30,3 +32,15 @@ def accepted_answers(answer: object) -> list[str]:
     ):
         raise BadInput(f"the column answer must be a text, a number or a list, not {answer!r}")
     return [str(entry) for entry in entries]
+
+
+def best_score(score: Callable[[str], float], answer: object) -> float:
+    """The greatest `score(gold)` over the answers that the row accepts: one text or several.
+
+    Raises BadInput where one of them is no text.
+    """
+    given = answer if isinstance(answer, list) else [answer]
+    golds = [gold for gold in given if isinstance(gold, str)]
+    if not golds or len(golds) < len(given):
+        raise BadInput(f"`answer` must hold texts, or lists of texts; it holds {answer!r}.")
+    return max(score(gold) for gold in golds)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import is_chinese
@@ -33,11 +34,12 @@ _NAME = re.compile(r"[A-ZÀ-Þ][\wÀ-ÿ'-]*")
 _FIRST_WORD = re.compile(r"\W*(?:(?:The|A|An|My|Our|His|Her|Their|In|On|At) )?")
 
 
+@lru_cache(maxsize=65_536)  # all operations on one state compare the same pairs
 def says_already(known: str, fact: str) -> bool:
     """Whether `known` says all that `fact` says: in the same words, or the same value and more."""
     if same_text(known, fact):
         return True
-    theirs, ours = parse_statement(known), parse_statement(fact)
+    theirs, ours = _understood(known), _understood(fact)
     if theirs is None or ours is None or theirs.ended != ours.ended:
         return False
     if not (ours.same_slot(theirs) and ours.same_value(theirs)):
@@ -50,11 +52,12 @@ def says_already(known: str, fact: str) -> bool:
     )
 
 
+@lru_cache(maxsize=65_536)
 def contradicts(first: str, second: str) -> bool:
     """Whether both cannot be true at once, by polarity, number or name at high overlap."""
     if same_text(first, second):
         return False
-    one, other = parse_statement(first), parse_statement(second)
+    one, other = _understood(first), _understood(second)
     if one is not None and other is not None:
         return _opposed(one, other)
     mine, its = _Words.of(first), _Words.of(second)
@@ -67,6 +70,11 @@ def contradicts(first: str, second: str) -> bool:
     return _each_has_its_own(mine.all.numbers, its.all.numbers) or _each_has_its_own(
         mine.names, its.names
     )
+
+
+@lru_cache(maxsize=16_384)
+def _understood(text: str) -> Statement | None:
+    return parse_statement(text)
 
 
 def _opposed(one: Statement, other: Statement) -> bool:
@@ -96,6 +104,7 @@ class _Words:
     common: Wording
 
     @classmethod
+    @lru_cache(maxsize=16_384)
     def of(cls, text: str) -> _Words:
         said = wording(text)
         start = _FIRST_WORD.match(text)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import regex
 
 from memograd.errors import BadInput
+from memograd.rewards.answer_part import best_score
 from memograd.rewards.text import require_texts, separate_cjk
 
 if TYPE_CHECKING:
@@ -104,16 +105,20 @@ def locomo_f1(
     prompts: Sequence[Any],
     completions: Sequence[str],
     *,
-    answer: Sequence[str],
+    answer: Sequence[str | list[str]],
     category: Sequence[str],
     **columns: Sequence[Any],
 ) -> list[float | None]:
     """Reward: `locomo_score` of every completion against its row's `answer` and `category`.
 
+    Of several right answers in a row, the best score.
+
     Raises:
         BadInput: an entry is not a text, or a category is unknown.
     """
     require_texts("completions", completions)
-    require_texts("answer", answer)
     rows = zip(completions, answer, category, strict=True)
-    return [locomo_score(prediction, gold, kind) for prediction, gold, kind in rows]
+    return [
+        best_score(lambda gold, said=said, kind=kind: locomo_score(said, gold, kind), golds)  # type: ignore[misc]
+        for said, golds, kind in rows
+    ]

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from memograd.rewards.answer_part import best_score
 from memograd.rewards.text import require_texts, separate_cjk
 
 _DROPPED = str.maketrans(dict.fromkeys(".,!?", " "))
@@ -79,23 +80,33 @@ def mem0_f1(
     prompts: Sequence[Any],
     completions: Sequence[str],
     *,
-    answer: Sequence[str],
+    answer: Sequence[str | list[str]],
     **columns: Sequence[Any],
 ) -> list[float | None]:
-    """Reward: `set_f1` of every completion and its row's `answer`; `BadInput` for non-texts."""
+    """Reward: `set_f1` of every completion and its row's `answer` or answers."""
     require_texts("completions", completions)
-    require_texts("answer", answer)
-    return [set_f1(p, gold) for p, gold in zip(completions, answer, strict=True)]
+    return _best(set_f1, completions, answer)
 
 
 def mem0_bleu1(
     prompts: Sequence[Any],
     completions: Sequence[str],
     *,
-    answer: Sequence[str],
+    answer: Sequence[str | list[str]],
     **columns: Sequence[Any],
 ) -> list[float | None]:
-    """Reward: `bleu1` of every completion and its row's `answer`; `BadInput` for non-texts."""
+    """Reward: `bleu1` of every completion and its row's `answer` or answers."""
     require_texts("completions", completions)
-    require_texts("answer", answer)
-    return [bleu1(p, gold) for p, gold in zip(completions, answer, strict=True)]
+    return _best(bleu1, completions, answer)
+
+
+def _best(
+    score: Callable[[str, str], float],
+    completions: Sequence[str],
+    answers: Sequence[str | list[str]],
+) -> list[float | None]:
+    """The score of each completion with that right answer of its row which it is closest to."""
+    return [
+        best_score(lambda gold, said=said: score(said, gold), golds)  # type: ignore[misc]
+        for said, golds in zip(completions, answers, strict=True)
+    ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from memograd.errors import BadInput
@@ -31,25 +32,36 @@ _FILE = re.compile(r"(?P<source>.+\.py)\s*(?::\s*(?P<name>\w+))?", re.DOTALL)
 _MODULE = re.compile(r"(?P<source>[^\W\d][\w.]*)\s*:\s*(?P<name>\w+)")
 
 
-def operation_reward(spec: str) -> OperationReward:
+def operation_reward(spec: str, *, also: Sequence[str] = ()) -> OperationReward:
     """The built-in reward of that name, or the user's function that `spec` names.
 
-    Raises BadInput when there is none, its file cannot be loaded, or it does not take the three
-    arguments; an `async def` function is refused too, because operations are scored one by one.
+    also: other names that the caller knows, for the message. Raises BadInput when there is none,
+    its file cannot be loaded, or it does not take the three arguments; an `async def` function is
+    refused too, because operations are scored one by one.
     """
     if spec.strip() in OPERATION_REWARDS:
         return OPERATION_REWARDS[spec.strip()]
     match = _FILE.fullmatch(spec.strip()) or _MODULE.fullmatch(spec.strip())
     if match is None:
         raise BadInput(
-            f'There is no operation reward "{spec}"; use {", ".join(OPERATION_REWARDS)}, or a file '
+            f'There is no operation reward "{spec}"; use {", ".join([*also, *OPERATION_REWARDS])}'
+            ", or a file "
             f"with {SIGNATURE} (path/to/file.py or path/to/file.py:function)."
         )
-    source, name = match["source"], match["name"] or NAME
+    source, name = match["source"].strip(), match["name"] or NAME
     module = load_file(Path(source)) if source.endswith(".py") else load_module(source)
     function: OperationReward = function_of(module, name)
     check_signature(function, f"{name} in {source}")
     return function
+
+
+def with_absolute_file(spec: str) -> str:
+    """The same specification for any working directory."""
+    match = _FILE.fullmatch(spec.strip())
+    if match is None:
+        return spec.strip()
+    path = str(Path(match["source"].strip()).resolve())
+    return f"{path}:{match['name']}" if match["name"] else path
 
 
 def check_signature(function: OperationReward, named: str) -> None:

@@ -23,6 +23,7 @@ from memograd.memory.items import MemoryItem
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.operations import MemoryOp
+from memograd.memory.reader import RuleReader
 from memograd.memory.retrieval import Mode, retrieve
 from memograd.tasks.memory_ops.answerability import Standard, recalled
 from memograd.tasks.memory_ops.log_memory import LogMemory
@@ -65,11 +66,32 @@ def head_likes(head: TrainedHead, log: EmbeddedLog) -> list[float]:
     return worths
 
 
+def novelty(log: EmbeddedLog) -> list[float]:
+    """How far each statement is from every one before it: minus the greatest cosine."""
+    similar_NN = np.tril(log.vectors_ND @ log.vectors_ND.T, k=-1) + np.triu(
+        np.full((len(log.facts),) * 2, -1.0)
+    )
+    scores: list[float] = (-similar_NN.max(axis=1)).tolist()
+    return scores
+
+
+def rules_like(log: EmbeddedLog) -> list[float]:
+    """1 where the rule reader of the running memory reads a fact in the turn; later ones first."""
+    read = {source for fact in RuleReader().read(log.log.turns) for source in fact.sources}
+    last = len(log.facts)
+    return [
+        (statement.turn_id in read) + number / last
+        for number, statement in enumerate(log.log.statements)
+    ]
+
+
 def half_methods(heads: Mapping[str, TrainedHead]) -> dict[str, Liking]:
     """Every way to choose a half, by name, but the random one."""
     found: dict[str, Liking] = {
         "recent half": lambda log: range(len(log.facts)),
         "longest half": lambda log: log.tokens_N.tolist(),
+        "most novel half": novelty,
+        "half that the rules read": rules_like,
     }
     for name, head in heads.items():
         found[f"{name}, half"] = lambda log, head=head: head_likes(head, log)  # type: ignore[misc]

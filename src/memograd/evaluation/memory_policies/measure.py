@@ -17,6 +17,7 @@ from memograd.evaluation.memory_policies.deciders import MakeDecider
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.operations import OpKind
 from memograd.memory.retrieval import retrieve
+from memograd.rewards.operations import OperationReward
 from memograd.tasks.memory_ops.answerability import Standard, recalled
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Asked, Walk
@@ -57,7 +58,8 @@ class Measured:
 
     items, tokens: at the end, mean over logs. seconds: a decision took, on average, with the search
     for related items and their features, whether the decider looks at them or not. calls, failures:
-    of a language model, per decision and in all; failure: the last one in words.
+    of a language model, per decision and in all; failure: the last one in words. reward: of the
+    operations chosen, mean, where it was asked for.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Measured:
     calls: float = 0.0
     failures: int = 0
     failure: str = ""
+    reward: float | None = None
 
     @property
     def scores(self) -> list[float]:
@@ -121,22 +124,25 @@ def measure(
     budget_share: float | None = None,
     budget_of: Sequence[EmbeddedLog] | None = None,
     ks: Sequence[int] = (),
+    reward: OperationReward | None = None,
 ) -> Measured:
     """Let a decider walk through all logs.
 
     budget_share: what share of all statements' tokens the memory may hold at any time; None: all.
     budget_of: the logs whose tokens are meant, where these have the same statements in other words.
-    ks: the numbers of items for which evidence recall is measured, the standard's if none.
+    ks: the numbers of items for which evidence recall is measured, the standard's if none. reward:
+    of single operations, to be measured too.
     """
     looked: list[Looked] = []
     decided: list[Decided] = []
     items = tokens = spent = 0.0
     calls = failures = 0
     failure = ""
+    earned: list[float] = []
     for log, paid in zip(logs, budget_of or logs, strict=True):
         decider = make()
         budget = None if budget_share is None else int(budget_share * paid.tokens_N.sum())
-        walk = Walk(log, standard, budget=budget, evict=decider.evict)
+        walk = Walk(log, standard, budget=budget, evict=decider.evict, reward=reward)
         while not walk.over:
             failed_before = decider.failures
             began = time.perf_counter()
@@ -148,6 +154,8 @@ def measure(
             if gold is not None and told is not None:
                 ops = _operation(gold, walk), _operation(action, walk)
                 decided.append(Decided(log.log.id, told.kind, *ops, failed))
+            if reward is not None and walk.observe().allowed_A[action]:
+                earned.append(float(walk.rewards()[action]))
             before = len(walk.asked)
             walk.take(action)
             for asked in walk.asked[before:]:
@@ -167,6 +175,7 @@ def measure(
         calls / count,
         failures,
         failure,
+        sum(earned) / len(earned) if earned else None,
     )
 
 

@@ -5,8 +5,8 @@ most of it, whatever the memory, so its scores stand beside recall and never in 
 
 Invariants: the reader sees the items found, the question and its date, never gold; the same chat is
 answered once, then from the file; a question with several right answers gets the best score among
-them (`tests/evaluation/test_reading.py`). May import `memory`, the file of measures, judge and
-text_metrics.
+them (`tests/evaluation/test_reading.py`). May import `memory`, the file of measures, judge,
+judge_cache and text_metrics.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final
 from memograd.data import Question
 from memograd.errors import BadInput
 from memograd.evaluation.judge import AnsweredQuestion, Judge
+from memograd.evaluation.judge_cache import append_line
 from memograd.evaluation.memory_policies.measure import Looked
 from memograd.evaluation.text_metrics import ANSWER_METRICS, answer_scores
 from memograd.memory.chat_model import ChatMessage, ChatModel
@@ -35,8 +36,12 @@ _TOLD: Final[Mapping[str, str]] = {
     "zh": "根据笔记,用尽量少的字回答问题。笔记里没有答案时,回答:不知道",
 }
 _ASKED: Final[Mapping[str, str]] = {
-    "en": "Notes:\n{notes}\n\nToday is {today:%Y-%m-%d}.\nQuestion: {question}",
-    "zh": "笔记:\n{notes}\n\n今天是{today:%Y-%m-%d}。\n问题:{question}",
+    "en": "Notes:\n{notes}\n\n{today}Question: {question}",
+    "zh": "笔记:\n{notes}\n\n{today}问题:{question}",
+}
+_TODAY: Final[Mapping[str, str]] = {
+    "en": "Today is {:%Y-%m-%d}.\n",
+    "zh": "今天是{:%Y-%m-%d}。\n",
 }
 
 
@@ -65,7 +70,7 @@ class Reader:
                 "role": "user",
                 "content": _ASKED[language].format(
                     notes="\n".join(f"- {' '.join(note.split())}" for note in notes) or "-",
-                    today=question.asked_at,
+                    today=_TODAY[language].format(question.asked_at) if question.asked_at else "",
                     question=question.text,
                 ),
             },
@@ -79,9 +84,9 @@ class Reader:
             self.calls += 1
             self._known[key] = " ".join(said.split())
             if self._cache is not None:
-                with self._cache.open("a", encoding="utf-8") as file:
-                    row = {"key": key, "answer": self._known[key]}
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                row = {"key": key, "answer": self._known[key]}
+                line = json.dumps(row, ensure_ascii=False) + "\n"
+                append_line(self._cache, line.encode("utf-8"))
         return self._known[key]
 
 
@@ -118,8 +123,11 @@ def read_and_score(
         if judge is None:
             quality.append(best["squad_f1"])
         else:
-            judged = AnsweredQuestion(question.id, question.text, question.answer, said, language)
-            quality.append(float(judge.verdict(judged).correct))
+            golds = (question.answer, *question.accepted)
+            judged = (
+                AnsweredQuestion(question.id, question.text, gold, said, language) for gold in golds
+            )
+            quality.append(float(any(judge.verdict(one).correct for one in judged)))
     return Answered(scores, answers, quality, judge.name if judge else "squad_f1")
 
 
@@ -139,7 +147,8 @@ def _read(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     known: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    lines = path.read_bytes().split(b"\n")[:-1]  # behind the last line break: cut off by a crash
+    for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
             known[row["key"]] = row["answer"]

@@ -2,7 +2,7 @@
 
     while not walk.over:
         walk.point        what is to be decided: fact, related items, observation
-        walk.rewards()    delta_qa of every operation on this very state
+        walk.rewards()    of every operation on this very state: delta_qa, or a reward given
         walk.take(action)
 
 Questions are asked when their time comes, of the memory as it then is; what they found is in
@@ -29,10 +29,12 @@ from memograd.memory.manager.trained.observation import (
 from memograd.memory.operations import OpKind
 from memograd.memory.reader.fact import Fact
 from memograd.memory.retrieval import Hit, Query, retrieve
+from memograd.rewards.operations import OperationReward
 from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
 from memograd.tasks.memory_ops.delta_qa import delta_qa
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
+from memograd.tasks.memory_ops.operation_rewards import rewards_of_actions
 
 Evict = Callable[["Walk"], str]  # the item that leaves a memory which is over its budget
 Outcome = Callable[["Walk"], float]
@@ -73,7 +75,8 @@ class Walk:
 
     budget: tokens that the memory may hold; `evict` names what leaves when it holds more. asks:
     whether questions are asked on the way (searching takes time). outcome: what the whole walk is
-    worth, `mean_score` of the questions if not given. `taken` is what was done.
+    worth, `mean_score` of the questions if not given. reward: of single operations, `delta_qa` if
+    not given. `taken` is what was done.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Walk:
         evict: Evict | None = None,
         asks: bool = True,
         outcome: Outcome | None = None,
+        reward: OperationReward | None = None,
     ) -> None:
         self.log = log
         self.memory = LogMemory(log)
@@ -93,6 +97,7 @@ class Walk:
         self._budget = budget
         self._evict = evict
         self._outcome = outcome
+        self._reward = reward
         self._to_ask = _in_order(log) if asks else []
         self.taken: list[Taken] = []
         self._number = 0
@@ -118,8 +123,10 @@ class Walk:
         return self.point.observation
 
     def rewards(self) -> np.ndarray:
-        """`delta_qa` of every action here [ACTIONS]; those not allowed have no meaning."""
+        """The reward of every action here [ACTIONS]; those not allowed have no meaning."""
         point = self.point
+        if self._reward is not None:
+            return rewards_of_actions(self._reward, point, self.log.log.id)
         return delta_qa(self.log, self.memory, point.number, point.hits, self._standard)
 
     def take(self, action: int) -> None:
