@@ -40,7 +40,9 @@ loras = st.builds(
     target_modules=st.lists(names, min_size=1),
     preset=st.sampled_from([None, "memory-guide"]),
 )
-memories = st.builds(MemoryConfig, top_k=counts, token_budget=counts, embedder=texts)
+memories = st.builds(MemoryConfig, top_k=counts, token_budget=counts, embedder=texts) | st.builds(
+    MemoryConfig, top_k=counts, keep=st.just("items"), policy=paths
+)
 # A group of `num_generations`, whatever it is, lies between these sizes.
 schedules = st.builds(
     SchedulesConfig,

@@ -1,4 +1,4 @@
-"""Conversations small enough that a whole run takes seconds."""
+"""Conversations small enough that a whole run takes seconds, and a model that keeps something."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memograd.config import LoraConfig, load_config
+from memograd.config.warm_start_settings import SftSettings
 from memograd.data import generate_conversations, write_locomo
+from memograd.recipes.memory_construct_setup import cases
+from memograd.recipes.sft import sft
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +30,31 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 conversation["conversation"][name] = kept
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="session")
+def warmed(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model after it learnt to answer `=` or `+ a`, so that its answers earn different
+    rewards."""
+    folder = tmp_path_factory.mktemp("warmed")
+    known, _ = cases(load_config(None, ["build.logs=2", "build.eval_logs=1"]))
+    rows = [
+        {"prompt": chunk.text[-60:], "completion": answer}
+        for case in known
+        for chunk in case.chunks
+        for answer in ("=", "+ a")
+    ]
+    data = folder / "rows.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = SftSettings(
+        data=data,
+        out=folder / "sft",
+        model=str(tiny_model_folder),
+        device="cpu",
+        lora=LoraConfig(r=4),
+        string_prompts="chat",
+        epochs=12,
+        learning_rate=2e-2,
+        warmup_steps=0,
+    )
+    return sft(settings)

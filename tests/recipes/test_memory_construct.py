@@ -10,49 +10,19 @@ from typing import Any
 import pytest
 
 from memograd.cli import main
-from memograd.config import LoraConfig, TrainConfig, load_config
-from memograd.config.warm_start_settings import SftSettings
+from memograd.config import TrainConfig, load_config
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.recipes import memory_construct, memory_construct_drawing, memory_construct_setup
 from memograd.recipes.evaluate import evaluate
 from memograd.recipes.memory_construct_setup import cases, chunks_at
-from memograd.recipes.sft import sft
 
 
 @pytest.fixture(autouse=True)
 def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
     for module in (memory_construct, memory_construct_setup):
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
-
-
-@pytest.fixture(scope="module")
-def warmed(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model after it learnt to answer `=` or `+ a`, so that its answers earn different
-    rewards."""
-    folder = tmp_path_factory.mktemp("warmed")
-    known, _ = cases(load_config(None, ["build.logs=2", "build.eval_logs=1"]))
-    rows = [
-        {"prompt": chunk.text[-60:], "completion": answer}
-        for case in known
-        for chunk in case.chunks
-        for answer in ("=", "+ a")
-    ]
-    data = folder / "rows.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = SftSettings(
-        data=data,
-        out=folder / "sft",
-        model=str(tiny_model_folder),
-        device="cpu",
-        lora=LoraConfig(r=4),
-        string_prompts="chat",
-        epochs=12,
-        learning_rate=2e-2,
-        warmup_steps=0,
-    )
-    return sft(settings)
 
 
 def config(out: Path, model: Path, **changes: Any) -> TrainConfig:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from construct_cases import LetterEmbedder, question, small_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memograd.data import Question
 from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.answering import Standard, answer, answer_open
 from memograd.tasks.memory_construct.case import Asked, Misleading, Part
@@ -79,3 +82,38 @@ def test_scores_lie_between_0_and_1_and_closed_questions_are_not_asked(texts: li
         assert all(0 <= one.score <= 1 for one in answered)
         names = [one.asked.question.id for one in answered]
         assert names == [["q1", "q3"], ["q2", "q3"], ["q2", "q3"]][now]
+
+
+class Says:
+    """A reader with one answer; `seen` is what it was shown."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+        self.seen: list[tuple[str, tuple[str, ...], str]] = []
+
+    def answer(self, question: Question, notes: Sequence[str], language: str) -> str:
+        self.seen.append((question.text, tuple(notes), language))
+        return self.said
+
+
+def test_a_reader_is_scored_by_f1_and_sees_what_was_found_only() -> None:
+    reader = Says("in Porto")
+    asked = answer(PORTO, book_of("Tom lives there"), 2, Standard(reader=reader))
+    assert reader.seen == [("Where does Tom live?", ("Tom lives there",), "en")]
+    assert (asked.by_words, asked.said, asked.carriers) == (0, "in Porto", ())
+    assert asked.score == asked.f1 == 2 / 3
+    zh = Asked(question("x", "他的儿子叫什么名字？", "谢东"), 0, (Part(("谢东",), 0),))
+    assert answer(zh, book_of("无"), 0, Standard(reader=Says("谢冬"))).score == 0.5
+
+
+def test_a_reader_is_held_to_what_was_told_by_then() -> None:
+    both = Asked(
+        question("x", "Dog and phone?", "Ziggy, 555-0166"),
+        2,
+        (Part(("Ziggy",), 0), Part(("555-0166",), 1)),
+    )
+    reader = Standard(reader=Says("Ziggy"))
+    assert answer(both, book_of("dog"), 0, reader).score == 1
+    assert answer(both, book_of("dog"), 1, reader).score < 1
+    unknown = Asked(question("x", "Tom's code?", "I don't know"), 2, (), (Misleading(("77",), 1),))
+    assert answer(unknown, book_of("77"), 2, Standard(reader=Says("I don't know"))).score == 1

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from memograd.config.algorithms import (
     ALGORITHMS,
@@ -75,14 +75,32 @@ class LoraConfig(Settings):
 
 
 class MemoryConfig(Settings):
-    """How many remembered turns reach the prompt, and who embeds them."""
+    """What of a conversation is remembered, how much of it reaches the prompt, who embeds it."""
 
     top_k: Count = 5
-    """Turns retrieved for a question, at most."""
+    """Turns or items retrieved for a question, at most."""
     token_budget: Count = 20_000
-    """Tokens of retrieved turns in a prompt, at most."""
+    """Tokens of what is retrieved in a prompt, at most."""
     embedder: Text = "minilm"
     """Name of the embedding model."""
+    keep: Literal["turns", "items"] = "turns"
+    """What a question finds: turns as they were said, or items that a memory manager made of
+    them."""
+    policy: Path | None = None
+    """Who makes the items: a trained head (folder final of a run of memory-ops), or a run of
+    memory-construct; none: rules."""
+
+    @field_validator("policy")
+    @classmethod
+    def _absolute(cls, policy: Path | None) -> Path | None:
+        """A run is resumed and measured from other folders than the one it began in."""
+        return None if policy is None else policy.expanduser().resolve()
+
+    @model_validator(mode="after")
+    def _policy_keeps_items(self) -> MemoryConfig:
+        if self.policy is not None and self.keep == "turns":
+            raise ValueError("memory.policy makes items: set memory.keep=items too")
+        return self
 
 
 class TextConfig(Settings):
@@ -225,6 +243,9 @@ class ConstructConfig(Settings):
     """Tokens of the items that a question may find."""
     misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
     """What a misleading item that stands above the answer takes of it."""
+    reader: Text | None = None
+    """Model that answers questions from what they find, scored by F1: base (the policy without its
+    adapter), or an alias, hub id or folder; none: the words found say what can be answered."""
     embedder: Text = "minilm"
     """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""
 

@@ -12,6 +12,7 @@ Invariant: a run that was killed and resumed gives the numbers of the run that n
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +65,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
         measure=partial(measure, job, config) if job.evaluation else None,
         report=partial(_report, job, config),
         drawing=job.drawing,
+        opened=nullcontext if job.reader is None else job.reader.opened,
     )
 
 
@@ -114,6 +116,8 @@ def _describe(job: ConstructJob, config: TrainConfig, run: RunFolder) -> None:
     if unjudged:
         console.print(f"{unjudged} questions left out: words alone cannot judge them")
     asked = sum(len(case.asked) for case in job.evaluation)
+    if job.reader is not None:
+        console.print(f"questions are answered by {job.reader.name}")
     console.print(
         f"training {job.policy.name} on {len(job.train)} cases, credit {construct.credit}, "
         f"{chunks_at(construct, 1)} to {construct.chunks} chunks each; measured by {asked} "

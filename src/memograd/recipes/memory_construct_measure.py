@@ -43,21 +43,21 @@ class Built:
     walks: list[BookWalk]
     seconds_per_chunk: float
 
-    @property
-    def answerable(self) -> list[float]:
-        """The score of every question."""
-        return [one.score for walk in self.walks for one in walk.answered]
-
     def result(self, name: str) -> MethodResult:
         """One row of the table."""
         count = len(self.walks)
         taken = [tried for walk in self.walks for tried in walk.taken]
         calls = [call for tried in taken for call in tried.calls]
+        answered = [one for walk in self.walks for one in walk.answered]
+        f1 = [one.f1 for one in answered if one.f1 is not None]  # of all, or of none
+        asked = [walk.case.id for walk in self.walks for _ in walk.answered]
+        read = [walk.case.id for walk in self.walks for _ in walk.taken]
         return MethodResult(
             name,
             {
-                "answerable": self.answerable,
-                "misled": [float(one.misled) for walk in self.walks for one in walk.answered],
+                "answerable": [one.by_words for one in answered],
+                **({"reader F1": f1} if f1 else {}),
+                "misled": [float(one.misled) for one in answered],
                 "tool success": [tool_success(tried.calls) for tried in taken],
             },
             {
@@ -68,6 +68,12 @@ class Built:
                     sum(call.ok and call.kind in (OpKind.UPDATE, OpKind.DELETE) for call in calls)
                 ),
                 "s a chunk": self.seconds_per_chunk,
+            },
+            groups={
+                "answerable": asked,
+                "reader F1": asked,
+                "misled": asked,
+                "tool success": read,
             },
         )
 

@@ -24,6 +24,7 @@ from memograd.memory.embedders.load import load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template
 from memograd.recipes.memory_construct_drawing import ConstructDrawing, Plan, Speaker
+from memograd.recipes.memory_construct_reader import RunReader, open_reader
 from memograd.recipes.memory_ops_data import EVAL_SEED, logs_of_files
 from memograd.recipes.policy import load_policy
 from memograd.recipes.rewards import parse_rewards
@@ -31,7 +32,7 @@ from memograd.recipes.text_setup import located
 from memograd.rewards import ENVIRONMENT, WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
-from memograd.tasks.memory_construct.answering import Standard
+from memograd.tasks.memory_construct.answering import NoteReader, Standard
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
 from memograd.tasks.memory_construct.credit import CREDITS, Weights
 from memograd.tasks.memory_construct.memory_book import Texts
@@ -56,6 +57,7 @@ class ConstructJob:
     evaluation: list[BuildCase]
     drawing: ConstructDrawing
     silent: int
+    reader: RunReader | None
 
     @property
     def scenarios(self) -> list[Scenario]:
@@ -77,6 +79,10 @@ def settled(config: TrainConfig) -> TrainConfig:
         BadInput: a setting asks for what this task cannot do.
     """
     config = located(config)
+    reader = config.build.reader
+    if reader is not None and Path(reader).is_dir():
+        build = config.build.model_copy(update={"reader": str(Path(reader).resolve())})
+        config = config.model_copy(update={"build": build})
     if config.resume is not None:
         return config
     if "rewards" in config.model_fields_set:
@@ -113,16 +119,8 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> ConstructJob:
             "No case asks anything about its first chunks: raise build.chunks or build.logs."
         )
     policy = load_policy(config, checkpoint)
-    rules = rules_of(construct)
-    if rules.form == "tools":
-        use_tool_template(policy.tokenizer, config.episodes.chat_template)
-    _check_length(policy, [*asking, *held_out], config)
-    speaker = Speaker(
-        policy,
-        ChatIds(policy.tokenizer, end_ids=policy.end_ids),
-        rules,
-        max_completion_length=config.max_completion_length,
-    )
+    reader = open_reader(construct.reader, policy, config.device) if construct.reader else None
+    speaker = speaker_for([*asking, *held_out], policy, config, reader)
     texts = Texts(load_embedder(construct.embedder))
     drawing = ConstructDrawing(
         speaker,
@@ -145,6 +143,30 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> ConstructJob:
         [case for case in held_out if case.asked],
         drawing,
         silent=len(known) - len(asking),
+        reader=reader,
+    )
+
+
+def speaker_for(
+    read: Sequence[BuildCase],
+    policy: LanguageModel,
+    config: TrainConfig,
+    reader: NoteReader | None = None,
+) -> Speaker:
+    """The policy as one who answers the views of these cases.
+
+    Raises:
+        BadInput: a chunk is too long for the model, or it cannot be shown tools.
+    """
+    rules = rules_of(config.build, reader)
+    if rules.form == "tools":
+        use_tool_template(policy.tokenizer, config.episodes.chat_template)
+    _check_length(policy, read, config)
+    return Speaker(
+        policy,
+        ChatIds(policy.tokenizer, end_ids=policy.end_ids),
+        rules,
+        max_completion_length=config.max_completion_length,
     )
 
 
@@ -155,12 +177,12 @@ def chunks_at(construct: ConstructConfig, step: int) -> int:
     return min(construct.chunks, construct.first_chunks + (step - 1) // construct.grow_every)
 
 
-def rules_of(construct: ConstructConfig) -> Rules:
-    """How the settings walk through cases."""
+def rules_of(construct: ConstructConfig, reader: NoteReader | None = None) -> Rules:
+    """How the settings walk through cases; reader: who answers their questions."""
     return Rules(
         construct.format,
         ViewLimits(construct.view_items, construct.view_tokens),
-        Standard(construct.top_k, construct.token_budget, construct.misled_cost),
+        Standard(construct.top_k, construct.token_budget, construct.misled_cost, reader),
     )
 
 

@@ -89,7 +89,9 @@ def _settled(config: TrainConfig, out: Path) -> tuple[TrainConfig, LanguageModel
         available_conversations(config.data, config.seed), config.train, config.eval
     )
     policy = load_policy(config, None)
-    MemoryQASetup(config, policy, out / MEMORY).check([*split.train, *split.eval])
+    setup = MemoryQASetup(config, policy, out / MEMORY)
+    setup.check([*split.train, *split.eval])
+    setup.check_unseen(split.eval)
     config = config.model_copy(
         update={
             "data": config.data.resolve() if config.data else None,
@@ -198,8 +200,9 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
         )
     policy = load_policy(config, checkpoint)
     results = run if data is None else run / f"evaluation-{data.stem}"
-    results.mkdir(exist_ok=True)
     setup = MemoryQASetup(config, policy, results / MEMORY)
+    setup.check_unseen(chosen)
+    results.mkdir(exist_ok=True)
     setup.remember(chosen)
     methods = list(METHODS) if baselines else [UNTRAINED, TRAINED]
     answered = [ask(policy, setup, chosen, config, method, console) for method in methods]

@@ -1,13 +1,21 @@
 """What a memory-qa job needs before it can begin: conversations, a memory of them, scenarios.
 
-Invariant: training and evaluation scenarios come from different conversations. Tested in
-`tests/recipes/test_memory_qa_runs.py`. May import every room below the recipes.
+The memory holds the turns themselves, and with `memory.keep=items` what a manager kept of them too
+(`memory_qa_keepers`), in a file beside it.
+
+Invariants: training and evaluation scenarios come from different conversations; what is measured
+was not trained on by the policy that kept the items, as far as its run can tell. Tested in
+`tests/recipes/test_memory_qa_runs.py` and `test_memory_qa_kept.py`. May import every room below
+the recipes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+from rich.console import Console
 
 from memograd.config import TrainConfig
 from memograd.data import (
@@ -20,9 +28,15 @@ from memograd.data import (
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
 from memograd.policy.language_model import LanguageModel
+from memograd.recipes.memory_qa_keepers import Keeper, keeper_of, trained_on
+from memograd.recipes.memory_qa_kept import KeptFile
 from memograd.rollout.types import Scenario
 from memograd.tasks import MemoryView, memory_qa_messages, memory_qa_scenarios
+from memograd.tasks.memory_qa_items import ItemMemory
 
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+KEPT: Final = "items.jsonl"
 GENERATED_CONVERSATIONS = 3
 """Without a data file: two generated conversations to train on, one to evaluate on."""
 
@@ -64,14 +78,21 @@ class MemoryQASetup:
         self._policy = policy
         self._memory_path = memory_path
         self._embedder = load_embedder(config.memory.embedder)
+        self._items: dict[str, ItemMemory] = {}
 
     def remember(self, conversations: Sequence[Conversation]) -> int:
-        """Write all turns into the memory, a scope each conversation; returns how many are new."""
+        """Write all turns into the memory, a scope each conversation; returns how many are new.
+
+        With `memory.keep=items` a manager makes items of the conversations it did not read yet.
+        """
         with self._open() as memory:
-            return sum(
+            new = sum(
                 memory.add_turns(conversation.id, conversation.turns)
                 for conversation in conversations
             )
+        if self._config.memory.keep == "items":
+            self._keep_items(conversations)
+        return new
 
     def scenarios(
         self, conversations: Sequence[Conversation], view: MemoryView = MemoryView.RETRIEVED
@@ -88,6 +109,7 @@ class MemoryQASetup:
                     top_k=config.memory.top_k,
                     token_budget=self._token_budget(conversation),
                     count_tokens=policy.count_tokens,
+                    items=self._items.get(conversation.id),
                 )
         return scenarios
 
@@ -98,6 +120,43 @@ class MemoryQASetup:
         """Raise `BadInput` for what would stop `scenarios` later; touches no memory."""
         for conversation in conversations:
             self._token_budget(conversation)
+        if self._config.memory.keep == "items":
+            self._keeper()
+
+    def check_unseen(self, conversations: Sequence[Conversation]) -> None:
+        """Raise `BadInput` where the policy that keeps items was trained on one of these."""
+        policy = self._config.memory.policy
+        if policy is None:
+            return
+        known = trained_on(policy)
+        if known is None:
+            console.print(f"{policy} does not say what it was trained on: see that it is not this")
+        seen = sorted({one.id for one in conversations} & (known or set()))
+        if seen:
+            raise BadInput(
+                f"memory.policy={policy} was trained on {', '.join(seen)}; measuring on it would "
+                "say nothing about new conversations, so choose others."
+            )
+
+    def _keeper(self) -> Keeper:
+        config = self._config
+        return keeper_of(config.memory, self._embedder, config.device, console)
+
+    def _keep_items(self, conversations: Sequence[Conversation]) -> None:
+        """Make the items that are not in the file yet, and have those of all ready."""
+        kept = KeptFile(self._memory_path.with_name(KEPT))
+        missing = kept.missing(conversations)
+        if missing:
+            kept.fill(missing, self._keeper())
+        for one in conversations:
+            items = kept.items(one)
+            self._items[one.id] = ItemMemory(items, self._embedder)
+            size = sum(self._policy.count_tokens(item.render() + "\n") for item in items)
+            said = sum(self._policy.count_tokens(turn.render() + "\n") for turn in one.turns)
+            console.print(
+                f"{one.id}: {len(items)} items of {size} tokens kept of {len(one.turns)} turns of "
+                f"{said}, by {kept.keeper(one)}"
+            )
 
     def _token_budget(self, conversation: Conversation) -> int:
         """The budget of the settings, or what prompt limit and context leave for memory if less."""

@@ -1,12 +1,13 @@
 """memory-qa: answer a question about a past conversation from what the memory brings back.
 
 A scenario is one question: the chat holds the retrieved turns, dated and in the order they were
-said, and the question; rewards see the gold `answer`, its `category` and the `evidence` ids. What
-the retrieval missed, no policy can answer: that is part of the task.
+said, or the items that a memory manager kept of them (`memory_qa_items`), and the question; rewards
+see the gold `answer`, its `category` and the `evidence` ids. What was not kept, or what the
+retrieval missed, no policy can answer: that is part of the task.
 
 Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
 the gold answer nor the evidence ids enter it. Tested in `tests/tasks/test_memory_qa.py`.
-May import memory, rollout, data.
+May import memory, rollout, data and `memory_qa_items`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from memograd.data import Conversation
-from memograd.memory import RetrievedTurn, TurnMemory, render_memory
+from memograd.memory import TurnMemory
 from memograd.memory.language import is_chinese
 from memograd.rollout.types import Message, Scenario
+from memograd.tasks.memory_qa_items import ItemMemory
 
 _INSTRUCTION = (
     "You answer questions about past conversations from memory notes. "
@@ -30,17 +32,20 @@ _INSTRUCTION_ZH = (
 
 
 class MemoryView(Enum):
-    """Which turns a prompt shows: the retrieved ones, or one of the two baselines."""
+    """What a prompt shows: what was retrieved, or one of the two baselines."""
 
     RETRIEVED = "retrieved"
     LAST = "last"
     NONE = "none"
 
 
-def memory_qa_messages(question: str, turns: Sequence[RetrievedTurn]) -> tuple[Message, ...]:
-    """The chat of one question, in Chinese if it has more Chinese characters than Latin words."""
+def memory_qa_messages(question: str, remembered: Sequence[str]) -> tuple[Message, ...]:
+    """The chat of one question, in Chinese if it has more Chinese characters than Latin words.
+
+    remembered: the lines of memory that it shows, in their order.
+    """
     chinese = is_chinese(question)
-    memory = render_memory(turns)
+    memory = "\n".join(remembered)
     if chinese:
         notes = f"记忆:\n{memory or '(空)'}"
         user = f"{notes}\n\n问题:{question}\n简短答案:"
@@ -61,38 +66,50 @@ def memory_qa_scenarios(
     top_k: int,
     token_budget: int,
     count_tokens: Callable[[str], int],
+    items: ItemMemory | None = None,
 ) -> list[Scenario]:
     """One scenario a question of `conversation` (adversarial ones are kept apart by the loader).
 
-    The memory must hold the conversation's turns under the scope `conversation.id`. `token_budget`
-    bounds the tokens of the turns in one prompt, `top_k` their number.
+    The memory must hold the conversation's turns under the scope `conversation.id`. `items`: what a
+    manager kept of the conversation, which is retrieved instead of its turns. `token_budget` bounds
+    the tokens of what one prompt shows, `top_k` how many turns or items.
     """
     questions = conversation.questions
-    if view is MemoryView.RETRIEVED:
-        shown = memory.search_many(
-            [question.text for question in questions],
+    texts = [question.text for question in questions]
+    lines: list[list[str]]
+    if view is MemoryView.RETRIEVED and items is not None:
+        kept = items.search_many(
+            texts, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
+        )
+        lines = [[item.render() for item in found] for found in kept]
+    elif view is MemoryView.RETRIEVED:
+        said = memory.search_many(
+            texts,
             scope=conversation.id,
             top_k=top_k,
             token_budget=token_budget,
             count_tokens=count_tokens,
         )
+        lines = [[one.turn.render() for one in found] for found in said]
     elif view is MemoryView.LAST:
         last = memory.last_turns(
             conversation.id, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
         )
-        shown = [last] * len(questions)
+        lines = [[one.turn.render() for one in last]] * len(questions)
     else:
-        shown = [[] for _ in questions]
+        lines = [[] for _ in questions]
     return [
         Scenario(
             id=question.id,
-            messages=memory_qa_messages(question.text, turns),
+            messages=memory_qa_messages(question.text, remembered),
             columns={
                 "question": question.text,
-                "answer": question.answer,
+                "answer": [question.answer, *question.accepted]
+                if question.accepted
+                else question.answer,
                 "category": question.category,
                 "evidence": list(question.evidence),
             },
         )
-        for question, turns in zip(questions, shown, strict=True)
+        for question, remembered in zip(questions, lines, strict=True)
     ]

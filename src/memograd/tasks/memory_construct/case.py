@@ -72,6 +72,13 @@ class Asked:
         """What of the answer was told up to chunk `now`."""
         return tuple(part for part in self.parts if part.since <= now)
 
+    def golds_at(self, now: int) -> tuple[str, ...]:
+        """The right answers at chunk `now`: of what was told by then, where that is not all."""
+        told = self.parts_at(now)
+        if len(told) == len(self.parts):
+            return (self.question.answer, *self.question.accepted)
+        return (", ".join(part.texts[0] for part in told),)
+
     def misleading_at(self, now: int) -> tuple[Misleading, ...]:
         """What misleads once chunk `now` was told."""
         return tuple(one for one in self.misleading if one.since <= now)
@@ -136,13 +143,7 @@ def case_of_log(log: Lifelog, *, turns_per_chunk: int) -> BuildCase:
 
     Raises BadInput for fewer than one turn.
     """
-    if turns_per_chunk < 1:
-        raise BadInput(f"turns_per_chunk is {turns_per_chunk}: it must be at least 1.")
-    groups: list[list[RawTurn]] = []
-    for _, session in groupby(log.turns, key=lambda turn: turn.session):
-        turns = list(session)
-        starts = range(0, len(turns), turns_per_chunk)
-        groups += [turns[start : start + turns_per_chunk] for start in starts]
+    groups = grouped_turns(log.turns, turns_per_chunk)
     chunk_of_turn = {turn.id: place for place, group in enumerate(groups) for turn in group}
     told: list[list[Statement]] = [[] for _ in groups]
     for statement in log.statements:
@@ -159,6 +160,18 @@ def case_of_log(log: Lifelog, *, turns_per_chunk: int) -> BuildCase:
         asked=tuple(one for one in asked if one is not None),
         unjudged=sum(one is None for one in asked),
     )
+
+
+def grouped_turns(turns: Sequence[RawTurn], turns_per_chunk: int) -> list[list[RawTurn]]:
+    """The turns of every chunk: so many of one session, fewer at its end."""
+    if turns_per_chunk < 1:
+        raise BadInput(f"turns_per_chunk is {turns_per_chunk}: it must be at least 1.")
+    groups: list[list[RawTurn]] = []
+    for _, session in groupby(turns, key=lambda turn: turn.session):
+        said = list(session)
+        starts = range(0, len(said), turns_per_chunk)
+        groups += [said[start : start + turns_per_chunk] for start in starts]
+    return groups
 
 
 def case_of_construction(case: ConstructionCase) -> BuildCase:
