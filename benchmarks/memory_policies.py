@@ -17,8 +17,8 @@ settings of `memograd train memory-ops`.
                 tokens
     credit      delta_qa in groups on the same state (`grpo` above) against one reward for the whole
                 walk, of questions answered (`trajectory`) or as Mem-alpha's code has it. Whole
-                walks are compared in groups of eight; one log a step makes eight walks, twice the
-                decisions of a step of GRPO, and every curve is drawn over decisions.
+                walks of one log are compared, num_generations of them a step: with 16, four times
+                the decisions of a step of GRPO, so every curve is drawn over decisions.
     transfer    trained on generated logs and LoCoMo conv-26, both as raw turns; which half of
                 conv-30 is kept, and what is found there; needs --locomo
     data        trained on generated logs as raw turns (and on conv-26 where --locomo is given);
