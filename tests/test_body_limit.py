@@ -3,6 +3,7 @@ which is still sending reads the refusal instead of a reset."""
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -50,16 +51,23 @@ def request(size: int, *, chunked: bool) -> bytes:
 
 
 def sent(port: int, *parts: bytes) -> bytes:
-    """All that is answered, read only after everything was sent, until the server closes."""
+    """All that is answered, read only after everything was sent: a whole 200, or what comes until
+    the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         for part in parts:
             connection.sendall(part)
         answer = b""
         while part := connection.recv(65536):
             answer += part
-            if answer.startswith(b"HTTP/1.1 200") and b"\r\n\r\n" in answer:
+            if answer.startswith(b"HTTP/1.1 200") and is_whole(answer):
                 break
         return answer
+
+
+def is_whole(answer: bytes) -> bool:
+    head, ended, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head)
+    return bool(ended) and length is not None and len(body) == int(length[1])
 
 
 @pytest.mark.parametrize("chunked", [True, False])
