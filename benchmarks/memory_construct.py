@@ -114,6 +114,7 @@ def _trained(given: argparse.Namespace, seed: int, credit: str, adapter: Path, o
             f"prompts_per_step={given.cases}",
             f"num_generations={given.group * given.walks if whole else given.group}",
             f"steps={given.steps}",
+            f"learning_rate={given.learning_rate}",
             "save_steps=2",
             "warmup_steps=1",
             f"adapter={adapter}",
@@ -271,6 +272,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--walks", type=int, default=2, help="walks through a case, credit local")
     parser.add_argument("--group", type=int, default=4, help="answers compared in a group")
     parser.add_argument("--advantage", default="group", choices=["group", "centred"])
+    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of GRPO")
     parser.add_argument("--tokens", type=int, default=96, help="tokens of an answer, at most")
     return parser.parse_args()
 
