@@ -49,6 +49,20 @@ def test_what_cannot_be_made_is_said_in_a_sentence(
     assert not (tmp_path / "x.jsonl").exists()
 
 
+def test_a_file_that_is_there_is_not_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine.jsonl"
+    out.write_text('{"id": "my own conversation"}\n', encoding="utf-8")
+    assert run("data", "generate", "--n", 1, "--out", out, "sessions=2") == 2
+    assert "is there already; choose another name" in capsys.readouterr().err
+    assert out.read_text(encoding="utf-8") == '{"id": "my own conversation"}\n'
+    out.unlink()
+    assert run("data", "generate", "--n", 1, "--out", out, "sessions=2") == 0
+    assert run("data", "generate", "--n", 1, "--out", out, "sessions=2") == 0  # the very same
+    assert run("data", "generate", "--n", 1, "--seed", 1, "--out", out, "sessions=2") == 2
+
+
 def test_help_names_the_settings_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     from dataclasses import fields
 

@@ -280,6 +280,7 @@ LINE = "the command line"
             "schedules.replay_groups replays groups whose rewards differ",
         ),
         (["temperature=0"], "temperature must be a number above 0"),
+        ([f"seed={2**64}"], "seed must be a whole number of at least 0 and below 1844674407370955"),
         (["learning_rate=inf"], "learning_rate must be a number above 0"),
         (["epsilon=nan"], "epsilon must be a number above 0 and below 1"),
         (["epsilon=1"], "epsilon must be a number above 0 and below 1"),
@@ -337,6 +338,11 @@ def test_the_origin_is_that_of_the_value_that_counts(file: Path) -> None:
         load_config(file, ["lora.r=0"])
     file.write_text("steps = 0")
     assert load_config(file, ["steps=3"]).steps == 3
+
+
+def test_a_file_with_the_mark_of_windows_editors(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_bytes(b"\xef\xbb\xbfsteps = 7\n")
+    assert load_config(tmp_path / "run.toml", []).steps == 7
 
 
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -146,6 +146,14 @@ def test_mistakes_in_a_file(bare: Path, text: str, sentence: str) -> None:
         load_memory_settings(Path("m.toml"))
 
 
+def test_files_with_the_mark_of_windows_editors(bare: Path) -> None:
+    (bare / "m.toml").write_bytes(b"\xef\xbb\xbf[memory]\ntop_k = 7\n")
+    (bare / ".env").write_bytes(b"\xef\xbb\xbfMEMOGRAD_TOP_K=8\n")
+    assert load_memory_settings(bare / "m.toml").top_k == 8
+    (bare / ".env").unlink()
+    assert load_memory_settings(bare / "m.toml").top_k == 7
+
+
 def test_files_that_cannot_be_read(bare: Path) -> None:
     with pytest.raises(BadInput, match=r"file none\.toml cannot be read: No such file"):
         load_memory_settings(Path("none.toml"))

@@ -107,3 +107,36 @@ def test_what_is_purged_while_an_answer_is_made_is_kept_nowhere(
     assert SECRET not in str(memory.store.journal.tail("user:alice"))
     assert talk.reply("Hello!").answer_id is not None
     assert SECRET in shown[0] and SECRET not in shown[1]
+
+
+def test_a_conversation_does_not_show_again_what_was_forgotten_in_it(
+    memory: Memory, model: OpenAIChatModel, chat_server: Any
+) -> None:
+    talk = Conversation(memory, model, Scope("alice"))
+    shown: list[str] = []
+
+    def answer(messages: Any) -> str:
+        shown.append(str(messages))
+        return "Noted."
+
+    chat_server.answer = answer
+    talk.reply("I like green tea.")
+    talk.reply("My PIN is 4711.")
+    talk.reply("Forget my PIN.")
+    talk.reply("What is my PIN?")
+    assert "4711" in shown[2] and "4711" not in shown[3]
+    assert "green tea" in shown[3]
+
+
+def test_a_long_conversation_names_a_bounded_number_of_ids(
+    memory: Memory, model: OpenAIChatModel
+) -> None:
+    talk = Conversation(memory, model, Scope("alice"))
+    long = "and so on " * 30
+    for number in range(30):
+        talk.reply(f"My friend number {number} is called Ann{number}. {long}")
+    named = [len(answer.after["behind"]) for answer in answers(memory).values()]
+    assert max(named) < 40 and max(named[15:]) <= max(named[:15]) + 5
+    [first, *_] = [i["id"] for i in memory.get_all(user_id="alice")["results"]]
+    memory.purge(first)
+    assert all(event.erased for event in answers(memory).values())

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from memograd.data import Conversation, select_conversations, split_by_conversation
+from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
+from memograd.memory import RawTurn
 
 ALL = [Conversation(f"conv-{number}", ("Ann", "Bob"), (), (), ()) for number in (26, 30, 41)]
 
@@ -24,3 +26,22 @@ def test_a_conversation_is_on_one_side_only() -> None:
 def test_an_unknown_conversation_is_named_with_the_known_ones() -> None:
     with pytest.raises(BadInput, match=r"no conversation 'conv-99'.*conv-26, conv-30, conv-41"):
         select_conversations(ALL, ["conv-26", "conv-99"])
+
+
+def _saying(identity: str, *texts: str) -> Conversation:
+    turns = tuple(RawTurn(f"{place}", "Ann", text, None, 1) for place, text in enumerate(texts))
+    return Conversation(identity, ("Ann", "Bob"), turns, (), ())
+
+
+def test_the_same_words_under_another_id_are_the_same_conversation() -> None:
+    """A file that names each question's copy of a conversation anew leaks by every one of them."""
+    known, again = (
+        _saying("a", "我搬家了。", "Where  to?"),
+        _saying("b", "我搬家了。 ", "Where to?"),
+    )
+    other = _saying("c", "我搬家了。")
+    with pytest.raises(BadInput, match="'b' is there word for word under another id"):
+        split_by_conversation([known, again, other], train=["a", "c"], eval=["b"])
+    assert split_by_conversation([known, again, other], train=["a", "b"], eval=["c"])
+    assert in_common(map(told_in, [known]), map(told_in, [again, other])) == ["b"]
+    assert in_common([("x", [])], [("y", [])]) == []  # nothing said is not the same said

@@ -12,6 +12,7 @@ from memograd.evaluation import (
     bootstrap_interval,
     compare_reports,
     paired_bootstrap_difference,
+    reports_to_markdown,
 )
 from memograd.evaluation.report import Estimate, points
 
@@ -95,3 +96,31 @@ def test_a_report_that_does_not_fit_together_is_refused(change: dict, message: s
 def test_points() -> None:
     assert points(Estimate(0.421, 0.39, 0.4524, 9)) == "42.1 [39.0, 45.2]"
     assert points(Estimate(-0.01, -0.05, 0.03, 9), sign=True) == "-1.0 [-5.0, +3.0]"
+
+
+def test_intervals_draw_conversations_first() -> None:
+    """Ten questions about each of four conversations that go all well or all badly are four."""
+    scores = [float(number < 20) for number in range(40)]
+    ids = [f"q{number}" for number in range(40)]
+    plain = EvaluationReport("m", ids, ["a"] * 40, {"f1": scores}, 1.0)
+    conversations = [f"c{number // 10}" for number in range(40)]
+    grouped = replace(plain, groups=conversations)
+    narrow, wide = (one.estimates["f1"]["overall"] for one in (plain, grouped))
+    assert narrow.mean == wide.mean == 0.5
+    assert narrow.high - narrow.low < 0.4 and wide.high - wide.low > 0.7
+    one = replace(plain, groups=["c"] * 40)
+    assert one.estimates["f1"]["overall"] == narrow
+    nothing = replace(grouped, scores={"f1": [0.0] * 40})
+    change = compare_reports(nothing, grouped).differences["f1"]["overall"]
+    assert (change.mean, change.low, change.high) == (wide.mean, wide.low, wide.high)
+    text = reports_to_markdown([grouped])
+    assert "over conversations and their questions" in text
+    assert "over conversations" not in reports_to_markdown([one])
+
+
+def test_reports_about_other_conversations_are_not_compared() -> None:
+    known = replace(BEFORE, groups=["c1", "c1", "c2", "c2"])
+    with pytest.raises(MemogradError, match="different conversations"):
+        compare_reports(known, replace(known, groups=["c1"] * 4))
+    with pytest.raises(BadInput, match="3 groups for 4 questions"):
+        replace(BEFORE, groups=["c1"] * 3)

@@ -55,7 +55,15 @@ def test_a_run_in_a_line(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content"), [("config.json", "{"), ("config.json", "[]"), ("metrics.jsonl", "x\n{}\n")]
+    ("file", "content"),
+    [
+        ("config.json", "{"),
+        ("config.json", "[]"),
+        ("metrics.jsonl", "x\n{}\n"),
+        ("metrics.jsonl", "[1]\n"),
+        ("run.json", ""),
+        ("run.json", "[]"),
+    ],
 )
 def test_a_damaged_run_is_shown_as_damaged(runs: Path, file: str, content: str) -> None:
     (runs / "one" / file).write_text(content)

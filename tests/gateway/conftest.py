@@ -122,8 +122,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
     """Starts a gateway over a backend."""
     with ExitStack() as stack:
 
-        def started(backend: Backend, **settings: Any) -> Gateway:
-            store = TraceStore(f"sqlite:///{tmp_path}/traces.db")
+        def started(backend: Backend, store: TraceStore | None = None, **settings: Any) -> Gateway:
+            store = store or TraceStore(f"sqlite:///{tmp_path}/traces.db")
             stack.callback(store.close)
             url = stack.enter_context(running(create_app(backend, store, **settings)))
             client = stack.enter_context(plain_client())

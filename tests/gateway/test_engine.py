@@ -124,3 +124,28 @@ def test_a_model_that_a_batch_does_not_fit_is_not_served(tiny_policy, monkeypatc
     with pytest.raises(MemogradError, match="cannot be served from this process"):
         asked.future.result(60)
     engine.close()
+
+
+@pytest.mark.parametrize("tokens", [1, 4])
+def test_a_check_that_fails_settles_its_job_and_the_engine_goes_on(
+    tiny_policy, monkeypatch, tokens: int
+) -> None:
+    """The row forward of a long sample may find no memory left."""
+    from memograd.gateway import engine as module
+
+    def no_memory(*_, **__):
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "sampling_error", no_memory)
+        engine = Engine(tiny_policy)
+        try:
+            failing = job(engine, tokens=tokens)
+            engine.submit(failing)
+            with pytest.raises(RuntimeError, match="out of memory"):
+                failing.future.result(60)
+            after = job(engine, tokens=tokens)
+            engine.submit(after)
+            assert after.future.result(60).ids  # shorter than what was to be checked
+        finally:
+            engine.close()

@@ -14,8 +14,11 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from scripted import ScriptedBackend
 
+from memograd.gateway import app
 from memograd.gateway.limits import GatewayLimits
+from memograd.gateway.store import TraceStore
 
 ASK = [{"role": "user", "content": "你好"}]
 
@@ -115,6 +118,7 @@ def test_a_deadline_ends_a_rollout(gateway) -> None:
         ({"tool_choice": "required"}, "tool_choice"),
         ({"frequency_penalty": 0.5}, "frequency_penalty"),
         ({"n": 100}, "n"),
+        ({"stop": ["x"] * 65}, "stop"),  # each is looked for after each token, of everybody
         ({"temperature": 3}, "temperature"),
         ({"messages": []}, "messages"),
     ],
@@ -263,3 +267,141 @@ def test_a_bug_says_nothing_of_itself(local, start) -> None:
     answer = start(Broken(local)).rollout().chat("say")
     assert answer.status_code == 500
     assert "secret" not in answer.text
+
+
+CALLS = (
+    '<tool_call>\n{"name": "look_up", "arguments": {"药": "\\ud83d"}}\n</tool_call>'
+    '<tool_call>\n{"name": "other", "arguments": {}}\n</tool_call>'
+)
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    for name in ("look_up", "other")
+]
+
+
+def test_parallel_calls_come_whole_and_as_a_stream(start) -> None:
+    """Whatever the model wrote as arguments: half a surrogate pair is JSON, and no UTF-8."""
+    rollout = start(ScriptedBackend(lambda _: CALLS)).rollout()
+    client = client_of(rollout)
+    whole = client.chat.completions.create(model="m", messages=ASK, tools=TOOLS)
+    found = whole.choices[0].message.tool_calls
+    streamed: dict[int, list[str]] = {}
+    for chunk in client.chat.completions.create(model="m", messages=ASK, tools=TOOLS, stream=True):
+        for call in chunk.choices[0].delta.tool_calls or []:
+            parts = streamed.setdefault(call.index, ["", "", ""])
+            for n, more in enumerate((call.id, call.function.name, call.function.arguments)):
+                parts[n] += more or ""
+    assert [parts[1:] for _, parts in sorted(streamed.items())] == [
+        [call.function.name, call.function.arguments] for call in found
+    ]
+    assert len({parts[0] for parts in streamed.values()}) == 2
+    assert json.loads(found[0].function.arguments) == {"药": "\ud83d"}
+
+
+def test_a_call_sent_back_without_arguments_is_one_with_none(gateway) -> None:
+    rollout = gateway.rollout()
+    called = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f"}}]}
+    answer = rollout.chat("say", called, {"role": "tool", "tool_call_id": "a", "content": "1"})
+    assert answer.status_code == 200
+    [call] = gateway.store.calls(rollout.id)
+    assert call.messages[1]["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+
+
+def test_agents_may_have_chinese_names(gateway) -> None:
+    rollout = gateway.rollout()
+    for name in ("写手".encode(), "é".encode("latin-1")):
+        own = {"Authorization": f"Bearer {rollout.api_key}", "X-Agent-Name": name}
+        path = f"{rollout.base_url}/chat/completions"
+        assert rollout.client.post(path, json={"messages": ASK}, headers=own).status_code == 200
+    assert [call.agent for call in gateway.store.calls(rollout.id)] == ["写手", "é"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ('{"metadata": {"a": NaN}}', "application/json", "not JSON: NaN"),
+        ('{"metadata": {"a": -Infinity}}', "application/json", "not JSON: -Infinity"),
+        ('{"metadata": ', "application/json", "not JSON"),
+        ("[]", "application/json", "no JSON object"),
+        ('{"metadata": {}}', "application/x-www-form-urlencoded", "Content-Type"),
+    ],
+)
+def test_what_is_no_json_is_said_to_be_none(gateway, body: str, kind: str, said: str) -> None:
+    headers = {"Content-Type": kind}
+    answer = gateway.client.post(f"{gateway.url}/rollout", content=body, headers=headers)
+    assert answer.status_code == 400 and said in answer.json()["error"]["message"]
+    assert gateway.store.rollouts() == []
+
+
+def test_metadata_come_back_as_they_were_sent(gateway) -> None:
+    metadata = {"任务": "\ud83d", "n": 2**70}
+    content = json.dumps({"metadata": metadata})
+    headers = {"Content-Type": "application/json"}
+    made = gateway.client.post(f"{gateway.url}/rollout", content=content, headers=headers).json()
+    headers = {"Authorization": f"Bearer {made['api_key']}"}
+    shown = gateway.client.get(f"{gateway.url}/rollout/{made['id']}", headers=headers)
+    assert shown.json()["metadata"] == metadata
+
+
+def test_a_rollout_that_waits_for_an_answer_is_not_idle(
+    local, start, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(app, "SWEEP_SECONDS", 0.01)
+    now = [1000.0]
+    slow = Slow(local)
+    store = TraceStore(f"sqlite:///{tmp_path}/idle.db", idle_seconds=100, clock=lambda: now[0])
+    rollout = start(slow, store).rollout()
+    with asking(rollout, slow):
+        for _ in range(3):  # much longer than it may be silent
+            now[0] += 60
+            give_up_at = time.monotonic() + 60
+            while store.rollout(rollout.id).updated_at < now[0]:
+                assert time.monotonic() < give_up_at
+                time.sleep(0.01)
+        assert store.rollout(rollout.id).state == "running"
+    assert slow.cancelled.wait(60)
+    now[0] += 101
+    assert store.rollout(rollout.id).state == "timed_out"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_bug_is_an_error_of_the_server_whole_or_as_a_stream(local, start, stream) -> None:
+    slow = Slow(local)
+    slow.answers = True
+    answer = start(slow).rollout().chat("say", stream=stream)
+    assert answer.status_code == 500
+    assert answer.json()["error"]["type"] == "server_error"
+
+
+def test_a_failure_after_the_first_text_is_an_event(local, start) -> None:
+    class Halfway(Slow):
+        async def run(self, on_text=None):
+            on_text(0, "好")
+            raise RuntimeError("no more")
+
+    answer = start(Halfway(local)).rollout().chat("say", stream=True)
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line]
+    assert answer.status_code == 200 and "no more" not in answer.text
+    assert events[1]["choices"][0]["delta"] == {"content": "好"}
+    assert events[-1]["error"]["type"] == "server_error"
+
+
+def test_nobody_waits_while_a_long_conversation_is_rendered(local, start) -> None:
+    class Rendering(Slow):
+        answers, go_on = True, threading.Event()
+
+        def prepare(self, request, conversation, seed):
+            self.started.set()
+            assert self.go_on.wait(60)
+            return self
+
+    rendering = Rendering(local)
+    gateway = start(rendering)
+    rollout = gateway.rollout()
+    body = [{"type": "text", "text": "药" * 60_000}]
+    asker = threading.Thread(target=rollout.chat, args=({"role": "user", "content": body},))
+    asker.start()
+    assert rendering.started.wait(60)
+    assert gateway.client.get(f"{gateway.url}/health").status_code == 200
+    rendering.go_on.set()
+    asker.join(60)

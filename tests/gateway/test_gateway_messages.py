@@ -57,3 +57,12 @@ def test_a_call_goes_back_as_the_model_writes_it() -> None:
 def test_pictures_are_refused() -> None:
     with pytest.raises(BadInput, match=r"messages\[0\]"):
         to_template([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])
+
+
+def test_half_a_surrogate_pair_in_a_call_stays_an_escape() -> None:
+    """JSON lets a model write it, and no UTF-8 carries it."""
+    text = CALL.replace("7", r'"苹\ud83d"').replace("查", r"查\ud83d")
+    _, [call] = from_answer(text, tools=True)
+    assert json.dumps(call, ensure_ascii=False).encode()
+    assert json.loads(call["function"]["arguments"]) == {"n": "苹\ud83d"}
+    assert call["function"]["name"] == "查?"

@@ -180,3 +180,29 @@ def test_agents_are_loaded_by_name(tmp_path: Path) -> None:
     ]:
         with pytest.raises(BadInput, match=said):
             load_agent(spec)
+
+
+def test_an_agents_own_time_limit_is_not_the_runs(gateway) -> None:
+    async def agent(task, base_url, api_key):
+        raise TimeoutError("the database did not answer")
+
+    with pytest.raises(AgentFailed, match="raised TimeoutError: the database did not answer"):
+        run(gateway, agent, {}, retries=0)
+
+
+def test_what_a_program_leaves_running_does_not_keep_it(gateway, tmp_path) -> None:
+    """A server that it started for its tools holds its output open."""
+    pid = tmp_path / "pid"
+    code = (
+        "import pathlib, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(pid)!r}).write_text(str(child.pid))\n"
+        "print('{\"reward\": 2}')\n"
+    )
+    agent = program([sys.executable, "-c", code])
+    [rollout] = run(gateway, agent, {"prompt": "x" * 200_000}, retries=0, seconds=60)
+    assert gateway.store.rollout(rollout).reward == 2
+    give_up_at = time.monotonic() + 60
+    while alive(int(pid.read_text())):
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)

@@ -76,3 +76,31 @@ def test_names_are_those_of_the_semantic_conventions() -> None:
     spans = as_otlp(*TRACE)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     used = {key for span in spans for key in attributes(span) if key.startswith("gen_ai.")}
     assert used <= names
+
+
+@pytest.mark.parametrize("form", ["jsonl", "otel"])
+def test_one_odd_call_does_not_keep_the_others_from_being_exported(form: str) -> None:
+    """Images, half a surrogate pair, a call without arguments, one stop string: all came from
+    servers behind the gateway, or from models."""
+    image = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    odd = {"id": "c", "type": "function", "function": {"name": "查"}}
+    messages = (
+        {"role": "user", "content": [{"type": "text", "text": "看"}, image]},
+        {"role": "assistant", "content": None, "tool_calls": [odd]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "图"}]},
+    )
+    sampling = {"stop": "。完", "max_completion_tokens": 9, "n": None}
+    call = CallRecord("r", 0, "a", "m", 0, messages, (Choice("\ud83d", "stop"),), sampling=sampling)
+    record = RolloutRecord("r", "rewarded", {"x": "\ud83d"}, 0, 0, 1.0, 2.0, None)
+    [line] = export_lines([(record, [call])], form)
+    assert line.encode() and json.loads(line)
+    if form == "otel":
+        [resource] = json.loads(line)["resourceSpans"]
+        told = attributes(resource["scopeSpans"][0]["spans"][1])
+        [stop] = told["gen_ai.request.stop_sequences"]["values"]
+        assert stop == {"stringValue": "。完"}
+        assert told["gen_ai.request.max_tokens"] == "9"
+        user, called, answered = json.loads(told["gen_ai.input.messages"])
+        assert user["parts"] == [{"type": "text", "content": "看"}, image]
+        assert called["parts"][0]["arguments"] == "{}"
+        assert answered["parts"][0]["response"] == "图"

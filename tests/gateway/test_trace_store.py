@@ -263,3 +263,24 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(tmp_path, url: str, said
     newer.close()
     with pytest.raises(BadInput, match=said):
         TraceStore(url.format(tmp=tmp_path))
+
+
+def test_who_only_reads_ends_nothing(trace_url: str, clock: Clock) -> None:
+    """Whoever serves a rollout says how long it may be silent; `memograd traces list` does not."""
+    serving = TraceStore(trace_url, idle_seconds=7200, clock=clock)
+    reading = TraceStore(trace_url, clock=clock)
+    rollout = serving.create().record.id
+    clock.now += 7000
+    assert [record.state for record in reading.rollouts()] == ["open"]
+    assert reading.expire() == 0
+    serving.begin_call(rollout)
+    clock.now += 7000
+    serving.heard([rollout])  # it waits for an answer
+    clock.now += 7000
+    assert reading.rollout(rollout).state == serving.rollout(rollout).state == "running"
+    clock.now += 300
+    assert serving.rollout(rollout).state == "timed_out"
+    serving.heard([rollout])
+    assert serving.rollout(rollout).state == "timed_out"
+    for store in (serving, reading):
+        store.close()

@@ -154,3 +154,24 @@ def test_what_was_drawn_otherwise_is_refused_with_its_call(bad: CallRecord, said
 def test_a_greedy_rollout_is_read_as_such() -> None:
     greedy = call(0, (1,), choice(2), sampling={"temperature": 0.0}, logprobs_temperature=1.0)
     assert rollout_of_trace(RECORD, [greedy], temperature=0.0).tokens == 1
+
+
+def said(*words: str) -> tuple[dict[str, str], ...]:
+    """A conversation in turn, the user's word first."""
+    roles = ("user", "assistant")
+    return tuple({"role": roles[n % 2], "content": word} for n, word in enumerate(words))
+
+
+def test_answers_that_nobody_drew_are_no_part_of_what_is_rewarded() -> None:
+    """Examples in the prompt, or an earlier chat, are the agent's own words."""
+    shown = said("例一", "答一", "问")
+    first = call(0, (1,), choice(2), messages=shown)
+    second = call(1, (1, 2, 3), choice(4), messages=(*shown, *said("x", "text", "再问")[1:]))
+    critic = call(2, (9,), choice(8), messages=said("评"), agent="critic")
+    alone = read(first)
+    assert [message["content"] for message in alone.attempt] == ["text"]
+    both = read(first, second)
+    assert [message["content"] for message in both.attempt] == ["text", "再问", "text"]
+    assert [message["content"] for message in read(first, critic).attempt] == ["text"]
+    rewritten = call(1, (7,), choice(4), messages=said("例一", "答一", "问二"))
+    assert read(first, rewritten).opening_length == 1  # it goes on from nothing that is known

@@ -7,6 +7,7 @@ import json
 import httpx
 import pytest
 
+from memograd.errors import BadInput
 from memograd.gateway.traces_to_rollouts import CannotTrain, rollout_of_trace
 from memograd.gateway.upstream import UpstreamBackend
 
@@ -135,3 +136,50 @@ def test_more_log_probabilities_than_ids_are_not_taken(start, server) -> None:
     server.body = json.dumps(body)
     refused = started(start, server, token_ids=True).rollout().chat("hi")
     assert (refused.status_code, refused.json()["error"]["type"]) == (502, "upstream_error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refusal_has_its_status_and_code_also_where_a_stream_was_asked_for(
+    start, server, stream: bool
+) -> None:
+    """A client that is told 429 or 400 knows what to do; one told 200 does not try again."""
+    gateway = started(start, server)
+    rollout = gateway.rollout()
+    for status, code in ((429, "busy"), (400, "context_length_exceeded")):
+        server.status = status
+        server.body = json.dumps({"error": {"message": "太长", "code": code, "param": "messages"}})
+        refused = rollout.chat("hi", stream=stream)
+        assert refused.status_code == status
+        told = refused.json()["error"]
+        assert (told["code"], told["param"]) == (code, "messages") and "太长" in told["message"]
+    assert gateway.store.calls(rollout.id) == []
+
+
+def test_half_a_surrogate_pair_is_passed_on(start, server) -> None:
+    gateway = started(start, server)
+    rollout = gateway.rollout()
+    server.body = json.dumps(ANSWER).replace("\\u597d", "\\ud83d")
+    headers = {"Content-Type": "application/json"}
+    body = '{"messages": [{"role": "user", "content": "hi"}], "metadata": {"a": "\\ud83d"}}'
+    answer = rollout.client.post(
+        f"{rollout.base_url}/chat/completions", content=body, headers=headers
+    )
+    assert answer.json()["choices"][0]["message"]["content"] == "\ud83d"
+    assert json.loads(server.asked[0].content)["metadata"] == {"a": "\ud83d"}
+    assert "\\ud83d" in rollout.chat("hi", stream=True).text
+
+
+@pytest.mark.parametrize("calls", ['["x"]', '[{"id": "a"}]', '[{"id": 1, "function": {}}]', "7"])
+def test_tool_calls_that_are_none_are_a_502(start, server, calls: str) -> None:
+    gateway = started(start, server)
+    server.body = json.dumps(ANSWER).replace('"content": "\\u597d"', f'"tool_calls": {calls}')
+    assert "tool_calls" in server.body
+    rollout = gateway.rollout()
+    assert rollout.chat("hi").status_code == 502
+    assert gateway.store.calls(rollout.id) == []
+
+
+@pytest.mark.parametrize("url", ["http://", "http:///v1", "http://x:port/v1", "ftp://x", "x"])
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(BadInput, match="is no URL"):
+        UpstreamBackend(url, "m")

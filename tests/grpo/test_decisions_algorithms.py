@@ -128,3 +128,38 @@ def test_the_target_network_follows_slowly_and_has_the_features_scales_at_once()
     moved = (trainer._target.whole.weight - before).abs().max()
     assert 0 < moved < (network.whole.weight - before).abs().max()
     assert torch.equal(trainer._target.pair_mean, network.pair_mean)
+
+
+@pytest.mark.parametrize("kind", [ReinforceMemoryTrainer, PPOMemoryTrainer, DQNMemoryTrainer])
+def test_several_trials_on_a_state_are_as_many_states_with_one(
+    kind: type[GRPOMemoryTrainer],
+) -> None:
+    """So an algorithm may have GRPO's feedback, and what is left is the comparison on one state."""
+    config = CONFIG.model_copy(update={"trials": 3, "gamma": 0.0})
+    trainer = kind(OperationHead(Shape(DIMENSION, width=16, layers=1, heads=2), seed=2), config)
+    for step in range(2):
+        trainer.learn(play(trainer, step))
+    decisions = play(trainer, 9)
+    assert decisions.actions_NG.shape == (24, 3) and trainer.explored == 0
+    rows = np.arange(len(decisions))
+    together = gradients(trainer, trainer.loss(decisions, trainer.targets(decisions), rows)[0])
+    each = np.repeat(rows, 3)
+    alone = Decisions(
+        **{
+            **vars(_take(decisions, each)),
+            "actions_NG": decisions.actions_NG.reshape(-1, 1),
+            "logprobs_NG": decisions.logprobs_NG.reshape(-1, 1),
+            "rewards_NG": decisions.rewards_NG.reshape(-1, 1),
+        }
+    )
+    apart = gradients(
+        trainer, trainer.loss(alone, trainer.targets(alone), np.arange(len(alone)))[0]
+    )
+    assert together["whole.weight"].abs().max() > 1e-4
+    for name in apart:
+        torch.testing.assert_close(together[name], apart[name], atol=1e-6, rtol=1e-4)
+
+
+def test_trials_beyond_one_are_refused_where_later_rewards_count() -> None:
+    with pytest.raises(ValueError, match=r"trials=2 tries operations .* set trials=1 or gamma=0"):
+        OperationsConfig(trials=2, gamma=0.5)

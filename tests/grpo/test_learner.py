@@ -10,11 +10,14 @@ import pytest
 import torch
 from single_turn import score_groups
 
+from memograd.config import LoraConfig, TrainConfig
+from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import sample_groups
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import learn
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
+from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.token_tree import TokenTree
 
@@ -227,6 +230,78 @@ def test_old_log_probabilities_are_the_samplers(tiny_policy, scenarios) -> None:
     optimizer = torch.optim.SGD(tiny_policy.parameters(), lr=5.0)
     assert learn(tiny_policy, optimizer, batch, OBJECTIVE).clip_fraction == 0.0
     assert learn(tiny_policy, optimizer, batch, OBJECTIVE).clip_fraction > 0.0
+
+
+def rounded(batch: Experience) -> Experience:
+    """The sampler's log-probabilities as far off as bf16 makes them (0.06 nats a token)."""
+    noise = np.random.default_rng(0)
+    return replace(
+        batch,
+        old_logprobs=tuple(
+            tuple(row + noise.normal(0, 0.06, len(row)).astype(np.float32) for row in rows)
+            for rows in batch.old_logprobs
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"ppo"}))
+def test_rounding_in_the_sampler_clips_nothing_of_what_these_weights_sampled(
+    tiny_policy, scenarios, name
+) -> None:
+    config = TrainConfig(algorithm=name, beta=0.0, max_completion_length=5, temperature=1.0)
+    objective = replace(Objective.from_config(config), max_grad_norm=1e9)
+    batch = experience(tiny_policy, scenarios[:4], by_index, objective)
+    exact = gradient(tiny_policy, batch, objective)
+    noisy = rounded(replace(batch, on_policy=True))
+    assert measure(tiny_policy, noisy, objective).clip_fraction == 0.0
+    assert measure(tiny_policy, noisy, objective).sampler_gap > 0.05
+    torch.testing.assert_close(gradient(tiny_policy, noisy, objective), exact, atol=1e-5, rtol=1e-3)
+    if objective.ratio in ("sequence", "product"):
+        assert measure(tiny_policy, replace(noisy, on_policy=False), objective).clip_fraction > 0.1
+
+
+def test_later_passes_are_against_the_policy_before_the_first(tiny_policy, scenarios) -> None:
+    """What the first pass computes anyway is what every later one is measured against."""
+    objective = replace(PLAIN, num_iterations=3, epsilon=0.01)
+    batch = experience(tiny_policy, scenarios[:4], by_index, objective)
+    start = [p.detach().clone() for p in tiny_policy.parameters()]
+    ends = []
+    for one in (batch, rounded(replace(batch, on_policy=True))):
+        with torch.no_grad():
+            for parameter, value in zip(tiny_policy.parameters(), start, strict=True):
+                parameter.copy_(value)
+        optimizer = torch.optim.SGD(tiny_policy.parameters(), lr=1.0)
+        assert learn(tiny_policy, optimizer, one, objective).clip_fraction > 0
+        ends.append(torch.nn.utils.parameters_to_vector(tiny_policy.parameters()).detach())
+    way = ends[0] - torch.nn.utils.parameters_to_vector(start)
+    assert (ends[1] - ends[0]).norm() < 1e-2 * way.norm()
+
+
+def test_replayed_groups_keep_the_ratio_to_the_policy_that_sampled_them(
+    tiny_policy, scenarios
+) -> None:
+    batch = experience(tiny_policy, scenarios[:4], by_index)
+    move_away(tiny_policy)
+    old = replace(batch, on_policy=True, replayed=4)
+    assert measure(tiny_policy, old).clip_fraction > 0.0
+    torch.testing.assert_close(gradient(tiny_policy, old), gradient(tiny_policy, batch))
+
+
+def test_dropout_clips_nothing_and_stays_out_of_what_has_no_gradient(
+    tiny_model_folder, scenarios
+) -> None:
+    policy = LanguageModel.load(
+        str(tiny_model_folder), lora=LoraConfig(r=4, dropout=0.5), device="cpu"
+    )
+    move_away(policy)
+    objective = replace(PLAIN, ratio="sequence", epsilon=3e-4)
+    batch = replace(experience(policy, scenarios[:4], by_index), on_policy=True)
+    update = measure(policy, batch, objective)
+    assert update.clip_fraction == 0.0 and update.sampler_gap > 1e-3  # dropout is on
+    with torch.no_grad():
+        scores = policy.logprobs(batch.trees, temperature=1.0).logprobs_RT
+    drawn = np.concatenate([row for rows in batch.old_logprobs for row in rows])
+    assert np.abs(scores[scores != 0].numpy() - drawn).max() < 1e-4
 
 
 def test_another_engines_probabilities_weigh_tokens_up_to_the_cap(tiny_policy, scenarios) -> None:

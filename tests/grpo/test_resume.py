@@ -31,12 +31,29 @@ def test_the_same_value_given_again_is_no_change(run: RunFolder) -> None:
     assert resumed_config(run, again) == BEGAN
 
 
+def test_a_model_folder_is_the_same_from_wherever_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny").mkdir()
+    begun = BEGAN.model_copy(update={"model": str((tmp_path / "tiny").resolve())})
+    run = RunFolder.create(tmp_path / "run", begun.model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    assert resumed_config(run, TrainConfig(resume=run.path, model="tiny")) == begun
+
+
 def test_everything_else_is_refused_by_its_name(run: RunFolder) -> None:
     before = run.config_json
     changed = TrainConfig(resume=run.path, steps=20, seed=1, lora=LoraConfig(alpha=9))
     with pytest.raises(BadInput, match=r"but lora\.alpha, seed would change .*config\.json; only"):
         resumed_config(run, changed)
     assert run.config_json == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
+def test_settings_that_a_crash_left_damaged_are_said(run: RunFolder, content: bytes) -> None:
+    (run.path / "config.json").write_bytes(content)
+    with pytest.raises(BadInput, match=r"config\.json is damaged \(.*\); put back the settings"):
+        stored_config(run)
 
 
 def test_fewer_steps_than_are_done_are_refused(run: RunFolder) -> None:

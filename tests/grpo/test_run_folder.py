@@ -41,6 +41,22 @@ def names(run: RunFolder) -> set[str]:
 # Creating and opening
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+def test_a_damaged_task_is_said_and_not_taken_for_none(run: RunFolder, content: str) -> None:
+    (run.path / "run.json").write_text(content)
+    with pytest.raises(BadInput, match=r'run\.json is damaged; write {"task": NAME}'):
+        _ = run.task
+
+
+def test_a_folder_that_cannot_be_written_into_cannot_be_trained_in(run: RunFolder) -> None:
+    (run.path / ".lock").mkdir()  # also for root, who may write everywhere
+    with (
+        pytest.raises(BadInput, match=r"cannot be written into \(.*\); go on"),
+        run.lock(),
+    ):
+        raise AssertionError
+
+
 def test_created_run_opens_with_its_config(run: RunFolder) -> None:
     assert RunFolder.open(run.path).config_json == CONFIG
     assert run.latest_checkpoint() is None

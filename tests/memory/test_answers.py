@@ -43,6 +43,9 @@ def files_holding(folder: Path, text: str) -> list[Path]:
     [
         ("good", "good", None),
         (" bad\n", "bad", None),
+        ("Good!", "good", None),
+        ("ＢＡＤ。", "bad", None),
+        ("Good food.", "correction", "Good food."),
         ("She lives in Denver.", "correction", "She lives in Denver."),
         ("她住在北京。", "correction", "她住在北京。"),
     ],
@@ -194,3 +197,9 @@ def test_answers_that_were_changed_by_hand_are_not_imported(
     file.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
     with pytest.raises(BadInput, match="is not an event"):
         memory.import_(file)
+
+
+@pytest.mark.parametrize("shown", ["one-id", None, 7, [{"id": "x"}], {"results": []}, [None]])
+def test_what_was_shown_is_a_list_of_ids(memory: Memory, shown: Any) -> None:
+    with pytest.raises(BadInput, match="shown must be a list of ids"):
+        memory.answered("Where?", "In Boston.", shown=shown, user_id="alice")

@@ -218,3 +218,14 @@ def test_an_unknown_compaction_is_refused(trigrams: Callable[[], Any], batch: st
             memory.undo_compact(batch)
         with pytest.raises(BadInput, match="budget must be a whole number"):
             memory.compact(-1, user_id="alice")
+
+
+def test_undoing_does_not_bring_back_what_was_deleted_since(trigrams: Callable[[], Any]) -> None:
+    with opened(trigrams()) as memory:
+        first = add(memory, "I live in Boston.")
+        add(memory, "I live in Boston")
+        gone = add(memory, "I went to the dentist.", "episodic")
+        batch = memory.compact(estimate_tokens("I live in Boston."), user_id="alice")["batch_id"]
+        memory.delete(first)
+        assert memory.undo_compact(batch) == {"restored": 1}
+        assert list(items_of(memory, "alice")) == [gone]

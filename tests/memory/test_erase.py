@@ -122,3 +122,33 @@ def test_a_second_open_memory_forgets_too(
         assert len(second.get_all(user_id="alice")["results"]) == 1
         memory.purge(added["id"])
         assert second.get_all(user_id="alice")["results"] == []
+
+
+def test_what_a_compaction_merged_into_an_item_is_purged_with_it(
+    memory: Memory, tmp_path: Path
+) -> None:
+    def add(text: str) -> str:
+        return str(memory.add(text, user_id="alice", infer=False)["results"][0]["id"])
+
+    first, again = add(f"I live in {SECRET}."), add(f"I live in {SECRET}")
+    batches = [memory.compact(1_000, user_id="alice")["batch_id"]]
+    third = add(f"I  live in {SECRET}!")  # the same words: merged into the first as well
+    batches.append(memory.compact(1_000, user_id="alice")["batch_id"])
+    kept = add("Something else.")
+    assert [i["id"] for i in memory.get_all(user_id="alice")["results"]] == [first, kept]
+    assert memory.purge(first) == {"items": 3, "turns": 3, "owners": ["user:alice"]}
+    assert files_holding(tmp_path, SECRET) == []
+    for batch in batches:
+        with pytest.raises(BadInput, match=r"no compaction|left to undo"):
+            memory.undo_compact(batch)
+    assert memory.get(again) is None and memory.get(third) is None
+
+
+def test_what_was_brought_back_from_a_compaction_stands_for_itself(memory: Memory) -> None:
+    first, again = (
+        memory.add(text, user_id="alice", infer=False)["results"][0]["id"]
+        for text in ("I live in Boston.", "I live in Boston")
+    )
+    memory.undo_compact(memory.compact(1_000, user_id="alice")["batch_id"])
+    assert memory.purge(first)["items"] == 1
+    assert [i["id"] for i in memory.get_all(user_id="alice")["results"]] == [again]

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memograd.errors import BadInput
+from memograd.memory import Memory
 from memograd.memory.messages import to_moment, to_turns
 
 NOW = datetime(2024, 5, 7, 18, 30, tzinfo=UTC)
@@ -70,3 +73,28 @@ def test_moments_come_in_several_forms_and_end_in_utc() -> None:
 def test_a_moment_that_is_none_is_refused(bad: object) -> None:
     with pytest.raises(BadInput, match="as_of"):
         to_moment(bad, "as_of")
+
+
+@pytest.mark.parametrize(
+    ("said", "timestamp", "told"),
+    [
+        ("昨天我去看了牙医。", "2024-05-07T07:00:00+08:00", "2024年5月6日用户去看了牙医。"),
+        ("I went to the dentist yesterday.", "2024-05-06T20:00:00-07:00", "on 5 May 2024"),
+        ("I went to the dentist yesterday.", "2024-05-06T20:00:00", "on 5 May 2024"),
+    ],
+)
+def test_yesterday_is_counted_where_it_was_said(
+    tmp_path: Path, trigrams: Any, said: str, timestamp: str, told: str
+) -> None:
+    with Memory.open(tmp_path / "m", embedder=trigrams(), env_file=None) as memory:
+        memory.add(said, user_id="a", timestamp=timestamp)
+        memory.add([{"role": "user", "content": said, "timestamp": timestamp}], user_id="b")
+        for user in "ab":
+            [item] = memory.get_all(user_id=user)["results"]
+            assert told in item["memory"]
+            assert (
+                f"[{5 if told[0] == 'o' else 6} May 2024]"
+                in memory.context("dentist", user_id=user).text
+            )
+            earlier = {"user_id": user, "valid_from": {"lt": timestamp}}
+            assert memory.get_all(filters=earlier)["results"] == [item]

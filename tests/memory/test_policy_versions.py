@@ -70,14 +70,29 @@ def test_versions_that_do_not_fit_are_refused(
         versions.load()
     first = versions.save(make_head(add=1.0))
     versions.adopt(first)
-    other = versions.save(make_head("other", add=1.0, none=2.0))
     with pytest.raises(BadInput, match="adopt it into another folder"):
-        versions.adopt(other)
+        versions.save(make_head("other", add=1.0, none=2.0))
+    assert versions.versions() == [first]  # a refused head leaves nothing behind
     with pytest.raises(BadInput, match=r"There is no version '\.\./p'"):
         versions.adopt("../p")
     (tmp_path / "p" / "current").write_text("half", encoding="utf-8")
     with pytest.raises(BadInput, match="cannot be read"):
         versions.load()
+    versions.adopt(first)  # as the message says
+    assert (versions.current, versions.before) == (first, [])
+
+
+def test_a_single_head_is_told_from_a_folder_of_versions(
+    tmp_path: Path, make_head: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_head(make_head(add=1.0), tmp_path / "run" / "final")
+    for folder in (tmp_path / "run", tmp_path / "run" / "final"):
+        with pytest.raises(BadInput, match="holds one trained head"):
+            PolicyVersions(folder).load()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    versions = PolicyVersions("~/p")
+    versions.adopt(versions.save(make_head(add=1.0)))
+    assert PolicyVersions(tmp_path / "p").current == versions.current
 
 
 def test_one_changes_versions_at_a_time(tmp_path: Path) -> None:

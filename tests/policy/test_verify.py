@@ -128,3 +128,22 @@ def test_nan_is_no_agreement(tiny_policy) -> None:
     groups[1].logprobs[0][:] = float("nan")
     error = sampling_error(tiny_policy.model, groups, temperature=1.0)
     assert not error <= 1.0
+
+
+def test_a_window_that_only_a_longer_answer_exceeds_is_found_when_it_comes(
+    tiny_model_folder, tmp_path
+) -> None:
+    """Prompts of one length, answers that grow: as a policy learns to say more."""
+
+    def window_of_thirty() -> PreTrainedModel:
+        return MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=30))
+
+    policy = saved_policy(window_of_thirty, tiny_model_folder, tmp_path)
+    prompts = [list(range(5, 25))]
+    settings = {"num_generations": 3, "temperature": 0.8}
+    policy.sample(prompts, max_completion_length=4, **settings)
+    assert policy.forward == "tree"
+    groups = policy.sample(prompts, max_completion_length=60, **settings)
+    assert max(map(len, groups[0].logprobs)) > 20
+    assert policy.forward == "rows"
+    assert sampling_error(policy.model, groups, temperature=0.8) < 1e-4

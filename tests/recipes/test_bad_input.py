@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from memograd.cli import main
+from memograd.config import TrainConfig
+from memograd.grpo import RunFolder
 
 
 @pytest.fixture
@@ -103,3 +105,12 @@ def test_a_question_without_evidence_is_an_ordinary_question(
     settings = ["model=" + str(tiny_model_folder), "lora.r=2", "num_generations=2", "device=cpu"]
     code, _ = run(train(data, *settings, "max_completion_length=2", "memory.top_k=1"), capsys)
     assert code == 0
+
+
+def test_a_run_of_another_task_is_not_gone_on_with(tmp_path, capsys) -> None:
+    """Nor are its settings written anew."""
+    begun = TrainConfig(steps=3, device="cpu").model_dump_json()
+    folder = RunFolder.create(tmp_path / "text-run", begun, task="text")
+    arguments = ["train", "memory-qa", f"resume={folder.path}", "steps=9"]
+    check(arguments, capsys, "is a run of text, not of memory-qa; go on with it by the command")
+    assert folder.config_json == begun

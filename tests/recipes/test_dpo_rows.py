@@ -39,6 +39,24 @@ def write(path: Path, *rows: Any) -> Path:
             "chosen": "\n\nHuman: Who?\n\nAssistant: Ann",
             "rejected": "\n\nHuman: Who?\n\nAssistant: Bob",
         },
+        {
+            "prompt": [USER],
+            "chosen": "\n\nHuman: Who?\n\nAssistant: Ann",
+            "rejected": "\n\nHuman: Who?\n\nAssistant: Bob",
+        },
+        {
+            "prompt": "Who?",
+            "chosen": "\n\nHuman: Who?\n\nAssistant: Ann",
+            "rejected": "\n\nHuman: Who?\n\nAssistant: Bob",
+        },
+        {
+            "prompt": "\n\nHuman: Who?\n\nAssistant:",
+            "chosen": "\n\nHuman: Who?\n\nAssistant: Ann",
+            "rejected": "\n\nHuman: Who?\n\nAssistant: Bob",
+        },
+        {"prompt": "\n\nHuman: Who?\n\nAssistant:", "chosen": " Ann", "rejected": " Bob"},
+        {"prompt": "Who?", "chosen": [USER, ANN], "rejected": [USER, BOB]},
+        {"prompt": "Who?", "chosen": ANN, "rejected": [BOB]},
     ],
 )
 def test_one_pair_in_all_its_forms(tmp_path, row) -> None:

@@ -78,6 +78,10 @@ def test_the_life_of_a_policy(command: Command, head: Any, make_head: Callable[.
 def test_learning_from_feedback(command: Command, head: Any) -> None:
     corrected(command)
     assert "give --policy-dir" in command("learn", "--user", "a", code=2)
+    several = ("learn", "--user", "a", "--agent", "b", "--policy-dir", "p")
+    assert "all feedback of user:a" in command(*several, code=2)
+    one = command("learn", "--user", "a", "--policy-dir", "head", code=2)
+    assert "holds one trained head" in one
     assert "adopt one with" in command("learn", "--user", "a", "--policy-dir", "p", code=2)
     command("policy", "adopt", "head", "--dir", "p")
     learn = ("learn", "--user", "a", "--policy-dir", "p", *QUICK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,22 @@ def test_files_of_logs(tmp_path: Path) -> None:
         cases(load_config(None, [f"data={path}", f"text.eval_data={other}"]))
     with pytest.raises(BadInput, match="holds one case"):
         cases(load_config(None, [f"data={other}"]))
+
+
+def test_a_case_that_is_there_twice_is_not_on_both_sides(tmp_path: Path) -> None:
+    """Some sets ask each question of a copy of the same conversation."""
+    one, other = generate_lifelogs(2, 1, LifelogSettings(sessions=2))
+    path, again = tmp_path / "logs.jsonl", tmp_path / "again.jsonl"
+    write_lifelogs([one, other, replace(one, id="copy")], path)
+    write_lifelogs([replace(one, id="copy")], again)
+    known, held_out = cases(load_config(None, [f"data={path}"]))
+    assert [case.id for case in known] == [other.id]
+    assert [case.id for case in held_out] == ["copy"]
+    with pytest.raises(BadInput, match="copy in common with what is trained on"):
+        cases(load_config(None, [f"data={path}", f"text.eval_data={again}"]))
+    write_lifelogs([one, replace(one, id="copy")], path)
+    with pytest.raises(BadInput, match="say the same"):
+        cases(load_config(None, [f"data={path}"]))
 
 
 def test_generated_cases_are_of_both_languages_and_apart() -> None:

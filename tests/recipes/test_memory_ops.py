@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from memograd.memory import Memory
 from memograd.memory.manager.trained.files import load_head
 from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.recipes.memory_ops import logs_of_step, train
+from memograd.recipes.memory_ops_data import evaluation_logs
 
 KEYS = {"step", "reward_mean", "reward_std", "loss", "grad_norm", "decisions", "seconds"}
 
@@ -172,3 +174,27 @@ def test_settings_survive_their_json_form() -> None:
     assert OperationsConfig.model_validate_json(config.model_dump_json()) == config
     with pytest.raises(ValueError, match="only algorithm=grpo"):
         OperationsConfig(algorithm="dqn", credit="trajectory")
+
+
+def test_the_same_lives_under_other_names_are_not_measured(tmp_path: Path) -> None:
+    known = generate_lifelogs(2, 3, LifelogSettings(sessions=2))
+    write_lifelogs(known, tmp_path / "known.jsonl")
+    renamed = [replace(log, id=f"renamed-{number}") for number, log in enumerate(known)]
+    write_lifelogs(renamed, tmp_path / "renamed.jsonl")
+    config = OperationsConfig(
+        data=[tmp_path / "known.jsonl"], eval_data=[tmp_path / "renamed.jsonl"]
+    )
+    with pytest.raises(BadInput, match="have renamed-0, renamed-1 in common"):
+        evaluation_logs(config)
+
+
+def test_who_learnt_the_held_out_words_is_not_measured_on_them(tmp_path: Path) -> None:
+    learnt = generate_lifelogs(1, 3, LifelogSettings(sessions=2, split="test"))
+    write_lifelogs(learnt, tmp_path / "learnt.jsonl")
+    config = OperationsConfig(data=[tmp_path / "learnt.jsonl"])
+    with pytest.raises(BadInput, match="in the words and names of the split test"):
+        evaluation_logs(config)
+    other = generate_lifelogs(1, 4, LifelogSettings(sessions=2))
+    write_lifelogs(other, tmp_path / "other.jsonl")
+    chosen = config.model_copy(update={"eval_data": [tmp_path / "other.jsonl"]})
+    assert [log.id for log in evaluation_logs(chosen)] == [other[0].id]

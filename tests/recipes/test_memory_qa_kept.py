@@ -189,3 +189,11 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any]) 
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(BadInput, match="another conversation"):
         KeptFile(path).missing([second, first])
+
+
+@pytest.mark.parametrize("line", ["[1]", "5", '{"conversation": "a"}', "{"])
+def test_a_damaged_file_of_items_is_one_sentence(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"items.jsonl is damaged; remove it"):
+        KeptFile(path)

@@ -206,3 +206,63 @@ def test_prompts_stay_within_the_prompt_limit(tmp_path, settings) -> None:
     setup.remember(split.eval)
     lengths = [len(policy.encode(s.messages)) for s in setup.scenarios(split.eval)]
     assert 500 < max(lengths) <= 600
+
+
+OWN = [
+    {
+        "id": name,
+        "turns": [
+            {"speaker": name, "text": f"I moved to {place}.", "time": "2024-06-02"},
+            {"speaker": name, "text": f"我住在{place}。", "time": "2024-07-02T10:00"},
+        ],
+        "questions": [
+            {"question": "Where?", "answer": place, "evidence": ["t1"], "category": "homes"},
+            {"question": "住在哪里？", "answer": place, "evidence": ["t2"], "accepted": ["a"]},
+            {"question": "Where in June?", "answer": "Bonn", "asked_at": "2024-06-30"},
+        ],
+    }
+    for name, place in (("Ann", "Oslo"), ("李雷", "上海"), ("Bob", "Rome"))
+]
+
+
+def test_conversations_of_ones_own(tmp_path, settings, caplog) -> None:
+    """JSONL with own categories; what was asked before the end is not asked at the end."""
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in OWN), encoding="utf-8")
+    own = {**settings, "data": str(path), "steps": 1, "rewards": "locomo_f1:1,mem0_bleu1:1"}
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", train=["Ann"], eval=["李雷"], **own))
+    assert "left out 3 questions that are asked before" in caplog.text
+    report = json.loads((run / "evaluation.json").read_text())["reports"][0]
+    assert report["n"] == 2
+    assert set(report["estimates"]["locomo_f1"]) == {"overall", "homes", "question"}
+    memory_qa.evaluate(run, path, ["李雷", "Bob"], baselines=False)
+    text = (run / "evaluation-mine" / "evaluation.md").read_text()
+    assert "interval over conversations and their questions" in text
+
+
+def test_what_was_trained_on_is_refused_under_another_name(tmp_path, settings) -> None:
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    copies = json.loads(Path(str(settings["data"])).read_text(encoding="utf-8"))
+    for copy in copies:
+        copy["sample_id"] = f"new-{copy['sample_id']}"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(copies), encoding="utf-8")
+    with pytest.raises(BadInput, match="was trained on new-gen-7-0, new-gen-7-1"):
+        memory_qa.evaluate(run, other, ["new-gen-7-0", "new-gen-7-1"], baselines=False)
+    memory_qa.evaluate(run, other, [], baselines=False)
+    report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
+    ids = [question["id"] for question in report["reports"][0]["questions"]]
+    assert all(name.startswith("new-gen-7-2/") for name in ids)
+
+
+def test_conversations_without_questions_are_for_neither_side(tmp_path) -> None:
+    turns = [{"speaker": "Eve", "text": "Hello!", "time": "2024-07-02"}]
+    late = {"question": "Where?", "answer": "Bonn", "asked_at": "2024-06-30"}
+    silent = [{"id": "silent", "turns": turns, "questions": [late]}]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in [*OWN, *silent]), encoding="utf-8")
+    available = available_conversations(path, 0)
+    split = choose_split(available, [], [])
+    assert [one.id for one in split.eval] == ["Bob"]
+    with pytest.raises(BadInput, match="eval= names no conversation with a question"):
+        choose_split(available, ["Ann"], ["silent"])

@@ -16,7 +16,7 @@ from memograd.config.warm_start_settings import SftSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.recipes import memory_qa
+from memograd.recipes import memory_qa, text
 from memograd.recipes.sft import sft
 from memograd.recipes.starting_adapter import settings_with_adapter
 from memograd.rollout import TokenTree
@@ -113,6 +113,8 @@ def test_settings_that_contradict_the_adapter_are_refused(begun, tmp_path) -> No
         settings_with_adapter(TrainConfig(adapter=begun, model="Qwen/Qwen2.5-0.5B"))
     same = TrainConfig(adapter=begun / "final", lora={"r": 4})
     assert settings_with_adapter(same).adapter == begun / "final"
+    partly = TrainConfig(adapter=begun, lora={"dropout": 0.0})  # r is that run's
+    assert settings_with_adapter(partly).lora.r == 4
     with pytest.raises(BadInput, match="no run folder"):
         settings_with_adapter(TrainConfig(adapter=tmp_path / "gone"))
 
@@ -120,3 +122,5 @@ def test_settings_that_contradict_the_adapter_are_refused(begun, tmp_path) -> No
 def test_a_supervised_run_is_not_resumed(begun) -> None:
     with pytest.raises(BadInput, match=r"made by memograd sft and cannot be resumed.*adapter="):
         memory_qa.train(TrainConfig(resume=begun, steps=9))
+    with pytest.raises(BadInput, match=r"made by memograd sft and cannot be resumed.*adapter="):
+        text.train(TrainConfig(resume=begun, steps=9))

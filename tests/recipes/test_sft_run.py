@@ -156,7 +156,7 @@ def test_a_number_that_is_not_finite_stops_the_run(tmp_path, settings) -> None:
         ({"model": "./no-such-model"}, "does not exist"),
         ({"max_length": 3}, "fits into 3 tokens"),
         ({"adapter": Path("no-run")}, "no run folder"),
-        ({"task": "memory-qa", "train": ["nobody"]}, "not valid JSON"),
+        ({"task": "memory-qa", "train": ["nobody"]}, "in no known format"),
     ],
 )
 def test_bad_input_leaves_no_folder(tmp_path, settings, changes, sentence) -> None:

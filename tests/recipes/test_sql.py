@@ -210,6 +210,7 @@ def test_what_the_task_chooses_and_what_is_given() -> None:
         ({"data": "gone.jsonl"}, r"gone\.jsonl cannot be read"),
         ({"data": "asked.jsonl"}, "None of 4 questions can be asked"),
         ({"text": {"eval_data": "same.jsonl"}, "data": "same.jsonl"}, "has the gold statement of"),
+        ({"text": {"eval_data": "asks.jsonl"}, "data": "same.jsonl"}, "has the evidence of"),
         ({"rewards": "no_such_reward"}, 'There is no reward "no_such_reward"'),
     ],
 )
@@ -221,7 +222,10 @@ def test_bad_input_is_one_sentence_and_no_run(
         connection.execute("CREATE TABLE t(x)")
     unanswerable = [{"question": f"{n}?", "sql": f"SELECT x{n} FROM t"} for n in range(5)]
     Path("asked.jsonl").write_text("\n".join(map(json.dumps, unanswerable)))
-    Path("same.jsonl").write_text(json.dumps({"question": "?", "sql": "SELECT id FROM disease"}))
+    passage = {"source_table": "disease", "row_id": 1, "field": "id", "quote": "1"}
+    said = {"question": "?", "sql": "SELECT id FROM disease", "evidence": [passage]}
+    Path("same.jsonl").write_text(json.dumps(said))
+    Path("asks.jsonl").write_text(json.dumps({**said, "sql": "SELECT max(id) FROM disease"}))
     with pytest.raises(BadInput, match=sentence):
         sql.train(config(tmp_path / "run", model, **given))
     assert not (tmp_path / "run").exists()
@@ -295,3 +299,11 @@ def test_ci_fast_with_the_packaged_model(
     assert "the built-in one with the same turn marks" in out
     (row,) = RunFolder.open(tmp_path / "run").read_metrics()
     assert row["sampler_gap"] < 1e-3
+
+
+def test_warm_start_rows_go_wherever_they_can(tmp_path: Path) -> None:
+    out = tmp_path / "新 文件夹" / "rows.jsonl"
+    sql.warm_start_rows(TrainConfig(), out, 0.1)
+    assert out.read_text(encoding="utf-8").count("query_database_by_sql") > 0
+    with pytest.raises(BadInput, match="cannot be written"):
+        sql.warm_start_rows(TrainConfig(), out / "rows.jsonl", 0.1)

@@ -15,8 +15,10 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.recipes import text
+from memograd.recipes.evaluate import evaluate
 from memograd.recipes.text_measure import Measured, compare
 from memograd.rewards import RewardTable
+from memograd.rewards.user_code import load_file
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "text"
 
@@ -230,11 +232,7 @@ def test_rewards_that_apply_to_some_rows_are_compared_on_those() -> None:
 
 
 def test_the_example_rewards_what_it_says() -> None:
-    sys.path.append(str(EXAMPLE))
-    try:
-        import my_rewards  # type: ignore[import-not-found]
-    finally:
-        sys.path.remove(str(EXAMPLE))
+    my_rewards = load_file(EXAMPLE / "my_rewards.py")
     said = ["Answer: green", "Answer: green grass", "green", "【绿色】", "答案:绿色", "绿色"]
     forms = ["Answer: {}", "Answer: {}", "Answer: {}", "【{}】", "答案:{}", "答案:{}"]
     scores = [1.0, 0.3, 0.0, 1.0, 1.0, 0.0]
@@ -245,11 +243,7 @@ def test_the_example_rewards_what_it_says() -> None:
 
 
 def test_every_row_of_the_example_can_be_answered_right() -> None:
-    sys.path.append(str(EXAMPLE))
-    try:
-        import my_rewards
-    finally:
-        sys.path.remove(str(EXAMPLE))
+    my_rewards = load_file(EXAMPLE / "my_rewards.py")
     rows = [
         json.loads(line) for line in (EXAMPLE / "prompts.jsonl").read_text("utf-8").splitlines()
     ]
@@ -270,3 +264,24 @@ def test_the_example_runs(
     assert code == 0
     assert "on 54 prompts, 6 held out" in out
     assert len(RunFolder.open(folder / "run").read_metrics()) == 2
+
+
+def test_what_a_warm_start_had_learnt_is_not_counted_as_learnt(
+    folder: Path, tiny_model_folder: Path
+) -> None:
+    """A run that begins with an adapter is compared with that adapter, in training and later."""
+    settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "steps": 2}
+    first = text.train(config(folder / "first", tiny_model_folder, **settings))
+    begun = {"adapter": str(first), "steps": 1, "learning_rate": 1e-9}
+    second = text.train(config(folder / "second", tiny_model_folder, **begun))
+
+    def answers(run: Path, side: str) -> list[str]:
+        lines = (run / "answers.jsonl").read_text().splitlines()
+        return [json.loads(line)[side]["answer"] for line in lines]
+
+    # The same `adapter=` said again is no other one.
+    assert text.train(TrainConfig(resume=second, adapter=first)) == second
+    assert answers(first, "before") != answers(first, "after")
+    for _ in range(2):
+        assert answers(second, "before") == answers(first, "after") == answers(second, "after")
+        evaluate(second, None, [], False)

@@ -63,3 +63,12 @@ def test_bad_input_is_one_sentence(tmp_path, polite_file, capsys) -> None:
 def test_help_shows_the_settings(capsys) -> None:
     code, out, _ = run(capsys, "train", "--help")
     assert code == 0 and "lora.alpha=16" in out and "tuning=lora" in out
+
+
+def test_a_report_is_written_wherever_it_can_be(tmp_path, polite_file, capsys) -> None:
+    out, report = tmp_path / "new" / "pairs.jsonl", tmp_path / "新 文件夹" / "report.json"
+    assert run(capsys, "convert", polite_file, "--out", out, "--report", report)[0] == 0
+    assert json.loads(report.read_text())["rows"] == 60
+    taken = report / "inside a file.json"
+    said = refused(capsys, "convert", polite_file, "--out", out, "--report", taken)
+    assert "cannot be written" in said

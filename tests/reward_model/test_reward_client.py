@@ -132,3 +132,23 @@ def test_a_server_that_does_not_answer_in_time(scripted) -> None:
 def test_an_address_must_be_one() -> None:
     with pytest.raises(BadInput, match="must begin with http"):
         RemoteRewardModel("localhost:8200")
+
+
+def test_a_batch_of_too_many_bytes_is_asked_for_in_parts() -> None:
+    scorer = Lengths()
+    items = [Item("问" * 300, "x" * n) for n in range(20)]
+    with serving(make_app(scorer, name="l", max_body_bytes=5000)) as url:
+        assert RemoteRewardModel(url).score(items) == [float(n) for n in range(20)]
+        with pytest.raises(MemogradError, match="status 413"):
+            RemoteRewardModel(url).score([Item("问" * 3000, "x")])
+
+
+def test_half_a_character_cannot_be_sent() -> None:
+    with pytest.raises(MemogradError, match="half a character"):
+        RemoteRewardModel("http://127.0.0.1:9").score([Item("q", "\ud83d")])
+
+
+@pytest.mark.parametrize("url", ["http://", "http://x:port", "http:///score"])
+def test_an_address_without_a_host_is_none(url: str) -> None:
+    with pytest.raises(BadInput, match="is no address"):
+        RemoteRewardModel(url)

@@ -169,3 +169,10 @@ def test_a_policy_is_trained_by_it(polite_run, tmp_path, tiny_model_folder, monk
             checked += 1
     assert checked == 6 and model.length_slope() != 0
     assert str(polite_run) in json.loads((run / "config.json").read_text())["rewards"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", ""])
+def test_a_damaged_run_is_said_to_be_one(tmp_path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(BadInput, match=r"run\.json is damaged"):
+        parse_rewards(f'reward_model(path="{tmp_path}")')

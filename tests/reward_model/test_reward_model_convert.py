@@ -32,6 +32,26 @@ FORMATS = {
         "chosen": "饭后服用",
         "rejected": "不知道",
     },
+    "whole chats after the prompt": {
+        "prompt": "药怎么吃？",
+        "chosen": [*ASKED, said("饭后服用")],
+        "rejected": [*ASKED, said("不知道")],
+    },
+    "answers as lists after the prompt": {
+        "prompt": "药怎么吃？",
+        "chosen": [said("饭后服用")],
+        "rejected": [said("不知道")],
+    },
+    "conversations, each answer one message": {
+        "conversations": [{"from": "human", "value": "药怎么吃？"}],
+        "chosen": {"from": "gpt", "value": "饭后服用"},
+        "rejected": {"from": "gpt", "value": "不知道"},
+    },
+    "HH text after its prompt": {
+        "prompt": "\n\nHuman: 药怎么吃？\n\nAssistant:",
+        "chosen": " 饭后服用",
+        "rejected": " 不知道",
+    },
     "HH text": {
         "chosen": "\n\nHuman: 药怎么吃？\n\nAssistant: 饭后服用",
         "rejected": "\n\nHuman: 药怎么吃？\n\nAssistant: 不知道",
@@ -124,3 +144,33 @@ def test_real_files(tmp_path, shared_data, name, used, left_out) -> None:
     assert before == after
     sides = [{conversation(row) for row in part.used} for part in parts]
     assert not sides[0] & sides[1]
+
+
+def test_half_characters_are_listed_and_the_rest_is_written(tmp_path) -> None:
+    """Files that were cut in the middle of an emoji hold them; no file can be written of them."""
+    good = FORMATS["strings"]
+    lines = [json.dumps({**good, "chosen": "\ud83d"}), json.dumps({**good, "prompt": "a\udc00"})]
+    raw = tmp_path / "raw.jsonl"
+    raw.write_text("\n".join([*lines, json.dumps(good)]))
+    done = convert(raw, tmp_path / "out.jsonl")
+    assert done.written == {str(tmp_path / "out.jsonl"): 1}
+    [places] = done.left_out.values()
+    assert places == ["1", "2"] and "half a character" in done.lines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.jsonl", b"[" * 100_000, "a.jsonl:1 is not JSON"),
+        ("a.jsonl", b'{"a":' * 5_000, "a.jsonl:1 is not JSON"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08" + bytes(7) + b"\x07" * 20, "cannot be unpacked"),
+        ("a.jsonl", b'{"prompt": "q", "chosen": 7, "rejected": "b"}', "must both be texts"),
+        ("a.jsonl", b'{"prompt": "q", "chosen": "a", "rejected": [7]}', "must both be texts"),
+    ],
+)
+def test_hostile_files_are_one_sentence(tmp_path, name, data, sentence) -> None:
+    file = tmp_path / name
+    file.write_bytes(data)
+    with pytest.raises(BadInput, match=sentence):
+        convert(file, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()

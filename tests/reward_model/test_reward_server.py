@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -147,3 +148,34 @@ def test_concurrent_requests_get_the_scores_of_lonely_ones(polite_run) -> None:
 
         assert list(pool.map(ask, answers)) == pytest.approx(alone, abs=1e-4)
     assert sum(app.state.joining.batches) == len(answers)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"prompt": NaN, "answer": "a"}', "prompt: "),
+        ('{"prompt": "q", "answer": Infinity}', "answer: "),
+        ('{"prompt": "q", "answer": "\\ud83d"}', "answer: .*half a character"),
+        ('{"prompt": [{"role": "\\ud83d", "content": "q"}], "answer": "a"}', "prompt.0.role: "),
+        ('{"prompt": "q", ', "not JSON"),
+        ("[]", "no JSON object"),
+    ],
+)
+def test_a_refusal_is_one_sentence_and_repeats_nothing(client, scorer, body, said) -> None:
+    answer = client.post("/score", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert re.search(said, answer.json()["detail"])
+    assert scorer.asked == []
+
+
+def test_a_bug_is_a_sentence_too() -> None:
+    class Broken(Lengths):
+        def score(self, items):
+            raise TypeError("what is this?")
+
+    with serving(make_app(Broken(), name="b")) as url:
+        answer = PLAIN.post(url + "/score", json={"prompt": "q", "answer": "a"})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        500,
+        "The server failed; its log says how.",
+    )

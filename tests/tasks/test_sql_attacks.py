@@ -239,3 +239,89 @@ def test_one_fence_less_and_the_file_is_still_the_same(
             sandbox.run(write.replace("{folder}", str(database.parent)))
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
     assert [path.name for path in database.parent.iterdir()] == ["medical.sqlite"]
+
+
+def _deep() -> Iterator[str]:
+    """Nested, repeated and endless forms of everything, each within the length that is read."""
+    yield from (
+        "SELECT " + "(" * 39 + "1" + ")" * 39,
+        *(f"SELECT {word * (3900 // len(word))} 1" for word in ("NOT ", "- ", "~", "EXISTS ")),
+        *(f"SELECT {word * (3900 // len(word))}" for word in ("[", "{", "(", "CASE ", "INTERVAL ")),
+        *(f"SELECT 1{word * (3800 // len(word))}1" for word in (".a", " -> 1", "||", " AND ")),
+        "SELECT " + "CASE WHEN 1 THEN " * 150 + "1" + " END" * 150,
+        "SELECT " + "(CASE WHEN (1) THEN " * 18 + "1" + " ELSE (2) END)" * 18,
+        *(f"SELECT {opened * 38}1{')' * 38}" for opened in ("coalesce(1,", "CAST(", "f(x->")),
+        "SELECT " + "EXISTS(SELECT " * 38 + "1" + ")" * 38,
+        "SELECT * FROM " + "(SELECT * FROM " * 38 + "drugs_info" + ")" * 38,
+        "SELECT 1 FROM " + "(drugs_info JOIN " * 38 + "drugs_info" + ")" * 38,
+        "SELECT 1 WHERE 1 IN " + "(SELECT 1 WHERE 1 IN " * 38 + "(1)" + ")" * 38,
+        "WITH c0 AS (SELECT 1 x UNION ALL SELECT 1), "
+        + ", ".join(f"c{n} AS (SELECT a.x FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 14))
+        + " SELECT count(*) FROM c13",
+        "SELECT " + "9" * 3900,
+        "SELECT 1e" + "9" * 300,
+        "SELECT x'" + "00" * 1900 + "'",
+        "SELECT abs(-9223372036854775807 - 1)",
+        "SELECT round(1e300, 30), round(1.5, 1000000)",
+        "SELECT * FROM drugs_info LIMIT -1 OFFSET 9223372036854775807",
+        "SELECT ?1, :a, @b, $c",
+        "SELECT 'a' COLLATE evil",
+        "SELECT * FROM drugs_info INDEXED BY evil",
+        "SELECT 'a' REGEXP '(a+)+$', 'a' MATCH 'b'",
+    )
+
+
+CHINESE = (
+    "ＳＥＬＥＣＴ　＊　ＦＲＯＭ　drugs_info",
+    "ＤＲＯＰ ＴＡＢＬＥ drugs_info",
+    "SELECT * FROM drugs_info；DROP TABLE drugs_info",
+    "SELECT 1 －－；\n; ATTACH 'x' AS y",
+    "SELECT med_name FROM drugs_info WHERE id＝1",
+    "SELECT “药” FROM drugs_info",
+    "SELECT 1;\u3000DELETE FROM drugs_info",
+    "SELECT/*；*/1;/*；*/DELETE/**/FROM/**/drugs_info",
+    "SELECT 1 /* 没有结束 DELETE FROM drugs_info",
+    "WITH 药 AS (DELETE FROM drugs_info RETURNING *) SELECT * FROM 药",
+    "SEL\u200bECT 1", "\ufeffDROP TABLE drugs_info", "SELECT '\ud800'", "SELECT 1\0; DELETE FROM x",
+    "\u202eSELECT 1", "SELECT 1\u2028; DROP TABLE drugs_info", "DROP\u00a0TABLE drugs_info",
+)  # fmt: skip
+"""Full-width letters and signs, comments, invisible characters."""
+
+
+def _grown(character: str, tens: int) -> str:
+    text = f"'{character * 10}'"
+    for _ in range(tens - 1):
+        text = f"replace({text}, '{character}', '{character * 10}')"
+    return text
+
+
+def _slow() -> Iterator[str]:
+    """Much work, or much room, for each row."""
+    long = f"replace({_grown('a', 4)}, 'a', 'aaaaaaaaa')"
+    pairs = "FROM drugs_info a, drugs_info b"
+    for pattern in ("%a" * 90, "%a_" * 60, "%药" * 30):
+        yield f"SELECT {long} LIKE '{pattern}%b'"
+    for pattern in ("*a" * 90, "*[a-z]" * 30, "*?a" * 60):
+        yield f"SELECT {long} GLOB '{pattern}*b'"
+    for name in ("trim", "ltrim", "rtrim"):
+        yield f"SELECT sum(length({name}({long} || a.id, {_grown('b', 3)} || 'a'))) {pairs}"
+    yield f"SELECT count(*) {pairs} WHERE instr({long} || a.id, {_grown('a', 4)} || 'b' || b.id)"
+    yield f"SELECT {long} || a.id || b.id AS v {pairs} ORDER BY v"
+    yield f"SELECT DISTINCT {long} || a.id || '-' || b.id {pairs}"
+    yield f"SELECT {long} || a.id || '-' || b.id {pairs} UNION SELECT 1"
+    yield f"SELECT group_concat({_grown('a', 3)} || a.id) {pairs} GROUP BY a.id % 2"
+    yield f"SELECT sum(length(upper({long} || a.id))) {pairs}"
+    yield f"SELECT length(strftime('{'%J%f%s' * 500}', 1)) {pairs}"
+    yield f"SELECT {', '.join(f'v || {n}' for n in range(190))} FROM (SELECT {long} AS v {pairs})"
+
+
+@pytest.mark.parametrize("statement", [*_deep(), *CHINESE, *_slow()])
+def test_what_is_deep_disguised_or_slow_ends_in_words(database: Path, statement: str) -> None:
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    limits = SqlLimits(steps=20_000, seconds=0.2)
+    result = Sandbox(database, limits).run(statement)
+    assert result.error is None or result.error.strip()
+    assert result.steps <= limits.steps
+    assert sum(len(str(row)) for row in result.rows) <= 3 * limits.result_bytes
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+    assert [path.name for path in database.parent.iterdir()] == ["medical.sqlite"]

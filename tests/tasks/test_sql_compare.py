@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
@@ -113,10 +113,20 @@ def test_gold_that_cannot_be_matched_is_refused(
         (None, None), ("", None), (" \n", None), ("２５ mg", "25 mg"), ("a\n b", "a b"),
         ("3", 3.0), (3, 3.0), ("3e2", 300.0), (b"\x01", "x'01'"), (1 / 3, 0.333333),
         (float("inf"), "inf"), (10**18, 1e18), ("1.2.3", "1.2.3"),
+        (1234566.9999999998, 1234567), ("１２３４５６７", 1234567),
+        (-0.0, 0), ("9" * 50, int(1e50)),
     ],
 )  # fmt: skip
 def test_values_are_normalised(value: object, normal: object) -> None:
     assert normal_value(value) == normal  # type: ignore[arg-type]
+
+
+@given(st.integers(-(10**18), 10**18), st.integers(-(10**18), 10**18))
+@example(6901234567892, 6901234000000)  # bar codes, which begin alike
+@example(13800138000, 13800138001)
+def test_whole_numbers_are_equal_only_digit_by_digit(first: int, second: int) -> None:
+    assert (normal_value(first) == normal_value(second)) == (first == second)
+    assert (normal_value(str(first)) == normal_value(second)) == (first == second)
 
 
 cells = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from(["a", "药", "b"]))

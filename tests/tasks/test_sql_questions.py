@@ -74,6 +74,40 @@ def test_a_line_that_is_no_question(tmp_path: Path, change: Any, sentence: str) 
         read_questions(path)
 
 
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("SELECT  a\nFROM t", "SELECT a FROM t"),
+        ("SELECT a -- names\nFROM t", "SELECT a -- names\nFROM t"),
+        (
+            "SELECT a FROM t\n WHERE b =  'two  spaces\n'",
+            "SELECT a FROM t WHERE b = 'two  spaces\n'",
+        ),
+        ("SELECT 'it''s  so',  1", "SELECT 'it''s  so', 1"),
+    ],
+)
+def test_a_gold_statement_keeps_its_meaning(tmp_path: Path, sql: str, read: str) -> None:
+    [question] = read_questions(write(tmp_path / "q.jsonl", {**LINE, "sql": sql}))
+    assert question.sql == read
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, '{"a":' * 5_000, json.dumps({**LINE, "question": "\ud83d"})]
+)
+def test_hostile_lines_are_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text(json.dumps(LINE) + "\n" + line + "\n")
+    with pytest.raises(BadInput, match=r"q.jsonl:2 is not JSON"):
+        read_questions(file)
+
+
+def test_a_damaged_archive_is_said_to_be_one(tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl.gz"
+    file.write_bytes(gzip.compress(b"{}")[:10] + b"\x07" * 20)
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_questions(file)
+
+
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read"):
         read_questions(tmp_path / "gone.jsonl")

@@ -32,6 +32,7 @@ ROW = {
     "question": ["华法林有哪些禁忌？"],
 }
 RIGHT = ROW["gold_sql"][0]
+ROW_COUNT = "SELECT count(med_name) FROM drugs_info"
 OTHER = "SELECT dosage FROM drugs_info WHERE med_name = '华法林'"
 
 
@@ -99,6 +100,16 @@ def test_a_whole_attempt() -> None:
 )
 def test_nothing_for_nothing(said: tuple[str, ...]) -> None:
     assert scores(*said) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("guess", ["SELECT 135", "VALUES (135)", "SELECT '135' AS 数量"])
+def test_a_number_that_was_guessed_is_no_result(guess: str) -> None:
+    row = {"database": [DATABASE], "columns": [None]}
+    row["gold_sql"] = ["SELECT count(*) FROM drugs_info"]
+    counted = conversation(write_call(ROW_COUNT), "共135种")
+    assert execution([counted], **row) == [1.0]  # type: ignore[arg-type]
+    guessed = conversation(write_call(guess), "共135种")
+    assert execution([guessed], **row) == [0.0]  # type: ignore[arg-type]
 
 
 def test_an_attempt_that_was_stopped_after_a_result_has_no_answer() -> None:

@@ -7,9 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.tasks.sql.sandbox import Sandbox, SqlLimits
+from memograd.tasks.sql.sandbox import Sandbox, SqlLimits, _as_text
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,11 @@ def sandbox(database: Path) -> Sandbox:
         ("SELECT ';'", ((";",),)),
         ("SELECT d.id FROM (SELECT id FROM drugs_info) AS d LIMIT 1", ((0,),)),
         ("SELECT row_number() OVER (ORDER BY id) FROM drugs_info LIMIT 1", ((1,),)),
+        ("WITH a AS (SELECT id FROM few, drugs_info WHERE id < 2), b AS (SELECT 1 FROM a x, a y) "
+         "SELECT count(*) FROM b", ((36,),)),
+        ("WITH 药(名) AS (VALUES (1), (2)) SELECT count(*) FROM 药 AS x, 药 AS y", ((4,),)),
+        ("SELECT trim('药药abc药', '药'), ltrim(12.50, '1'), rtrim(NULL, 'a'), trim('  a ')",
+         (("abc", "2.5", None, "a"),)),
     ],
 )  # fmt: skip
 def test_a_query_is_answered(sandbox: Sandbox, sql: str, rows: object) -> None:
@@ -57,6 +64,9 @@ def test_a_query_is_answered(sandbox: Sandbox, sql: str, rows: object) -> None:
         ("", "these are 0 statements"),
         (" ; ", "these are 0 statements"),
         ("SELECT 1; SELECT 2", "these are 2 statements"),
+        ("WITH sqlite_master AS (SELECT 1 FROM drugs_info, drugs_info b) SELECT count(*) FROM "
+         "sqlite_master, main.sqlite_master", "the table sqlite_master may not be read"),
+        ("WITH a AS (SELECT 1) SELECT a.x FROM a, gone", "no such table: gone"),
         ("DROP TABLE drugs_info", "only SELECT is allowed, not DROP"),
         ("PRAGMA user_version = 3", "only SELECT is allowed, not PRAGMA"),
         ("EXPLAIN SELECT 1", "only SELECT is allowed, not EXPLAIN"),
@@ -145,3 +155,36 @@ def test_what_a_model_writes_does_not_fill_the_log(
     assert sandbox.run("REPLACE INTO drugs_info VALUES (1, 'x')").error
     assert sandbox.run("WITH a AS (VACUUM) SELECT 1").error
     assert not caplog.records
+
+
+def grown(character: str, tens: int) -> str:
+    """SQL that makes a text of 10 ** `tens` equal characters, and no limit stops."""
+    text = f"'{character * 10}'"
+    for _ in range(tens - 1):
+        text = f"replace({text}, '{character}', '{character * 10}')"
+    return text
+
+
+@pytest.mark.parametrize("name", ["trim", "ltrim", "rtrim", '"trim"'])
+def test_no_trim_takes_long_within_one_step(sandbox: Sandbox, name: str) -> None:
+    """A step cannot be interrupted: SQLite's own would compare 10,000 times 1,001 characters in
+    it, for every row."""
+    few = f"{name}({grown('a', 4)} || id, {grown('b', 3)} || 'a')"
+    result = sandbox.run(f"SELECT count({few}) FROM drugs_info")
+    assert result.error == "trim takes away at most 200 different characters"
+
+
+def test_the_clock_is_looked_at_between_slow_steps(database: Path) -> None:
+    """Each search compares 5,000 places with 5,000 characters; a look comes after a few of them."""
+    found = f"instr({grown('a', 4)} || id, substr({grown('a', 4)}, 1, 5000) || 'b' || id)"
+    sandbox = Sandbox(database, SqlLimits(seconds=0.001))
+    result = sandbox.run(f"SELECT count(*) FROM drugs_info WHERE {found}")
+    assert result.error == "the query took longer than 0.001 seconds"
+    assert result.steps <= 300
+
+
+@given(st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False))
+def test_numbers_are_trimmed_as_sqlite_writes_them(value: float) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        [(written,)] = connection.execute("SELECT CAST(? AS TEXT)", (value,))
+    assert _as_text(value) == written

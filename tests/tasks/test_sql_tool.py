@@ -39,6 +39,10 @@ def test_what_it_answers_and_earns(environment: SqlEnvironment) -> None:
     assert environment.query_database_by_sql(GOLD) == "contraindications\n活动性出血患者禁用。"
     assert environment.get_reward() == 1.0
     environment.query_database_by_sql("SELECT gone")
+    environment.query_database_by_sql("SELECT '活动性出血患者禁用。'")
+    assert environment.get_reward() == 0.0  # said, not found
+    environment.query_database_by_sql(GOLD)
+    environment.query_database_by_sql("SELECT gone")
     assert environment.get_reward() == 1.0  # the last statement that ran still counts
     assert "没有找到" in environment.query_database_by_sql("SELECT id FROM disease WHERE 0")
     assert environment.get_reward() == 0.0

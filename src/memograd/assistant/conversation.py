@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.assistant.prompts import answer_messages
 from memograd.errors import BadInput
-from memograd.memory.answers import Answered, is_of_one_owner, names_purged
+from memograd.memory.answers import Answered, gone_since, is_of_one_owner
 from memograd.memory.chat_model import ChatMessage, ChatModel
 from memograd.memory.events import Event, EventKind
 from memograd.memory.language import estimate_tokens
@@ -47,12 +47,14 @@ class Conversation:
     """One user's talk with a chat model over a memory.
 
     The model sees what the memory recalls for each message, and the latest exchanges of the
-    conversation itself. The user's messages are learnt from; the answers are not.
+    conversation itself, but for those that may repeat what was purged or forgotten meanwhile. The
+    user's messages are learnt from; the answers are not. For one thread at a time.
     """
 
     def __init__(self, memory: Memory, chat: ChatModel, scope: Scope) -> None:
         self._memory, self._chat, self._scope = memory, chat, scope
         self._exchanges: list[_Exchange] = []
+        self._seen = memory.store.journal.last_seq(scope.owner)  # exchanges are checked up to here
 
     def reply(self, text: str) -> Reply:
         """Answer `text`, then learn from it.
@@ -62,7 +64,8 @@ class Conversation:
         check_unicode(text, "the message")
         if not text.strip():
             raise BadInput("The message is empty: say something.")
-        scope = self._scope
+        scope, store = self._scope, self._memory.store
+        began = store.journal.last_seq(scope.owner)
         recalled = self._memory.context(
             text, user_id=scope.user_id, agent_id=scope.agent_id, run_id=scope.run_id
         )
@@ -72,11 +75,12 @@ class Conversation:
             answer_messages(text, recalled.text, today=date.today(), earlier=messages),
             max_tokens=ANSWER_TOKENS,
         )
-        behind = (id for exchange in earlier for id in exchange.behind)
+        behind = (id for exchange in earlier for id in exchange.passed_on)
         answered = Answered.of_context(text, answer, recalled, behind)
-        store = self._memory.store
-        kept = is_of_one_owner(store, answered, scope) and not names_purged(
-            store, (*answered.shown, *answered.behind), scope.owner
+        names = {scope.owner, *answered.shown, *answered.behind}
+        names.update(id for exchange in earlier for id in exchange.behind)
+        kept = is_of_one_owner(store, answered, scope) and names.isdisjoint(
+            gone_since(store, scope.owner, began)
         )
         events = self._memory.learn(text, scope=scope, answered=answered if kept else None)
         messages = [
@@ -85,32 +89,51 @@ class Conversation:
         ]
         told = (id for event in events for id in _items_and_turns(event))
         known = dict.fromkeys((*answered.shown, *answered.behind, *told))
-        self._exchanges.append(_Exchange(messages, tuple(known)))
+        self._exchanges.append(_Exchange(messages, answered.id, tuple(known), kept))
         operations = [operation_result(event) for event in events]
         return Reply(answer, operations, recalled, answered.id if kept else None)
 
     def _latest_exchanges(self) -> list[_Exchange]:
-        """The latest whole exchanges that fit, in order; none that repeats what was purged."""
+        """The latest whole exchanges that fit, in order; none that repeats what is gone.
+
+        The others are let go of: the conversation only grows.
+        """
         store, owner = self._memory.store, self._scope.owner
-        shown: list[_Exchange] = []
+        seen, self._seen = self._seen, store.journal.last_seq(owner)
+        gone = set(gone_since(store, owner, seen, forgotten=True))
+        living = []
+        for exchange in self._exchanges:
+            if gone.isdisjoint((owner, *exchange.behind)):
+                living.append(exchange)
+            else:
+                gone.add(exchange.id)  # what repeats this answer is gone, too
         left = RUNNING_TOKENS
-        for exchange in [*reversed(self._exchanges)]:
-            if names_purged(store, exchange.behind, owner):
-                self._exchanges.remove(exchange)
-                continue
+        shown: list[_Exchange] = []
+        for exchange in reversed(living):
             left -= sum(estimate_tokens(message["content"]) for message in exchange.messages)
             if left < 0:
                 break
             shown = [exchange, *shown]
+        self._exchanges = shown
         return shown
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """What both said, and the ids of all items and raw turns that it may repeat."""
+    """What both said, and the ids of all items, raw turns and answers that it may repeat.
+
+    id: of the answer. kept: whether it is written down; then later answers name it alone.
+    """
 
     messages: list[ChatMessage]
+    id: str
     behind: tuple[str, ...]
+    kept: bool
+
+    @property
+    def passed_on(self) -> tuple[str, ...]:
+        """What an answer names that was given after this exchange was shown."""
+        return (self.id,) if self.kept else self.behind
 
 
 def _items_and_turns(event: Event) -> Iterator[str]:

@@ -9,13 +9,17 @@ when a command runs.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memograd.cli import show
 from memograd.cli.given import AsJson
 from memograd.cli.help import epilog
+from memograd.errors import BadInput
+
+if TYPE_CHECKING:
+    from memograd.data.lifelog import Lifelog
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -129,7 +133,19 @@ def generate(
 
     pairs = [f"language={language}", f"split={split}", *(settings or [])]
     logs = generate_lifelogs(n, seed, LifelogSettings().with_pairs(pairs))
+    if out.is_file() and out.stat().st_size and not _holds(out, logs):
+        raise BadInput(f"{out} is there already; choose another name, or remove it.")
     write_lifelogs(logs, out)
     statements = sum(len(log.statements) for log in logs)
     probes = sum(len(log.probes) for log in logs)
     typer.echo(f"{out}: {n} life logs, {statements} statements, {probes} questions.")
+
+
+def _holds(path: Path, logs: list[Lifelog]) -> bool:
+    """Whether the file holds these very logs, so that nothing is lost by writing them again."""
+    from memograd.data.lifelog import read_lifelogs
+
+    try:
+        return read_lifelogs(path) == logs
+    except BadInput:
+        return False

@@ -146,17 +146,13 @@ def gateway(
 def list_traces(
     store: Store = DEFAULT_STORE,
     state: Annotated[
-        str | None, typer.Option(help="open, running, rewarded, failed or timed_out.")
+        str | None, typer.Option(help="open, running, rewarded, finished, failed or timed_out.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Rollouts, at most.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List rollouts, the newest first."""
-    from memograd.gateway.records import STATES
-
-    if state is not None and state not in STATES:
-        raise BadInput(f"There is no state {state!r}: choose one of {', '.join(STATES)}.")
-    found = _opened(store).rollouts(state=state, limit=limit)
+    found = _opened(store).rollouts(state=_known(state), limit=limit)
     if as_json:
         show.as_json([vars(record) for record in found])
         return
@@ -238,7 +234,7 @@ def export_traces(
     if rollouts:
         ids = [_found(traces, rollout).id for rollout in rollouts]
     else:
-        ids = [record.id for record in reversed(traces.rollouts(state=state))]
+        ids = [record.id for record in reversed(traces.rollouts(state=_known(state)))]
     lines = export_lines(traces.traces(ids), form.value)
     if out is None:
         for line in lines:
@@ -265,6 +261,15 @@ def _opened(url: str) -> TraceStore:
         if file and not Path(file).exists():
             raise BadInput(f"There is no trace store {file}; name one by --store sqlite:///FILE.")
     return TraceStore(url)
+
+
+def _known(state: str | None) -> str | None:
+    """The state, which must be one of those there are."""
+    from memograd.gateway.records import STATES
+
+    if state is not None and state not in STATES:
+        raise BadInput(f"There is no state {state!r}: choose one of {', '.join(STATES)}.")
+    return state
 
 
 def _found(traces: TraceStore, beginning: str) -> RolloutRecord:

@@ -74,6 +74,11 @@ def learn(
     if folder is None:
         raise BadInput("Learning needs a folder of policies: give --policy-dir.")
     scope = Scope(**given.ids(user, agent, run))
+    if len(scope.ids()) > 1:
+        raise BadInput(
+            f"A policy learns from all feedback of {scope.owner}: give one of --user, --agent and"
+            " --run."
+        )
     PolicyVersions(folder).current  # noqa: B018 (raises where there is none)
     if background:
         options = {"--user": user, "--agent": agent, "--run": run, "--path": path}

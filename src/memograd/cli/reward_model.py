@@ -93,7 +93,11 @@ def convert(
         string_prompts=string_prompts.value,
     )
     if report is not None:
-        report.write_text(done.as_json(), encoding="utf-8")
+        try:
+            report.parent.mkdir(parents=True, exist_ok=True)
+            report.write_text(done.as_json(), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{report} cannot be written ({error.strerror}).") from error
     for line in done.lines():
         typer.echo(line)
 

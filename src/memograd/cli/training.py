@@ -52,7 +52,7 @@ def train_memory_qa(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else generated ones."),
+        typer.Option(metavar="FILE", help="Conversations (docs/data.md); else generated ones."),
     ] = None,
     train: Annotated[
         str | None, typer.Option(metavar="IDS", help="Conversations to train on: conv-26,conv-30.")
@@ -334,7 +334,7 @@ def demo(
 def demo_lm(
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Conversations in LoCoMo's format; else generated ones."),
+        typer.Option(metavar="FILE", help="Conversations (docs/data.md); else generated ones."),
     ] = None,
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,

@@ -21,7 +21,7 @@ def read_dotenv(file: Path) -> dict[str, str]:
     from dotenv.parser import parse_stream
 
     try:
-        with file.open(encoding="utf-8") as stream:
+        with file.open(encoding="utf-8-sig") as stream:
             lines = list(parse_stream(stream))
     except OSError as error:
         reason = error.strerror or error

@@ -84,7 +84,8 @@ def known_settings(kind: type[Settings] = TrainConfig) -> dict[str, FieldInfo]:
 
 def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # With the mark that Windows' editors put before UTF-8, or without.
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"The configuration file {file} cannot be read: {reason}.") from error

@@ -196,7 +196,7 @@ def _from_toml(file: Path | None) -> Iterator[_Given]:
     if file is None:
         return iter(())
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"The configuration file {file} cannot be read: {reason}.") from None

@@ -5,12 +5,8 @@ Imports pydantic and `settings`. Tested in `tests/recipes/test_learn_online.py`.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from memograd.config.operations_settings import Share
-from memograd.config.settings import Count, Positive, Settings
+from memograd.config.settings import Count, Positive, Seed, Settings
 
 
 class OnlineConfig(Settings):
@@ -31,5 +27,5 @@ class OnlineConfig(Settings):
     tolerance: Share = 0.005
     """How much worse than now, in answerable questions, a new version may be on generated logs;
     on held-out feedback it may not be worse at all."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Seed of every random choice."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, NotNegative, Positive, Settings, Text
+from memograd.config.settings import Count, NotNegative, Positive, Seed, Settings, Text
 
 DecisionAlgorithm = Literal["grpo", "reinforce", "ppo", "dqn", "supervised"]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -41,7 +41,7 @@ class OperationsConfig(Settings):
     """Run folder whose training goes on."""
     policy: Path | None = None
     """Trained head that training begins with; none: a fresh one."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Seed of every random choice in the run."""
 
     # The network.
@@ -65,6 +65,9 @@ class OperationsConfig(Settings):
     """Logs in a step."""
     num_generations: Annotated[int, Field(ge=2)] = 16
     """Operations tried on the same state (grpo), or walks through the same log (trajectory)."""
+    trials: Count = 1
+    """Operations tried on the same state (reinforce, ppo, dqn); more than one needs gamma=0, since
+    a walk goes on from one of them only."""
     explore: Share = 0.25
     """Share of the group drawn evenly over the kinds of operation, not from the policy (grpo)."""
     advantage: Literal["group", "centred", "leave_one_out"] = "centred"
@@ -78,7 +81,7 @@ class OperationsConfig(Settings):
     weight_decay: NotNegative = 0.3
     """Decoupled weight decay of AdamW."""
     clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """The probability ratio is clipped to 1 plus or minus this (grpo, ppo)."""
+    """The probability ratio is clipped to 1 plus or minus this (grpo, reinforce, ppo)."""
     entropy_coef: NotNegative = 0.003
     """Weight of the entropy bonus."""
     gamma: Share = 0.0
@@ -116,6 +119,11 @@ class OperationsConfig(Settings):
             )
         if self.out is not None and self.resume is not None:
             raise ValueError("out and resume exclude each other: a resumed run stays in its folder")
+        if self.trials > 1 and self.gamma > 0:
+            raise ValueError(
+                f"trials={self.trials} tries operations whose later rewards nobody sees, and"
+                f" gamma={self.gamma:g} counts them: set trials=1 or gamma=0"
+            )
         if self.credit != "delta_qa" and self.algorithm != "grpo":
             raise ValueError(
                 f"credit={self.credit} compares whole walks, which only algorithm=grpo does: "

@@ -19,6 +19,10 @@ _BY_RECIPE: Final[dict[str, type[WarmStartSettings]]] = {
 }
 
 
+RECIPES: Final = frozenset(_BY_RECIPE)
+"""Warm starts and reward models, whose runs are not resumed."""
+
+
 def settings_of_run(config_json: str) -> TrainConfig | WarmStartSettings:
     """The settings in a run's `config.json`.
 

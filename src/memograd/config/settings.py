@@ -32,6 +32,7 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Tracking = Literal["tensorboard", "wandb", "swanlab", "trackio"]
 
 
@@ -216,6 +217,9 @@ class ConstructConfig(Settings):
     """Generated logs to train on."""
     eval_logs: Count = 8
     """Generated logs, in held-out words, to measure on."""
+    questions: Annotated[float, Field(gt=0, le=3)] = 2.0
+    """Questions for each statement of generated logs to train on: a chunk that nothing is asked
+    about teaches only to write less."""
     turns_per_chunk: Count = 4
     """Turns of a conversation that are read at once."""
     chunks: Count = 3
@@ -263,7 +267,8 @@ class TrainConfig(Settings):
 
     # What is trained on, and where it goes.
     data: Path | None = None
-    """File in LoCoMo's format (none: generated conversations); for text, JSONL with prompts."""
+    """File of conversations, in any format of docs/data.md (none: generated ones); for text, JSONL
+    with prompts."""
     train: list[Text] = []
     """Conversation ids to train on; empty: the task chooses."""
     eval: list[Text] = []
@@ -280,7 +285,7 @@ class TrainConfig(Settings):
     """Run folder, or a checkpoint in one, whose adapter training begins with; none: a fresh one."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the model computes."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Seed of every random choice in the run."""
     lora: LoraConfig = LoraConfig()
     """The adapter that is trained."""
@@ -359,7 +364,7 @@ class TrainConfig(Settings):
     """Compare the weighted total of all rewards, or normalise each within its group first."""
     importance_cap: Annotated[float | None, Field(gt=0)] = None
     """Weigh tokens by old policy / sampler, at most this much, for a sampler that is another
-    engine; none: the sampler's log-probabilities are the old policy's."""
+    engine; none: the sampler is the policy itself, and differs by rounding only."""
     entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
 

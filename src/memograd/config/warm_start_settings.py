@@ -44,7 +44,7 @@ class WarmStartSettings(Settings):
     """The packaged model's alias, a hub id or a folder."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the model computes."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of every random choice in the run."""
     lora: LoraConfig = LoraConfig()
     """The adapter that is trained."""

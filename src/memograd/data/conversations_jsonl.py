@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.json_records import answer_text, field, read_text, typed
+from memograd.data.json_records import answer_text, field, parsed, read_text, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import is_chinese
@@ -47,8 +47,7 @@ def load_conversations_jsonl(path: Path | str) -> list[Conversation]:
             continue
         where = f"{path}, line {number}"
         try:
-            record = json.loads(line)
-            json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair is no character
+            record = parsed(line)
         except ValueError as error:
             raise BadInput(f"{where}: not valid JSON ({error}); give one object a line.") from None
         conversation = _parse(record, where)

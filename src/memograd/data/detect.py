@@ -77,7 +77,7 @@ def _first_record(path: Path) -> tuple[bool, set[str]]:
     in_list = text.startswith("[")
     try:
         record: Any = json.JSONDecoder().raw_decode(text[1:].lstrip() if in_list else text)[0]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(
             f"The file {path} is not valid JSON ({error}): was it cut off? Known formats are"
             f" {_known()}."

@@ -1,7 +1,8 @@
 """Reading JSON files of unknown health: every fault becomes one sentence that says where it is.
 
 Invariant: a file or record that is not as expected raises BadInput naming the file, the position
-and the field (`tests/data/test_longmemeval.py`, `tests/data/test_memdaily.py`). May import errors.
+and the field (`tests/data/test_longmemeval.py`, `test_memdaily.py`, `test_hostile_files.py`). May
+import errors.
 """
 
 from __future__ import annotations
@@ -17,15 +18,31 @@ from typing import Any, TypeVar
 from memograd.errors import BadInput
 
 T = TypeVar("T")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path, what: str) -> Any:
     """The parsed contents of a file, which may be gzipped (`.gz`); `what` names the format."""
     text = read_text(path, what)
     try:
-        return json.loads(text)
+        return parsed(text)
     except ValueError as error:
         raise _damaged(path, error) from None
+
+
+def parsed(text: str) -> Any:
+    """What the JSON text says.
+
+    Raises ValueError also where it is nested too deeply, and for half of a surrogate pair, which
+    is no character and could be written down nowhere.
+    """
+    try:
+        value = json.loads(text)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
 
 
 def read_text(path: Path, what: str) -> str:

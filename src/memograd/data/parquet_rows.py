@@ -2,16 +2,16 @@
 
 Invariant: what cannot be read is BadInput in one sentence: no file, no Parquet, a Git LFS pointer
 in its place, a missing column, a missing library (`tests/data/test_parquet_rows.py`). May import
-errors; pyarrow (extra `parquet`) arrives with the first file.
+errors and `json_records`; pyarrow (extra `parquet`) arrives with the first file.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from memograd.data.json_records import parsed
 from memograd.errors import BadInput
 
 MAGIC: Final = b"PAR1"  # how a Parquet file begins and ends
@@ -61,6 +61,6 @@ def decoded(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return parsed(value)
     except ValueError as error:
         raise BadInput(f"{where} is not valid JSON ({error}): fetch the file again.") from None

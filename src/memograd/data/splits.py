@@ -1,17 +1,21 @@
 """Which conversations are for training and which for evaluation.
 
-Invariant: a split is by whole conversations. Questions of one conversation share their turns, so a
-split by question would train on what it evaluates (`tests/data/test_splits.py`). May import errors
-and `conversation`.
+Invariants: a split is by whole conversations, since questions of one conversation share their
+turns, and a split by question would train on what it evaluates; a conversation is the same
+whatever its id is (`tests/data/test_splits.py`). May import errors, `memory` and `conversation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from memograd.data.conversation import Conversation
 from memograd.errors import BadInput
+from memograd.memory import RawTurn
+
+Told = tuple[str, Sequence[str]]  # an id, and what is said under it
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,39 @@ class Split:
 
     train: tuple[Conversation, ...]
     eval: tuple[Conversation, ...]
+
+
+class HasTurns(Protocol):
+    """A `Conversation`, a `Lifelog`."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def turns(self) -> tuple[RawTurn, ...]: ...
+
+
+def told_in(one: HasTurns) -> Told:
+    """A conversation as `in_common` compares it."""
+    return one.id, [turn.text for turn in one.turns]
+
+
+def in_common(known: Iterable[Told], held_out: Iterable[Told]) -> list[str]:
+    """Ids of what is held out and known too: by its id, or word for word under another id."""
+    ids, said = set(), set()
+    for identity, texts in known:
+        ids.add(identity)
+        if texts:
+            said.add(_words(texts))
+    return [
+        identity
+        for identity, texts in held_out
+        if identity in ids or (texts and _words(texts) in said)
+    ]
+
+
+def _words(texts: Sequence[str]) -> str:
+    return "\n".join(" ".join(text.split()) for text in texts)
 
 
 def select_conversations(
@@ -38,7 +75,10 @@ def select_conversations(
 def split_by_conversation(
     conversations: Sequence[Conversation], train: Sequence[str], eval: Sequence[str]
 ) -> Split:
-    """The split by conversation ids; raises BadInput when an id is unknown or named twice."""
+    """The split by conversation ids.
+
+    Raises BadInput when an id is unknown or named twice, or when both sides say the same.
+    """
     named = [*train, *eval]
     for wanted in named:
         if named.count(wanted) > 1:
@@ -46,7 +86,13 @@ def split_by_conversation(
                 f"Conversation {wanted!r} is named more than once in the split: a conversation is"
                 " either for training or for evaluation, once."
             )
-    return Split(
+    split = Split(
         train=select_conversations(conversations, train),
         eval=select_conversations(conversations, eval),
     )
+    if common := in_common(map(told_in, split.train), map(told_in, split.eval)):
+        raise BadInput(
+            f"Conversation {common[0]!r} is there word for word under another id, which is to be"
+            " trained on: leave one of the two out of the split."
+        )
+    return split

@@ -44,8 +44,9 @@ def evaluate_policy(
 ) -> Answered:
     """Answer every scenario greedily; `method` names the report.
 
-    Scenarios need the columns `answer` (one, or a list of right ones) and `category`. `on_progress`
-    hears how many are done.
+    Scenarios need the columns `answer` (one, or a list of right ones) and `category`, by which an
+    answer is scored. They may have `kind`, by which results are shown where that is another, and
+    `conversation`, whose question it is. `on_progress` hears how many are done.
     """
     start = time.perf_counter()
     prompts = [policy.encode(scenario.messages) for scenario in scenarios]
@@ -68,8 +69,12 @@ def evaluate_policy(
     report = EvaluationReport(
         method=method,
         question_ids=[scenario.id for scenario in scenarios],
-        categories=[gold.category for gold in golds],
+        categories=[
+            str(scenario.columns.get("kind", scenario.columns["category"]))
+            for scenario in scenarios
+        ],
         scores=score_answers(answers, golds),
         seconds=seconds,
+        groups=[str(scenario.columns.get("conversation", "")) for scenario in scenarios],
     )
     return Answered(report, tuple(answers))

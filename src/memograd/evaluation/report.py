@@ -2,11 +2,12 @@
 
 A report keeps every question's score: means, intervals and comparisons are derived from them, never
 stored beside them. "overall" is the mean over all questions of the report (not over categories), so
-whoever builds it decides whether adversarial questions are in.
+whoever builds it decides whether adversarial questions are in. Where the questions are about
+several conversations, intervals draw conversations first.
 
 Invariant: two reports are compared question by question or not at all; other question ids,
-categories or metrics raise `MemogradError` (`tests/evaluation/test_report.py`). May import: errors,
-rewards, evaluation.bootstrap.
+categories, conversations or metrics raise `MemogradError` (`tests/evaluation/test_report.py`). May
+import: errors, rewards, evaluation.bootstrap.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.bootstrap import bootstrap_interval, clustered_interval
 from memograd.rewards import CATEGORIES
 
 OVERALL = "overall"
@@ -43,6 +44,7 @@ class EvaluationReport:
         categories: its category's name, per question.
         scores: metric name -> one score per question, in the same order.
         seconds: wall-clock time that answering took, for all questions together.
+        groups: the conversation that each question is about; empty where that is not known.
     """
 
     method: str
@@ -50,6 +52,7 @@ class EvaluationReport:
     categories: Sequence[str]
     scores: Mapping[str, Sequence[float]]
     seconds: float
+    groups: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n = len(self.question_ids)
@@ -59,7 +62,10 @@ class EvaluationReport:
             )
         if OVERALL in self.categories:
             raise BadInput(f'"{OVERALL}" means all questions; call that category something else.')
-        for name, column in {"categories": self.categories, **self.scores}.items():
+        columns = {"categories": self.categories, **self.scores}
+        if self.groups:
+            columns["groups"] = self.groups
+        for name, column in columns.items():
             if len(column) != n:
                 raise BadInput(
                     f'The report of "{self.method}" has {len(column)} {name} for {n} questions.'
@@ -75,7 +81,7 @@ class EvaluationReport:
         """metric -> group -> estimate; the groups are "overall" and the categories that occur."""
         return {
             metric: {
-                group: _estimate([values[row] for row in rows])
+                group: _estimate(values, rows, self.groups)
                 for group, rows in _rows_by_group(self.categories).items()
             }
             for metric, values in self.scores.items()
@@ -117,15 +123,17 @@ def compare_reports(before: EvaluationReport, after: EvaluationReport) -> Compar
     rows = [row_of[question] for question in before.question_ids]
     if list(before.categories) != [after.categories[row] for row in rows]:
         raise MemogradError(f"{pair}: they put the same question into different categories.")
+    if list(before.groups) != [after.groups[row] for row in rows if after.groups]:
+        raise MemogradError(f"{pair}: they put the same question into different conversations.")
     if set(before.scores) != set(after.scores):
         raise MemogradError(
             f"{pair}: one has the metrics {[*before.scores]}, one {[*after.scores]}."
         )
     differences: dict[str, dict[str, Estimate]] = {}
     for metric, first in before.scores.items():
-        second = [after.scores[metric][row] for row in rows]
+        changes = [after.scores[metric][row] - was for row, was in zip(rows, first, strict=True)]
         differences[metric] = {
-            group: _difference([first[row] for row in members], [second[row] for row in members])
+            group: _estimate(changes, members, before.groups)
             for group, members in _rows_by_group(before.categories).items()
         }
     return Comparison(before.method, after.method, differences)
@@ -151,11 +159,10 @@ def _rows_by_group(categories: Sequence[str]) -> dict[str, list[int]]:
     return groups
 
 
-def _estimate(values: Sequence[float]) -> Estimate:
-    low, high = bootstrap_interval(values)
-    return Estimate(sum(values) / len(values), low, high, len(values))
-
-
-def _difference(before: Sequence[float], after: Sequence[float]) -> Estimate:
-    mean, low, high = paired_bootstrap_difference(before, after)
-    return Estimate(mean, low, high, len(before))
+def _estimate(values: Sequence[float], rows: Sequence[int], groups: Sequence[str]) -> Estimate:
+    """Of the values, or differences, in these rows."""
+    chosen = [values[row] for row in rows]
+    about = [groups[row] for row in rows] if groups else []
+    several = len(set(about)) > 1
+    low, high = clustered_interval(chosen, about) if several else bootstrap_interval(chosen)
+    return Estimate(sum(chosen) / len(chosen), low, high, len(chosen))

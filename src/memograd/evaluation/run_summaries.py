@@ -101,11 +101,10 @@ def show_run(path: Path) -> RunDetails:
     """
     run = RunFolder.open(path)
     rows = run.read_metrics()
-    environment = path / "environment.json"
     return RunDetails(
         summary=summarise_run(path),
         changed=changed_settings(run),
-        environment=json.loads(environment.read_bytes()) if environment.is_file() else {},
+        environment=_environment(path / "environment.json"),
         metrics=rows[-1] if rows else {},
         checkpoints=list_checkpoints(path),
         bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
@@ -150,6 +149,15 @@ def compare_runs(paths: Sequence[Path], last: int) -> dict[str, dict[str, list[A
 def _side_by_side(columns: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for column in columns for name in column)
     return {name: [column.get(name) for column in columns] for name in names}
+
+
+def _environment(file: Path) -> dict[str, Any]:
+    """Where a run began, as far as it is written down and can be read."""
+    try:
+        environment = json.loads(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return environment if isinstance(environment, dict) else {}
 
 
 def _config(run: RunFolder) -> dict[str, Any]:

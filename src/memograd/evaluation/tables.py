@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CAPTION = "points (0 to 100), mean [95% bootstrap interval over questions]"
+GROUPED_CAPTION = CAPTION.replace("over questions", "over conversations and their questions")
 
 
 def reports_to_json(
@@ -38,6 +39,7 @@ def reports_to_json(
                     {
                         "id": question,
                         "category": report.categories[row],
+                        **({"conversation": report.groups[row]} if report.groups else {}),
                         **{metric: values[row] for metric, values in report.scores.items()},
                     }
                     for row, question in enumerate(report.question_ids)
@@ -65,9 +67,11 @@ def reports_to_markdown(
 ) -> str:
     """One Markdown table per metric, then one line per compared metric and group."""
     blocks = []
+    several = any(len(set(report.groups)) > 1 for report in reports)
+    caption = GROUPED_CAPTION if several else CAPTION
     for metric in _metrics(reports):
         header, rows = _table(reports, metric)
-        blocks.append(f"**{metric}**, {CAPTION}\n\n{markdown_table(header, rows)}")
+        blocks.append(f"**{metric}**, {caption}\n\n{markdown_table(header, rows)}")
     blocks += ["\n".join(f"- {line}" for line in comparison.lines()) for comparison in comparisons]
     return "\n\n".join(blocks) + "\n"
 

@@ -40,6 +40,9 @@ from memograd.gateway.store import TraceStore
 from memograd.rewards.user_code import function_of, load_file, load_module
 from memograd.rollout.episode import EpisodeError
 
+LOOK_SECONDS = 0.05
+"""How often a program is looked at, whether it has ended."""
+
 Agent = Callable[[dict[str, Any], str, str], Awaitable[Any]]
 """Given a task, a base URL and an API key; gives a reward, or None if it has posted one. Where it
 does not reward itself, anything."""
@@ -130,12 +133,13 @@ async def _one_try(
 ) -> None:
     """Run the agent once; its rollout is rewarded or finished, or AgentFailed says why not."""
     rollout_id, cut_short = rollout_of(base_url), None
+    clock = asyncio.timeout(running.seconds)
     try:
-        async with asyncio.timeout(running.seconds):
+        async with clock:
             given = await agent(dict(attempt.task), base_url, api_key)
-    except TimeoutError:
-        raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
     except Exception as error:
+        if clock.expired() and isinstance(error, TimeoutError):
+            raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
         if running.self_rewarding or not _is_end(error, running.ends):
             raise AgentFailed(f"the agent raised {type(error).__name__}: {error}") from error
         given, cut_short = None, f"{type(error).__name__}: {error}"
@@ -190,13 +194,17 @@ def program(command: Sequence[str], *, folder: Path | None = None) -> Agent:
             cwd=folder,
             start_new_session=True,  # so that what it started can be ended with it
         )
+        given = json.dumps(task, ensure_ascii=False, default=str).encode()
+        telling = asyncio.ensure_future(process.communicate(given))
         try:
-            given = json.dumps(task, ensure_ascii=False, default=str).encode()
-            out, err = await process.communicate(given)
+            # Its output ends with whatever it has started and left, so that is ended as it ends.
+            while process.returncode is None and not telling.done():
+                await asyncio.wait({telling}, timeout=LOOK_SECONDS)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+            out, err = await telling
         if process.returncode != 0:
             last = err.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             raise MemogradError(f"{command[0]} ended with {process.returncode}: {last[0]}")

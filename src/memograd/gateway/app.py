@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
@@ -51,6 +53,8 @@ from memograd.memory.embedders.embedder import Embedder
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 5.0
+FIRST_TEXT_SECONDS = 5.0
+"""How long a stream waits for its first text before it begins: failures till then have a status."""
 GONE = 499
 """Nobody reads this status: the connection is closed."""
 
@@ -84,7 +88,12 @@ def create_app(
         sweeping.cancel()
         gateway.calls.close()
 
-    app = FastAPI(title="memograd gateway", lifespan=lifespan, responses=ERRORS)
+    app = FastAPI(
+        title="memograd gateway",
+        lifespan=lifespan,
+        responses=ERRORS,
+        default_response_class=responses.Json,
+    )
     app.include_router(_routes(gateway))
     _explain_errors(app)
     too_large = f"The request has more than {limits.max_body} bytes."
@@ -131,9 +140,9 @@ class _Gateway:
     async def sweep(self) -> None:
         """End rollouts that have crashed, now and then."""
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(min(SWEEP_SECONDS, self.store.idle_seconds / 2))
             try:
-                await self.calls.in_store(self.store.expire)
+                await self.calls.sweep()
             except MemogradError:
                 logger.exception("rollouts could not be swept; trying again")
 
@@ -146,10 +155,16 @@ class _Gateway:
     ) -> Response:
         """Answer a chat, whole or as a stream."""
         named = (asked.metadata or {}).get("agent")
-        agent = agent_name or (named if isinstance(named, str) else None) or asked.user or "agent"
+        agent = (
+            _as_utf8(agent_name)
+            or (named if isinstance(named, str) else None)
+            or asked.user
+            or "agent"
+        )
         place = self.places.take()
         try:
-            begun = await self.calls.begin(asked, rollout_id, agent[:200])
+            size = len(await request.body())
+            begun = await self.calls.begin(asked, rollout_id, agent[:200], size)
             if asked.stream:
                 stream = _Stream(self, begun, place)
                 place = Place(None)  # the stream's now
@@ -157,13 +172,13 @@ class _Gateway:
             answer_id = _answer_id()
             answer = await self.calls.answer(begun, gone=lambda: _gone(request))
             logprobs = bool(asked.logprobs)
-            return JSONResponse(responses.completion(answer, answer_id, logprobs=logprobs))
+            return responses.Json(responses.completion(answer, answer_id, logprobs=logprobs))
         except ReaderGone:
             return Response(status_code=GONE)
         finally:
             place.give_back()
 
-    async def embed(self, asked: EmbeddingRequest) -> JSONResponse:
+    async def embed(self, asked: EmbeddingRequest) -> responses.Json:
         """The vectors of texts."""
         if self.embedder is None:
             raise Refused(404, "This gateway has no embedder: start it with --embedder NAME.")
@@ -179,7 +194,7 @@ class _Gateway:
         finally:
             place.give_back()
         as_base64 = asked.encoding_format == "base64"
-        return JSONResponse(responses.embeddings(vectors, embedder.name, as_base64=as_base64))
+        return responses.Json(responses.embeddings(vectors, embedder.name, as_base64=as_base64))
 
     def models(self) -> dict[str, Any]:
         """What is served."""
@@ -188,17 +203,48 @@ class _Gateway:
 
 
 class _Stream(StreamingResponse):
-    """An answer as server-sent events; its place is free when it ends, however it ends."""
+    """An answer as server-sent events; its place is free when it ends, however it ends.
+
+    What fails before there is any text, and soon, is refused with its own status, so that a client
+    tries again what may be tried again; later, an event says it.
+    """
 
     def __init__(self, gateway: _Gateway, begun: Begun, place: Place) -> None:
         self._gateway, self._begun, self._place = gateway, begun, place
+        self._texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        self._first: asyncio.Future[tuple[int, str] | None] | None = None
         super().__init__(self._events(), media_type="text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
+        self._answering = asyncio.ensure_future(
+            self._gateway.calls.answer(
+                self._begun, on_text=lambda place, text: self._texts.put_nowait((place, text))
+            )
+        )
+        self._answering.add_done_callback(lambda _: self._texts.put_nowait(None))
+        self._first = asyncio.ensure_future(self._texts.get())
+        gone = asyncio.ensure_future(_gone(Request(scope, receive)))
         try:
+            await asyncio.wait(
+                {self._first, gone},
+                timeout=FIRST_TEXT_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if gone.done():
+                return
+            gone.cancel()
+            await asyncio.wait({gone})
+            failed = self._first.done() and self._first.result() is None
+            if failed and (error := self._answering.exception()) is not None:
+                status, body = _told(error)
+                await responses.Json(body, status_code=status)(scope, receive, send)
+                return
             await super().__call__(scope, receive, send)
         finally:
+            gone.cancel()
+            self._first.cancel()
+            self._answering.cancel()
             self._place.give_back()
 
     async def _events(self) -> AsyncIterator[str]:
@@ -207,39 +253,56 @@ class _Stream(StreamingResponse):
         for place in range(asked.n or 1):
             opening = {"role": "assistant", "content": ""}
             yield responses.piece(answer_id, model, place, opening)
-        texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
-        answering = asyncio.ensure_future(
-            self._gateway.calls.answer(
-                self._begun, on_text=lambda place, text: texts.put_nowait((place, text))
-            )
-        )
-        answering.add_done_callback(lambda _: texts.put_nowait(None))
-        try:
-            while (said := await texts.get()) is not None:
-                place, text = said
-                if text:
-                    yield responses.piece(answer_id, model, place, {"content": text})
-            try:
-                answer = answering.result()
-            except MemogradError as error:
-                yield responses.event(_body_of(error)[1])
-                return
-            options = asked.stream_options
-            for event in responses.endings(
-                answer,
-                answer_id,
-                logprobs=bool(asked.logprobs),
-                with_usage=bool(options and options.include_usage),
-            ):
-                yield event
-            yield responses.DONE
-        finally:
-            answering.cancel()
+        assert self._first is not None
+        said = await self._first
+        while said is not None:
+            place, text = said
+            if text:
+                yield responses.piece(answer_id, model, place, {"content": text})
+            said = await self._texts.get()
+        error = self._answering.exception()
+        if error is not None:
+            yield responses.event(_told(error)[1])
+            return
+        options = asked.stream_options
+        for event in responses.endings(
+            self._answering.result(),
+            answer_id,
+            logprobs=bool(asked.logprobs),
+            with_usage=bool(options and options.include_usage),
+        ):
+            yield event
+        yield responses.DONE
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is JSON: Python's parser takes NaN and Infinity, which no database, no
+    other server and no client would."""
+
+    async def json(self) -> Any:
+        """The body."""
+        if not hasattr(self, "_json"):
+            self._json = json.loads(await self.body(), parse_constant=_no_constant)
+        return self._json
+
+
+class _StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handled
+
+
+def _no_constant(name: str) -> None:
+    raise json.JSONDecodeError(f"{name} is no number", name, 0)
 
 
 def _routes(gateway: _Gateway) -> APIRouter:
     """All paths; those under a rollout want its own key."""
-    routes = APIRouter()
+    routes = APIRouter(route_class=_StrictRoute)
     own = Depends(gateway.check_own)
     owned = Depends(gateway.rollout)
 
@@ -312,28 +375,46 @@ def _explain_errors(app: FastAPI) -> None:
     """Every failure in OpenAI's form."""
 
     @app.exception_handler(MemogradError)
-    async def ours(_: Request, error: MemogradError) -> JSONResponse:
+    async def ours(_: Request, error: MemogradError) -> responses.Json:
         status, body = _body_of(error)
-        return JSONResponse(body, status_code=status)
+        return responses.Json(body, status_code=status)
 
     @app.exception_handler(RequestValidationError)
-    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def not_understood(_: Request, error: RequestValidationError) -> responses.Json:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:])
+        fields = (str(part) for part in first["loc"][1:])  # and, in brackets, kinds of values
+        where = ".".join(part for part in fields if part.isalnum() or part.isidentifier())
         message = f"{where or 'The request'}: {first['msg']}."
+        if first["type"] == "json_invalid":
+            where = ""
+            message = f"The request is not JSON: {first['ctx']['error']}."
+        elif first["loc"] == ("body",) and first["type"] != "missing":
+            message = "The request is no JSON object; is its Content-Type application/json?"
         body = error_body(message, kind="invalid_request_error", param=where or None)
-        return JSONResponse(body, status_code=400)
+        return responses.Json(body, status_code=400)
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> JSONResponse:
+    async def http(_: Request, error: HTTPException) -> responses.Json:
         body = error_body(str(error.detail), kind="invalid_request_error")
-        return JSONResponse(body, status_code=error.status_code, headers=error.headers)
+        return responses.Json(body, status_code=error.status_code, headers=error.headers)
 
     @app.exception_handler(Exception)
-    async def bug(_: Request, error: Exception) -> JSONResponse:
-        # The traceback is in the log, and nothing of it is told to whoever asks.
-        body = error_body("The gateway failed; its log says how.", kind="server_error")
-        return JSONResponse(body, status_code=500)
+    async def bug(_: Request, error: Exception) -> responses.Json:
+        # The traceback is in the log.
+        return responses.Json(_bug(), status_code=500)
+
+
+def _bug() -> dict[str, Any]:
+    """Nothing of a bug is told to whoever asks."""
+    return error_body("The gateway failed; its log says how.", kind="server_error")
+
+
+def _told(error: BaseException) -> tuple[int, dict[str, Any]]:
+    """Status and body of what ended a stream; a bug goes into the log."""
+    if isinstance(error, MemogradError):
+        return _body_of(error)
+    logger.error("a call failed", exc_info=error)
+    return 500, _bug()
 
 
 def _body_of(error: MemogradError) -> tuple[int, dict[str, Any]]:
@@ -344,6 +425,14 @@ def _body_of(error: MemogradError) -> tuple[int, dict[str, Any]]:
     if isinstance(error, BadInput):
         return 400, error_body(str(error), kind="invalid_request_error")
     return 500, error_body(str(error), kind="server_error")
+
+
+def _as_utf8(header: str | None) -> str | None:
+    """A header's text: HTTP's own alphabet is Latin-1, what clients send beyond ASCII is UTF-8."""
+    try:
+        return header and header.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return header
 
 
 def _shown(record: RolloutRecord) -> dict[str, Any]:

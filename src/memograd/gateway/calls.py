@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 CONVERSATIONS: Final = 4096
 """Rollouts whose conversations are held in memory; others are read from the store again."""
+LONG: Final = 100_000
+"""Bytes of a request that is rendered beside the event loop; a few millions take seconds."""
 
 
 class ReaderGone(Exception):
@@ -56,6 +58,7 @@ class Calls:
         self.limits = limits
         self._thread = _one_thread()
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
+        self._answering: Counter[str] = Counter()
 
     def close(self) -> None:
         """Wait for what is being written; the application may be started again."""
@@ -66,8 +69,17 @@ class Calls:
         """Call a method of the store beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, ask, *arguments)
 
-    async def begin(self, request: ChatRequest, rollout_id: str | None, agent: str) -> Begun:
-        """Give a call its number and render its conversation; raises what is wrong with it."""
+    async def sweep(self) -> None:
+        """End rollouts that have crashed; those that wait for an answer have not."""
+        if self._answering:
+            await self.in_store(self.store.heard, list(self._answering))
+        await self.in_store(self.store.expire)
+
+    async def begin(
+        self, request: ChatRequest, rollout_id: str | None, agent: str, size: int = 0
+    ) -> Begun:
+        """Give a call its number and render its conversation, of `size` bytes as it came; raises
+        what is wrong with it."""
         if (request.n or 1) > self.limits.max_choices:
             raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
         began_at, number = time.time(), 0
@@ -77,7 +89,10 @@ class Calls:
             rollout, number = await self.in_store(self.store.begin_call, rollout_id)
             seed = _seed_of(rollout.seed, number)
             conversation = await self._conversation(rollout)
-        prepared = self.backend.prepare(request, conversation, seed)
+        if size > LONG:  # tokenising it takes long, and everybody would wait
+            prepared = await asyncio.to_thread(self.backend.prepare, request, conversation, seed)
+        else:
+            prepared = self.backend.prepare(request, conversation, seed)
         version = self.backend.policy_version
         return Begun(request, prepared, rollout, number, agent, conversation, version, began_at)
 
@@ -93,6 +108,23 @@ class Calls:
         `gone` returns when nobody reads any more; then `ReaderGone` is raised. Raises `Refused`
         (504) when the answer takes too long.
         """
+        rollout_id = None if begun.rollout is None else begun.rollout.id
+        if rollout_id is not None:
+            self._answering[rollout_id] += 1
+        try:
+            return await self._answer(begun, on_text, gone)
+        finally:
+            if rollout_id is not None:
+                self._answering[rollout_id] -= 1
+                if not self._answering[rollout_id]:
+                    del self._answering[rollout_id]
+
+    async def _answer(
+        self,
+        begun: Begun,
+        on_text: OnText | None,
+        gone: Callable[[], Awaitable[None]] | None,
+    ) -> Answer:
         started = time.perf_counter()
         answering = asyncio.ensure_future(begun.prepared.run(on_text))
         waiting: set[asyncio.Future[Any]] = {answering}

@@ -52,7 +52,7 @@ class Conversation:
     def find(self, messages: Sequence[Mapping[str, Any]]) -> Known:
         """What is known of these messages."""
         known = Known()
-        for place, (message, key) in enumerate(zip(messages, _keys(messages), strict=True)):
+        for place, (message, key) in enumerate(zip(messages, message_keys(messages), strict=True)):
             held = self._held.get(key) if message["role"] == "assistant" else None
             if held is not None:
                 known.ids = held.ids
@@ -63,7 +63,7 @@ class Conversation:
         self, messages: Sequence[Mapping[str, Any]], answer: Mapping[str, Any], held: Held
     ) -> None:
         """`answer` was given after `messages`."""
-        *_, key = _keys([*messages, answer])
+        *_, key = message_keys([*messages, answer])
         self._held[key] = held
 
     def remember_call(self, call: CallRecord, written: Sequence[str | None]) -> None:
@@ -83,13 +83,17 @@ def answer_message(choice: Choice) -> dict[str, Any]:
     return message
 
 
-def _keys(messages: Sequence[Mapping[str, Any]]) -> Iterable[bytes]:
+def message_keys(messages: Sequence[Mapping[str, Any]]) -> Iterable[bytes]:
     """A digest of all messages up to each of them; what frameworks change in passing is left out:
     null fields, the form of the content, the spelling of arguments."""
     digest = hashlib.sha256()
     for place, message in enumerate(messages):
         calls = [
-            [call["id"], call["function"]["name"], _meaning(call["function"]["arguments"])]
+            [
+                call["id"],
+                call["function"]["name"],
+                _meaning(call["function"].get("arguments", "{}")),
+            ]
             for call in message.get("tool_calls") or []
         ]
         role = "system" if message["role"] == "developer" else message["role"]

@@ -179,8 +179,8 @@ class Engine:
                 for job in jobs:
                     self._join([job])
             return
-        for sample, job in zip(samples, jobs, strict=True):
-            self._live[sample] = job
+        self._live |= zip(samples, jobs, strict=True)
+        for sample in samples:
             self._advance(sample)
 
     def _advance(self, sample: Sample) -> None:
@@ -199,7 +199,7 @@ class Engine:
         del self._live[sample]
         try:
             self._check(sample)
-        except MemogradError as error:
+        except Exception as error:  # a distrusted model, or no memory left for the row forward
             job.future.set_exception(error)
             return
         stop_reason = "stop" if job.text.stopped else str(sample.stop_reason)

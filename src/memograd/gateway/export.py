@@ -10,13 +10,12 @@ second export is the same spans. Invariant: every call is one line's span, none 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from memograd.gateway.conversation import answer_message
-from memograd.gateway.messages import content_text
 from memograd.gateway.records import CallRecord, RolloutRecord
+from memograd.gateway.rows import dump
 
 FORMATS: Final = ("jsonl", "otel")
 PROVIDER: Final = "memograd"
@@ -31,7 +30,7 @@ def export_lines(traces: Iterable[Trace], form: str) -> Iterator[str]:
     """One JSON line a rollout, in one of `FORMATS`."""
     make = as_json if form == "jsonl" else as_otlp
     for record, calls in traces:
-        yield json.dumps(make(record, calls), ensure_ascii=False, default=dict)
+        yield dump(make(record, calls))
 
 
 def as_json(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any]:
@@ -88,6 +87,8 @@ def as_otlp(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any
 
 def _of_call(call: CallRecord) -> dict[str, Any]:
     sampling = call.sampling
+    stop = sampling.get("stop") or []
+    longest = sampling.get("max_completion_tokens") or sampling.get("max_tokens")
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": PROVIDER,
@@ -97,25 +98,22 @@ def _of_call(call: CallRecord) -> dict[str, Any]:
         "gen_ai.response.model": call.model,
         "gen_ai.request.temperature": sampling.get("temperature"),
         "gen_ai.request.top_p": sampling.get("top_p"),
-        "gen_ai.request.max_tokens": sampling.get("max_tokens"),
+        "gen_ai.request.max_tokens": longest,
         "gen_ai.request.seed": sampling.get("seed"),
-        "gen_ai.request.stop_sequences": list(sampling.get("stop") or []) or None,
+        "gen_ai.request.stop_sequences": [stop] if isinstance(stop, str) else list(stop) or None,
         "gen_ai.request.choice.count": sampling["n"] if sampling.get("n", 1) != 1 else None,
         "gen_ai.response.finish_reasons": [choice.finish_reason for choice in call.choices],
         "gen_ai.usage.input_tokens": call.prompt_tokens,
         "gen_ai.usage.output_tokens": call.completion_tokens,
-        "gen_ai.input.messages": json.dumps(
-            [_message(message) for message in call.messages], ensure_ascii=False
-        ),
-        "gen_ai.output.messages": json.dumps(
+        "gen_ai.input.messages": dump([_message(message) for message in call.messages]),
+        "gen_ai.output.messages": dump(
             [
                 {**_message(answer_message(choice)), "finish_reason": choice.finish_reason}
                 for choice in call.choices
-            ],
-            ensure_ascii=False,
+            ]
         ),
         "gen_ai.tool.definitions": (
-            json.dumps([dict(tool["function"], type="function") for tool in call.tools])
+            dump([dict(tool["function"], type="function") for tool in call.tools])
             if call.tools
             else None
         ),
@@ -126,7 +124,11 @@ def _of_call(call: CallRecord) -> dict[str, Any]:
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message of roles and parts, as the conventions' schema has it."""
-    text = content_text(message.get("content"), 0)
+    content = message.get("content")
+    said = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    text = "".join(part["text"] for part in said if part.get("text") is not None)
+    # Images and the like, which a server behind the gateway may take, are parts as they came.
+    others = [part for part in said if part.get("text") is None]
     parts: list[dict[str, Any]] = []
     if message["role"] == "tool":
         parts.append(
@@ -134,6 +136,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
         )
     elif text:
         parts.append({"type": "text", "content": text})
+    parts += others
     for call in message.get("tool_calls") or []:
         function = call["function"]
         parts.append(
@@ -141,7 +144,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
                 "type": "tool_call",
                 "id": call["id"],
                 "name": function["name"],
-                "arguments": function["arguments"],
+                "arguments": function.get("arguments", "{}"),
             }
         )
     return {"role": message["role"], "parts": parts}

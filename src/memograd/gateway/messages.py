@@ -79,12 +79,23 @@ def from_answer(text: str, *, tools: bool) -> tuple[str, tuple[dict[str, Any], .
             "id": f"call_{secrets.token_hex(12)}",
             "type": "function",
             "function": {
-                "name": call.name,
-                "arguments": json.dumps(call.arguments, ensure_ascii=False),
+                "name": call.name.encode("utf-8", "replace").decode("utf-8"),
+                "arguments": _as_json(call.arguments),
             },
         }
         for call in calls
     )
+
+
+def _as_json(arguments: Mapping[str, Any]) -> str:
+    """JSON in which every text is itself; half a surrogate pair, which a model may write as an
+    escape and no UTF-8 can carry, stays an escape."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(arguments)
+    return text
 
 
 def _written(function: Mapping[str, Any]) -> str:

@@ -70,6 +70,10 @@ class FunctionCall(BaseModel):
     name: Annotated[str, Field(min_length=1)]
     arguments: str = "{}"
 
+    def model_post_init(self, _: object) -> None:
+        """Without arguments is with none: messages are passed on with what was set only."""
+        self.model_fields_set.add("arguments")
+
 
 class ToolCallMessage(BaseModel):
     """A call that the model made earlier."""
@@ -129,7 +133,7 @@ class ChatRequest(BaseModel):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
-    stop: Text | list[Text] | None = None
+    stop: Text | Annotated[list[Text], Field(max_length=64)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool | None = None

@@ -1,24 +1,35 @@
 """Answers in OpenAI's form: one JSON object, or the events of a stream.
 
 Invariant: the pieces of a stream, put together, are the object's message
-(`tests/gateway/test_gateway_app.py`). May import the room's backend and conversation.
+(`tests/gateway/test_gateway_app.py`). May import starlette, the room's backend, conversation and
+rows.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import JSONResponse
+
 from memograd.gateway.backend import Answer
 from memograd.gateway.conversation import answer_message
+from memograd.gateway.rows import dump
 
 if TYPE_CHECKING:
     import numpy as np
 
 DONE = "data: [DONE]\n\n"
+
+
+class Json(JSONResponse):
+    """JSON of anything that was said, half a surrogate pair included, which is escaped."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes to send."""
+        return dump(content).encode("utf-8")
 
 
 def completion(answer: Answer, answer_id: str, *, logprobs: bool) -> dict[str, Any]:
@@ -66,7 +77,7 @@ def endings(answer: Answer, answer_id: str, *, logprobs: bool, with_usage: bool)
 
 def event(body: dict[str, Any]) -> str:
     """A server-sent event."""
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
+    return f"data: {dump(body)}\n\n"
 
 
 def usage(answer: Answer) -> dict[str, int]:

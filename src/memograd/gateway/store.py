@@ -12,7 +12,7 @@ import hashlib
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,9 +23,6 @@ from memograd.gateway.database import TraceDatabase
 from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
 from memograd.gateway.rows import call_of, call_row, choice_rows, dump, rollout_of, sayable
 from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS
-
-IDLE_SECONDS: Final = 600.0
-"""A rollout of which nothing was heard for so long has crashed."""
 
 # What every call runs is put together once: that costs as much as running it.
 _BY_ID: Final = select(ROLLOUTS).where(ROLLOUTS.c.id == bindparam("wanted"))
@@ -65,19 +62,20 @@ class NewRollout:
 class TraceStore:
     """Rollouts and calls in a database named by `url`; safe to share by threads.
 
-    `idle_seconds`: after so long without a call a rollout is `timed_out`. `clock` gives seconds
-    since 1970.
+    `idle_seconds`: after so long without a call a rollout is `timed_out`; None leaves that to
+    whoever serves these rollouts, as reading them must not end them. `clock` gives seconds since
+    1970.
     """
 
     def __init__(
         self,
         url: str = "sqlite:///traces.db",
         *,
-        idle_seconds: float = IDLE_SECONDS,
+        idle_seconds: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = TraceDatabase(url)
-        self._idle_seconds = idle_seconds
+        self.idle_seconds = math.inf if idle_seconds is None else idle_seconds
         self._clock = clock
         self.place = self._database.place
 
@@ -136,13 +134,20 @@ class TraceStore:
         Raises WrongState for a rollout that is over, and one whose deadline has passed.
         """
         now = self._clock()
-        asked = {"wanted": sayable(rollout_id), "now": now, "heard": now - self._idle_seconds}
+        asked = {"wanted": sayable(rollout_id), "now": now, "heard": now - self.idle_seconds}
         with self._database.writing() as connection:
             row = connection.execute(_BEGIN_CALL, asked).first()
         if row is not None:
             return rollout_of(row), row.calls - 1
         state = self.rollout(rollout_id).state
         raise WrongState(f"The rollout {rollout_id} is {state}: it takes no calls.")
+
+    def heard(self, rollout_ids: Collection[str]) -> None:
+        """These rollouts wait for answers: they are not idle."""
+        now = self._clock()
+        with self._database.writing() as connection:
+            for rollout_id in rollout_ids:
+                connection.execute(_HEARD, {"wanted": rollout_id, "now": now})
 
     def record(self, call: CallRecord) -> None:
         """Write a call down; raises WrongState if its rollout is over meanwhile."""
@@ -178,7 +183,7 @@ class TraceStore:
         now = self._clock()
         ends = {"late": "its deadline passed", "idle": "nothing was heard of it for too long"}
         late = and_(ROLLOUTS.c.deadline.is_not(None), ROLLOUTS.c.deadline <= now)
-        idle = ROLLOUTS.c.updated_at <= now - self._idle_seconds
+        idle = ROLLOUTS.c.updated_at <= now - self.idle_seconds
         live = ROLLOUTS.c.state.in_(_sources("timed_out"))
         with self._database.reading() as connection:
             due = connection.execute(select(ROLLOUTS.c.id).where(live, or_(late, idle))).first()

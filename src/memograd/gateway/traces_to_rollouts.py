@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from memograd.gateway.conversation import answer_message
+from memograd.gateway.conversation import answer_message, message_keys
 from memograd.gateway.messages import to_template
 from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
@@ -109,7 +109,6 @@ def rollout_of_trace(
     last, answered = chosen[-1], chosen[-1].choices[0]
     said = [*last.messages, answer_message(answered)]
     messages = tuple(to_template(said))
-    first_answer = [message["role"] for message in messages].index("assistant")
     return Rollout(
         id=name,
         turns=tuple(turn for row in _rows(chosen) for turn in row),
@@ -117,9 +116,28 @@ def rollout_of_trace(
         reward=record.reward if self_rewarding else None,
         stopped_by="error" if record.error else _stop_reason(answered.finish_reason),
         messages=messages,
-        opening_length=first_answer,
+        opening_length=_opening_length(chosen),
         mismatches=_counted(chosen),
     )
+
+
+def _opening_length(calls: Sequence[CallRecord]) -> int:
+    """How many of the last call's messages were there before anything was drawn.
+
+    Those of the first call that it goes on from: answers among them (an earlier chat, examples)
+    are nobody's doing. Where it goes on from none, because the agent rewrites what it sends, all
+    before the first answer.
+    """
+    last = calls[-1]
+    beginnings = set(message_keys(last.messages))
+    for call in calls[:-1]:
+        *_, whole = message_keys(call.messages)
+        if whole in beginnings:
+            return len(call.messages)
+    if len(calls) == 1:
+        return len(last.messages)
+    roles = [message["role"] for message in last.messages]
+    return roles.index("assistant") if "assistant" in roles else len(roles)
 
 
 def _rows(calls: Sequence[CallRecord]) -> list[list[Turn]]:

@@ -7,9 +7,9 @@ the model itself, at temperature 1. Without it a trace holds text
 only, and training from it refuses. Answers are fetched whole, also where the agent reads them as a
 stream.
 
-Invariant: a failure of the server reaches the agent with its status and its words, never its key,
-and an answer that is not understood is a 502 (`tests/gateway/test_upstream.py`). May import httpx
-and the room.
+Invariant: a failure of the server reaches the agent with its status, its words and its code, never
+its key, and an answer that is not understood is a 502 (`tests/gateway/test_upstream.py`). May
+import httpx and the room.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import httpx
 from memograd.errors import BadInput
 from memograd.gateway.backend import Answer, OnText
 from memograd.gateway.conversation import Conversation
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.protocol import ChatRequest, Refused, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
+from memograd.gateway.rows import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
 
 RAW_TEMPERATURE = 1.0
@@ -59,7 +60,11 @@ class UpstreamBackend:
         seconds: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
+        try:
+            known = httpx.URL(base_url).host if base_url.startswith(("http://", "https://")) else ""
+        except httpx.InvalidURL:
+            known = ""
+        if not known:
             raise BadInput(f"The upstream {base_url!r} is no URL: write http://host:port/v1.")
         self.model = model
         self.token_ids = token_ids
@@ -97,10 +102,12 @@ class UpstreamBackend:
                 transport=self._transport,
                 limits=httpx.Limits(max_connections=None),
             )
-        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        headers = {"Content-Type": "application/json"}
+        if self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
         try:
             response = await self._client.post(
-                f"{self._base_url}/chat/completions", json=body, headers=headers
+                f"{self._base_url}/chat/completions", content=dump(body).encode(), headers=headers
             )
             answer = response.json()
         except httpx.TimeoutException:
@@ -110,21 +117,28 @@ class UpstreamBackend:
         except ValueError:
             raise self._failure(502, "did not answer with JSON") from None
         if response.status_code != 200:
-            said = answer.get("error") if isinstance(answer, dict) else None
-            said = said.get("message") if isinstance(said, dict) else said
+            told = answer.get("error") if isinstance(answer, dict) else None
+            details = told if isinstance(told, dict) else {}
+            said = details.get("message", told)
             status = response.status_code if 400 <= response.status_code < 600 else 502
             # A wrong key of the gateway's own is not the agent's fault.
             status = 502 if status in (401, 403) else status
-            raise self._failure(status, f"refused: {said or answer}")
+            code, param = (
+                found if isinstance(found := details.get(name), str) else None
+                for name in ("code", "param")
+            )
+            raise self._failure(status, f"refused: {said or answer}", code=code, param=param)
         if not isinstance(answer, dict) or not answer.get("choices"):
             raise self._failure(502, "gave an answer without choices")
         return answer
 
-    def _failure(self, status: int, what: str) -> Refused:
+    def _failure(
+        self, status: int, what: str, *, code: str | None = None, param: str | None = None
+    ) -> Refused:
         message = f"The server behind the gateway {what}."
         if self._api_key:
             message = message.replace(self._api_key, "***")
-        return Refused(status, message, kind="upstream_error")
+        return Refused(status, message, kind="upstream_error", code=code, param=param)
 
 
 @dataclass(frozen=True)
@@ -185,7 +199,10 @@ def _choice_of(
         Choice(
             text=message.get("content") or "",
             finish_reason=str(choice.get("finish_reason") or "stop"),
-            tool_calls=tuple(message.get("tool_calls") or ()),
+            tool_calls=tuple(
+                ToolCallMessage.model_validate(call).model_dump()
+                for call in message.get("tool_calls") or ()
+            ),
             token_ids=None if ids is None else tuple(map(int, ids)),
             logprobs=logprobs,
         ),

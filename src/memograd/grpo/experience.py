@@ -31,7 +31,8 @@ class Experience:
     the sampler's log-probabilities, aligned with the branch's tokens; those of tokens that are not
     scored are ignored. `rewards` has one number a rollout. `compared_K` [K] is what advantages were
     computed from: total rewards, or their normalised sum. The last `replayed` groups were sampled
-    in an earlier step, by an older policy.
+    in an earlier step, by an older policy. `on_policy`: the others were sampled by the very weights
+    that are about to learn from them.
     """
 
     groups: tuple[Group, ...]
@@ -42,6 +43,7 @@ class Experience:
     compared_K: np.ndarray
     advantages: GroupAdvantages
     replayed: int = 0
+    on_policy: bool = False
 
     @cached_property
     def sizes_B(self) -> tuple[int, ...]:

@@ -181,11 +181,13 @@ def _at_fault(
         tree: experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees
     }
     everyone = sorted(set(groups_of_tree.values()))
+    # Passes before this one may have moved the policy away from what sampled the batch.
+    moved = replace(experience, on_policy=False)
     found = []
     for group in everyone:
         own = [tree for tree in trees if groups_of_tree[tree] == group]
         optimizer.zero_grad(set_to_none=True)
-        piece = Piece(policy, experience, own, shares_K, objective)
+        piece = Piece(policy, moved, own, shares_K, objective)
         if objective.has_values:
             judge_tokens([piece], experience.compared_K, objective, ALONE)
         else:

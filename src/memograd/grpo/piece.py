@@ -1,8 +1,13 @@
 """One micro-batch of the gradient step: its rows, and the tensors that stay the same over passes.
 
-Invariant: only tokens that the policy itself chose (`mask_RT` of its scores) meet the loss;
-whatever the sampler reported for others is ignored. Proved in `tests/grpo/test_learner.py`. May
-import torch.
+Where the batch was sampled by the weights that learn from it, the old policy is the learner itself
+on its first pass: the sampler's log-probabilities are the same numbers but for rounding (and for
+the adapter's dropout), and bf16 rounds by more than a sequence's or a product's ratio may move, so
+measured against them half of the tokens would be clipped before anything has moved.
+
+Invariants: only tokens that the policy itself chose (`mask_RT` of its scores) meet the loss;
+whatever the sampler reported for others is ignored. The first pass over what these very weights
+sampled clips nothing. Proved in `tests/grpo/test_learner.py`. May import torch.
 """
 
 from __future__ import annotations
@@ -67,6 +72,7 @@ class Piece:
         # Of older policies' tokens the gap would say how far the policy has moved since.
         self._fresh_R = torch.from_numpy(experience.fresh_K).to(policy.device)[self._rollouts_R]
         self.sampler_gap = -1.0
+        self._on_policy = experience.on_policy
         self._importance_RT: torch.Tensor | None = None
         self._advantages_RT = torch.zeros_like(self._weights_RT)
         self._old_values_RT = self._targets_RT = torch.zeros_like(self._weights_RT)
@@ -126,7 +132,10 @@ class Piece:
             entropy_gradient=objective.entropy_coef > 0,
         )
         if self.sampler_gap < 0:
-            self._measure_gap(scores.logprobs_RT.detach())
+            now_RT = scores.logprobs_RT.detach()
+            self._measure_gap(now_RT)
+            if self._on_policy:
+                self._old_RT = torch.where(self._fresh_R[:, None], now_RT, self._old_RT)
         parts = grpo_loss(
             logprobs_RT=scores.logprobs_RT,
             old_logprobs_RT=self._old_RT,

@@ -9,12 +9,14 @@ errors, config, run_folder.
 
 from __future__ import annotations
 
+from json import JSONDecodeError
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from memograd.config import TrainConfig
-from memograd.config.run_settings import settings_of_run
+from memograd.config.run_settings import RECIPES, settings_of_run
 from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder, checkpoint_step
@@ -38,14 +40,34 @@ def stored_config(run: RunFolder) -> TrainConfig:
     return settings
 
 
+def check_task(run: RunFolder, task: str, *, or_unsaid: bool = False) -> None:
+    """Refuse to go on with a run of another task; `or_unsaid`: the first runs did not say theirs.
+
+    Raises:
+        BadInput: it is one, or was made by a warm start.
+    """
+    if run.task in RECIPES:
+        stored_config(run)  # says what to do instead
+    if run.task != task and not (or_unsaid and not run.task):
+        raise BadInput(
+            f"{run.path} is a run of {run.task or 'another task'}, not of {task}; go on with it by "
+            "the command that began it."
+        )
+
+
 def stored_settings(run: RunFolder) -> TrainConfig | WarmStartSettings:
     """The settings that a run began with, whichever command made it.
 
     Raises:
-        BadInput: this version of memograd does not know them.
+        BadInput: this version of memograd does not know them, or their file is damaged.
     """
     try:
         return settings_of_run(run.config_json)
+    except (JSONDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"{run.path / 'config.json'} is damaged ({error}); put back the settings that the run "
+            "began with."
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise BadInput(
@@ -64,6 +86,8 @@ def resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
     began = stored_config(run)
     if config.data is not None:
         config = config.model_copy(update={"data": config.data.resolve()})
+    if "model" in config.model_fields_set and Path(config.model).is_dir():
+        config = config.model_copy(update={"model": str(Path(config.model).resolve())})
     given = config.model_fields_set - {"resume"}
     refused = sorted(
         name

@@ -109,11 +109,21 @@ class RunFolder:
 
     @property
     def task(self) -> str:
-        """What is trained ("memory-qa", for example); empty where nobody said it."""
+        """What is trained ("memory-qa", for example); empty where nobody said it.
+
+        Raises:
+            BadInput: the file that says it is damaged.
+        """
+        path = self.path / "run.json"
         try:
-            return str(json.loads((self.path / "run.json").read_bytes())["task"])
+            return str(json.loads(path.read_bytes())["task"])
         except FileNotFoundError:  # made before runs wrote it down
             return ""
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadInput(
+                f'{path} is damaged; write {{"task": NAME}} into it, with the name of what is '
+                "trained (such as text or memory-qa), to go on."
+            ) from error
 
     @property
     def metrics_path(self) -> Path:
@@ -155,12 +165,12 @@ class RunFolder:
         complete, _, _torn = self.metrics_path.read_bytes().rpartition(b"\n")
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(complete.splitlines(), start=1):
-            try:
-                rows.append(json.loads(line))
-            except ValueError as error:
+            row = _metrics_row(line)
+            if row is None:
                 raise MemogradError(
                     f"{self.metrics_path} is damaged in line {number}; remove the line to go on."
-                ) from error
+                )
+            rows.append(row)
         return rows
 
     def truncate_metrics(self, step: int) -> None:
@@ -254,7 +264,7 @@ class RunFolder:
         How the work within it ends is written into `state.json`.
 
         Raises:
-            BadInput: another process holds it.
+            BadInput: another process holds it, or the folder cannot be written into.
         """
         lock = FileLock(self.path / LOCK_FILE, thread_local=False)
         try:
@@ -264,6 +274,11 @@ class RunFolder:
             raise BadInput(
                 f"Another process trains in {self.path}; wait for it, or stop it first."
             ) from None
+        except OSError as error:
+            raise BadInput(
+                f"The run folder {self.path} cannot be written into ({error.strerror}); go on with "
+                "a copy of it that can."
+            ) from error
         try:
             checkpoint_folder.remove_leftovers(self.path)
             with recorded(self.path):
@@ -274,6 +289,15 @@ class RunFolder:
     def latest_checkpoint(self) -> Path | None:
         """The complete checkpoint of the highest step, or none; damaged ones are passed over."""
         return checkpoint_folder.latest_complete(self.path)
+
+
+def _metrics_row(line: bytes) -> dict[str, Any] | None:
+    """A line of metrics; None if it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
 
 
 def _is_finite(value: Any) -> bool:

@@ -233,6 +233,7 @@ class Trainer:
         learning_rate = self._set_learning_rate()
         replayed = self._replayed()
         learned = with_replayed(experience, replayed, objective.advantage)
+        learned = replace(learned, on_policy=True)
         kept = self._rollouts.kept_on_failure(self.step, learned.groups, learned)
         with kept, clock.phase("learn"):
             update = learn(self.policy, self._optimizer, learned, objective, self._world)

@@ -15,6 +15,7 @@ import `events`, `journal`, `learn`, `scope`, `retrieval`, `store` and errors.
 
 from __future__ import annotations
 
+import unicodedata
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,8 +41,8 @@ VERDICTS: Final = (GOOD, BAD, CORRECTION)
 class Answered:
     """An answer to write down.
 
-    shown: ids of the items that stood in the prompt. behind: ids of raw turns and earlier items
-    that the answer may repeat too. id: what feedback names.
+    shown: ids of the items that stood in the prompt. behind: ids of raw turns, earlier items and
+    earlier answers that the answer may repeat too. id: what feedback names.
     """
 
     question: str
@@ -101,9 +102,21 @@ def is_of_one_owner(store: MemoryStore, answered: Answered, scope: Scope) -> boo
     )
 
 
-def names_purged(store: MemoryStore, ids: Iterable[str], owner: str) -> bool:
-    """Whether any of these items and turns of an owner was purged."""
-    return None in _versions(store, ids, owner).values()
+def gone_since(
+    store: MemoryStore, owner: str, seq: int, *, forgotten: bool = False
+) -> frozenset[str]:
+    """The items and turns of an owner that were purged behind a place of the journal.
+
+    The owner itself is among them when everything was. forgotten: and the turns that are searched
+    no more, and what the application deleted.
+    """
+    kinds = {EventKind.PURGE, EventKind.FORGET} if forgotten else {EventKind.PURGE}
+    return frozenset(
+        event.subject
+        for event in store.journal.tail(owner, after=seq)
+        if event.kind in kinds
+        or (forgotten and event.kind is EventKind.DELETE and event.actor == "user")
+    )
 
 
 def write_answer(store: MemoryStore, answered: Answered, scope: Scope) -> str:
@@ -156,7 +169,9 @@ def write_feedback(
         raise BadInput(
             f"There is no answer{whose} with the id {answer_id!r}: give the id that came with it."
         )
-    kind = told if told in (GOOD, BAD) else CORRECTION
+    # "Good!" and "ＢＡＤ" are verdicts, no corrections.
+    word = unicodedata.normalize("NFKC", told).casefold().rstrip(" .!。")
+    kind = word if word in (GOOD, BAD) else CORRECTION
     after = {
         "answer_id": answer_id,
         "verdict": kind,

@@ -57,6 +57,18 @@ def check_text(text: object, what: str) -> None:
     check_unicode(text, what)
 
 
+def checked_ids(ids: Iterable[str], name: str) -> tuple[str, ...]:
+    """Several ids, each once."""
+    several = not isinstance(ids, str | bytes | Mapping) and isinstance(ids, Iterable)
+    found = list(ids) if several else None
+    if found is None or not all(isinstance(one, str) for one in found):
+        raise BadInput(
+            f"{name} must be a list of ids, as in [hit['id'] for hit in results], not"
+            f" {str(ids)[:60]!r}."
+        )
+    return tuple(dict.fromkeys(found))
+
+
 def checked_id(memory_id: str) -> str:
     """The id of a memory, which there may or may not be."""
     if not isinstance(memory_id, str):

@@ -64,6 +64,11 @@ def deleted(
     )
 
 
+def forgotten(turn_id: str, scope: Scope, *, actor: str, reason: str) -> NewEvent:
+    """A raw turn that is searched no more; `as_of` and a purge still know it."""
+    return NewEvent(EventKind.FORGET, scope, turn_id, actor=actor, reason=reason)
+
+
 def declined(
     text: str,
     scope: Scope,

@@ -42,6 +42,7 @@ MARK: Final = "compact"
 UNDO_MARK: Final = "undo compact"
 VERSIONS: Final = (EventKind.ADD, EventKind.UPDATE)
 _MARKED: Final = re.compile(rf"(?:{MARK}|{UNDO_MARK}) [0-9a-f]{{12}}: ")
+_MERGED: Final = re.compile(rf"{MARK} [0-9a-f]{{12}}: said again by (?P<standing>\S+)")
 
 
 def compact(
@@ -80,12 +81,16 @@ def compact(
 def undo_compact(store: MemoryStore, batch: str) -> dict[str, Any]:
     """Bring back what a compaction took; returns how many items came back, as `restored`.
 
-    What was changed or purged since stays as it is. Raises BadInput when there was no
+    What was changed or purged since stays as it is, and what was merged into an item that was
+    deleted since stays away with it. Raises BadInput when there was no
     such compaction, or nothing of it is left to undo.
     """
     done = store.journal.of_reason(f"{MARK} {batch}:") if batch.isalnum() else []
     if not done:
-        raise BadInput(f"There was no compaction {batch!r}: give the id that compact returned.")
+        raise BadInput(
+            f"There was no compaction {batch!r} that changed anything: give the id that compact"
+            " returned."
+        )
     owner = done[0].scope.owner
     with store.writing(owner):
         for attempt in range(ATTEMPTS):
@@ -108,6 +113,25 @@ def undo_compact(store: MemoryStore, batch: str) -> dict[str, Any]:
 def is_compaction(event: Event) -> bool:
     """Whether an event belongs to a compaction or its undoing, rather than to something told."""
     return _MARKED.match(event.reason) is not None
+
+
+def stands_for(told: Sequence[Event], items: set[str]) -> set[str]:
+    """The items that compactions merged into these, one by one or step by step, and that are gone.
+
+    told: all events of their owner, in order.
+    """
+    merged: dict[str, str] = {}
+    for event in told:
+        found = _MERGED.fullmatch(event.reason) if event.kind is EventKind.DELETE else None
+        if found:
+            merged[event.subject] = found["standing"]
+        elif event.kind in VERSIONS:
+            merged.pop(event.subject, None)  # it was brought back
+    known, more = set(items), set(items)
+    while more:
+        more = {gone for gone, standing in merged.items() if standing in more} - known
+        known |= more
+    return known - items
 
 
 def _events(
@@ -150,11 +174,24 @@ def _standing_for(item: MemoryItem, others: Sequence[MemoryItem]) -> MemoryItem:
 def _restoring(
     done: Sequence[Event], told: Sequence[Event], reason: str
 ) -> tuple[list[NewEvent], dict[str, int]]:
-    """The events that take back those of `done` that nothing came after."""
+    """The events that take back those of `done` that nothing came after.
+
+    What says again what was deleted meanwhile stays away too.
+    """
     versions = _versions(told)
+    deleted_since = {
+        event.subject
+        for event in told
+        if event.kind is EventKind.DELETE
+        and event.seq == versions[event.subject]
+        and not is_compaction(event)
+    }
     events, expect = [], {}
     for event in done:
         if event.erased or versions[event.subject] != event.seq:
+            continue
+        merged = _MERGED.fullmatch(event.reason)
+        if merged and merged["standing"] in deleted_since:
             continue
         earlier = [
             one.after

@@ -83,6 +83,7 @@ def plan_compaction(
             f"The core memories alone have {core} tokens, and they always stay: give a budget of at"
             " least that, or make some of them another kind."
         )
+    several = len({item.scope for item in items}) > 1  # else nothing has to be asked
     told = MemoryState(state.items.dimension)
     kept: dict[str, MemoryItem] = {}
     worth: dict[str, Worth] = {}
@@ -90,7 +91,7 @@ def plan_compaction(
     for item in sorted(items, key=lambda item: item.updated_at):
         [vector] = state.items.vectors([item.id])
         query = Query(item.text, vector, tuple(analyse(item.text)))
-        hits = find_related(told.items, query, eligible=_in_scope(item.scope))
+        hits = find_related(told.items, query, eligible=_in_scope(item.scope) if several else None)
         opinion = judge(told, _as_fact(item), query, hits)
         worth[item.id] = opinion.worth
         if opinion.repeats is not None and item.kind is not Kind.CORE:

@@ -1,6 +1,7 @@
 """What the application itself changes: update an item, delete it, delete all that match.
 
-Nobody decides here; what is asked for is written, with the versions it was based on. When another
+Nobody decides here; what is asked for is written, with the versions it was based on. The raw turns
+that a deleted item came from are searched no more, so that nothing brings it up again. When another
 writer was faster, the change is made again of the item as it then stands. Invariant: whatever runs
 beside, an edit changes the version that it saw or nothing (`tests/memory/test_memory_races.py`).
 May import `store`, `changes` and what they import.
@@ -8,12 +9,12 @@ May import `store`, `changes` and what they import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
-from memograd.memory.changes import deleted, updated
+from memograd.memory.changes import deleted, forgotten, updated
 from memograd.memory.events import NewEvent
 from memograd.memory.items import MemoryItem
 from memograd.memory.journal import Conflict
@@ -32,7 +33,7 @@ def edit_item(
     Raises BadInput when there is no such item.
     """
 
-    def change(item: MemoryItem) -> NewEvent:
+    def change(item: MemoryItem) -> list[NewEvent]:
         now = max(store.now(), item.updated_at)  # the clock may have gone back
         merged = {**item.metadata, **metadata}
         after = replace(
@@ -42,7 +43,7 @@ def edit_item(
             updated_at=now,
             valid_from=item.valid_from if text in (None, item.text) else now,
         )
-        return updated(item, after, actor="user", reason="updated by the application")
+        return [updated(item, after, actor="user", reason="updated by the application")]
 
     _change(store, memory_id, change)
 
@@ -50,9 +51,11 @@ def edit_item(
 def delete_item(store: MemoryStore, memory_id: str) -> None:
     """Forget an item; raises BadInput when there is no such item."""
 
-    def change(item: MemoryItem) -> NewEvent:
-        now = store.now()
-        return deleted(item, at=now, actor="user", reason="deleted by the application")
+    def change(item: MemoryItem) -> list[NewEvent]:
+        why = {"actor": "user", "reason": "deleted by the application"}
+        told = [one for one in item.sources if store.turn(item.scope.owner, one) is not None]
+        forgets = [forgotten(turn, item.scope, **why) for turn in told]
+        return [deleted(item, at=store.now(), **why), *forgets]
 
     _change(store, memory_id, change)
 
@@ -68,7 +71,10 @@ def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
         told = store.journal.tail(owner)
         versions = {event.subject: event.seq for event in told if event.seq <= state.seq}
         now = store.now()
-        events = [deleted(item, at=now, actor="user", reason=reason) for item in items]
+        why = {"actor": "user", "reason": reason}
+        events = [deleted(item, at=now, **why) for item in items]
+        turns = {one: item.scope for item in items for one in item.sources if one in state.turns}
+        events += [forgotten(turn, scope, **why) for turn, scope in turns.items()]
         try:
             store.write(owner, events, expect={item.id: versions[item.id] for item in items})
             return len(items)
@@ -77,15 +83,17 @@ def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
     raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
 
 
-def _change(store: MemoryStore, memory_id: str, change: Callable[[MemoryItem], NewEvent]) -> None:
-    """Write the event that `change` makes of the item as it stands."""
+def _change(
+    store: MemoryStore, memory_id: str, change: Callable[[MemoryItem], Sequence[NewEvent]]
+) -> None:
+    """Write the events that `change` makes of the item as it stands."""
     for attempt in range(ATTEMPTS):
         latest = store.journal.latest(memory_id)
         item = store.item(memory_id)
         if latest is None or item is None:
             raise BadInput(f"There is no memory with the id {memory_id!r}: list them with get_all.")
         try:
-            store.write(item.scope.owner, [change(item)], expect={item.id: latest.seq})
+            store.write(item.scope.owner, change(item), expect={item.id: latest.seq})
             return
         except Conflict:
             store.step_aside(attempt)  # somebody else was faster: look again

@@ -6,7 +6,8 @@ because of them and the answers given from them, and leaves events without conte
 was purged when, and by whom.
 
 Invariant: afterwards no file of the memory holds the purged text (`tests/memory/test_erase.py`).
-May import `events`, `scope` and `store`.
+May import `compaction`, `events`, `scope` and
+`store`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memograd.errors import BadInput
+from memograd.memory.compaction import stands_for
 from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.scope import Scope
 from memograd.memory.store import MemoryStore
@@ -26,15 +28,18 @@ ITEM_EVENTS = (EventKind.ADD, EventKind.UPDATE, EventKind.DELETE)
 def purge_item(store: MemoryStore, item_id: str) -> dict[str, Any]:
     """Purge one item: its history, the raw turns behind it, and what was declined for its sake.
 
-    Of an item that was purged before, what a reader may have kept in the files is erased.
+    With it go the items that a compaction merged into it. Of an item that was purged before, what a
+    reader may have kept in the files is erased.
     """
     events = store.journal.history(item_id)
     if not any(event.kind in ITEM_EVENTS for event in events):
         raise BadInput(f"There is no memory with the id {item_id!r} to purge.")
     owner = events[0].scope.owner
-    turns, refused = _behind(store.journal.tail(owner), {item_id})
-    _purge(store, subjects={owner: [item_id, *sorted(turns), *sorted(refused)]})
-    return {"items": 1, "turns": len(turns), "owners": [owner]}
+    told = store.journal.tail(owner)
+    items = {item_id} | stands_for(told, {item_id})
+    turns, refused = _behind(told, items)
+    _purge(store, subjects={owner: [*sorted(items), *sorted(turns), *sorted(refused)]})
+    return {"items": len(items), "turns": len(turns), "owners": [owner]}
 
 
 def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from memograd.memory.scope import Scope
 class EventKind(StrEnum):
     """TURN: a raw turn was heard. ADD, UPDATE, DELETE, NONE: the four operations. PURGE: erased.
 
-    ANSWER: a question was answered with the memory. FEEDBACK: how good an answer was.
+    FORGET: a raw turn is searched no more, since what came from it is to be forgotten. ANSWER: a
+    question was answered with the memory. FEEDBACK: how good an answer was.
     """
 
     TURN = "TURN"
@@ -32,6 +33,7 @@ class EventKind(StrEnum):
     PURGE = "PURGE"
     ANSWER = "ANSWER"
     FEEDBACK = "FEEDBACK"
+    FORGET = "FORGET"
 
 
 RECORDS: Final = frozenset({EventKind.NONE, EventKind.ANSWER, EventKind.FEEDBACK})

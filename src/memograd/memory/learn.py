@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from memograd.errors import MemogradError
-from memograd.memory.changes import added, declined, deleted, heard, updated
+from memograd.memory.changes import added, declined, deleted, forgotten, heard, updated
 from memograd.memory.events import Event, NewEvent
 from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.journal import Conflict
@@ -93,17 +93,20 @@ def learn(
 ) -> list[Event]:
     """Let the reader find facts and the manager decide on each; returns the operations.
 
-    beside: events that are written before them, in the same transaction.
+    beside: events that are written before them, in the same transaction. The turns that told of
+    what somebody asked to forget, and those that asked, are searched no more.
     """
     manager = settled(manager)
     facts = reader.read(turns)
     heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
+    heard_now = {turn.id for turn in turns}
     derivations = store.texts.derive(scope.owner, [fact.text for fact in facts])
     with store.writing(scope.owner):
         for attempt in range(ATTEMPTS):
             work = store.states.current(scope.owner)
             new: set[str] = set()  # items of this very call have no version to expect
             events: list[NewEvent] = list(heard_events)
+            forgets: dict[str, NewEvent] = {}  # by the turn
             expect: dict[str, int] = {}
             for fact, (vector, terms) in zip(facts, derivations, strict=True):
                 query = Query(fact.text, vector, terms)
@@ -114,6 +117,15 @@ def learn(
                 if made.before is None and made.after is not None:
                     new.add(made.after.id)
                 events.append(made.event)
+                if fact.forget:
+                    told = made.before.sources if made.before else ()
+                    why = {"actor": manager.actor, "reason": "somebody asked to forget it"}
+                    forgets |= {
+                        turn: forgotten(turn, scope, **why)
+                        for turn in (*fact.sources, *told)
+                        if turn in heard_now or turn in work.turns
+                    }
+            events += forgets.values()
             try:
                 # At first nothing at all may have been written meanwhile, or two processes that
                 # are told the same would both remember it; later it is enough that the items

@@ -27,6 +27,7 @@ from memograd.memory.arguments import (
     check_text,
     checked_count,
     checked_id,
+    checked_ids,
     checked_labels,
     checked_number,
 )
@@ -35,7 +36,7 @@ from memograd.memory.events import Event, EventKind
 from memograd.memory.filters import scope_filter
 from memograd.memory.items import Kind
 from memograd.memory.learn import Labels, learn, learn_verbatim
-from memograd.memory.messages import Messages, to_moment, to_turns
+from memograd.memory.messages import Messages, to_local_moment, to_moment, to_turns
 from memograd.memory.recall import Recall
 from memograd.memory.results import (
     history_result,
@@ -151,7 +152,8 @@ class Memory:
         """Remember what matters in a text or in chat messages.
 
         infer: read facts and decide what each changes (ADD, UPDATE, DELETE or nothing); False
-        remembers every message word for word. timestamp: when it was said, now if not given.
+        remembers every message word for word. timestamp: when it was said, now if not given;
+        "yesterday" is the day before in its zone (without one UTC; now: the machine's).
         metadata, kind and categories are given to all items of this call.
 
         Returns `{"results": [{id, memory, event, reason, ...}]}`, one entry for each item that
@@ -182,7 +184,10 @@ class Memory:
 
         answered: the answer that was given to these messages, written down with them or not at all.
         """
-        heard_at = self.store.now() if timestamp is None else to_moment(timestamp, "timestamp")
+        if timestamp is None:
+            heard_at = self.store.now().astimezone()  # the machine's zone says which day it is
+        else:
+            heard_at = to_local_moment(timestamp, "timestamp")
         turns = to_turns(messages, heard_at=heard_at)
         labels = labels or Labels()
         beside = []
@@ -227,7 +232,9 @@ class Memory:
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, str]:
-        """Forget an item: it is found no more, but history and `as_of` still know it.
+        """Forget an item: it is found no more, nor are the raw turns that it came from.
+
+        History and `as_of` still know them.
 
         Raises BadInput when there is no such item. To erase it for good, use `purge`.
         """
@@ -242,7 +249,7 @@ class Memory:
         *,
         filters: Filters | None = None,
     ) -> dict[str, Any]:
-        """Forget every item that matches, however many; returns how many as `deleted`."""
+        """Forget every item that matches, as `delete` does; returns how many as `deleted`."""
         wanted = scope_filter(user_id, agent_id, run_id, filters)
         count = sum(
             delete_matching(self.store, owner, wanted) for owner in self.store.owners(wanted)
@@ -267,7 +274,7 @@ class Memory:
         when one of them belongs to somebody else.
         """
         scope = Scope(user_id, agent_id, run_id)
-        given = Answered(question, answer, tuple(dict.fromkeys(shown)))
+        given = Answered(question, answer, checked_ids(shown, "shown"))
         check_answered(self.store, given, scope)
         return write_answer(self.store, given, scope)
 

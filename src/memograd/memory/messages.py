@@ -24,9 +24,10 @@ Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
     """The raw turns of a text or of chat messages; each gets an id of its own.
 
-    heard_at: when it was said, for messages without a `timestamp`. The `session` of a turn is the
-    ordinal number of its day, so a sitting is what was said in one day. Messages without any text
-    (a tool call, say) and system messages give no turn.
+    heard_at: when it was said, for messages without a `timestamp`. A turn keeps the zone of its
+    time, for "yesterday" is counted from the day it was where it was said. The `session` of a turn
+    is the ordinal number of its day, so a sitting is what was said in one day. Messages without any
+    text (a tool call, say) and system messages give no turn.
     """
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
@@ -53,7 +54,7 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
             raise BadInput(f"The name in {where} must be a text, not {speaker!r}.")
         check_unicode(speaker, f"the name in {where}")
         said = message.get("timestamp")
-        time = heard_at if said is None else to_moment(said, f"the timestamp of {where}")
+        time = heard_at if said is None else to_local_moment(said, f"the timestamp of {where}")
         turns.append(
             RawTurn(
                 id=str(uuid.uuid4()),
@@ -67,7 +68,12 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
 
 
 def to_moment(value: object, what: str) -> datetime:
-    """The moment that a datetime, a date, an ISO 8601 text or a Unix time means, in UTC.
+    """`to_local_moment`, in UTC."""
+    return to_local_moment(value, what).astimezone(UTC)
+
+
+def to_local_moment(value: object, what: str) -> datetime:
+    """The moment that a datetime, a date, an ISO 8601 text or a Unix time means, in its own zone.
 
     A time without a zone counts as UTC. Raises BadInput, naming `what`, for anything else.
     """
@@ -82,7 +88,9 @@ def to_moment(value: object, what: str) -> datetime:
             moment = datetime.fromtimestamp(value, UTC)
         else:
             raise ValueError
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment.astimezone(UTC)  # not before the first year, nor behind the last
+        return moment
     except (ValueError, OverflowError, OSError):
         raise BadInput(
             f"{what} is {value!r}: give a datetime or an ISO 8601 text such as 2024-05-07T18:30:00."

@@ -160,6 +160,7 @@ HOLDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.NONE: ("after",),
     EventKind.ANSWER: ("after",),
     EventKind.FEEDBACK: ("after",),
+    EventKind.FORGET: (),
 }
 CHECKS: Final = {
     EventKind.TURN: _check_turn,

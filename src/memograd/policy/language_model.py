@@ -51,6 +51,7 @@ from memograd.policy.verify import (
     TOLERANCES,
     Agreement,
     compare_forwards,
+    length_of,
     sampling_error,
     small_subtrees,
 )
@@ -283,8 +284,9 @@ class LanguageModel:
         `kept` is for prompts that go on from earlier answers under the same weights (`in_turns`);
         row by row it is of no use.
 
-        Prompts longer than any before also have their drawn log-probabilities checked against the
-        row forward; where they differ, it warns, draws again row by row, and stays with rows.
+        When a prompt with its answer is longer than any before, drawn log-probabilities are checked
+        against the row forward; where they differ, it warns, draws again row by row, and stays with
+        rows.
 
         Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
         """
@@ -340,8 +342,11 @@ class LanguageModel:
     def logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
     ) -> BranchLogprobs:
-        """Scores of all branches with gradients, over trees or, if `forward` says so, by rows."""
-        self._set_training(True)
+        """Scores of all branches with gradients, over trees or, if `forward` says so, by rows.
+
+        Dropout is for gradients: without them the scores are those of the policy that samples.
+        """
+        self._set_training(torch.is_grad_enabled())
         sharding = self._sharding if torch.is_grad_enabled() else None
         with sharding.training() if sharding else nullcontext():
             return _FORWARDS[self.forward](
@@ -420,7 +425,7 @@ class LanguageModel:
     ) -> list[SampledTree] | None:
         """Draw over token trees; None, with a warning and `forward` set, if that is not right."""
         sampled = sample_trees(self.model, prompts, kept=kept, **settings)
-        longest = max(len(prompt) for prompt in prompts)
+        longest = max(length_of(group.tree) for group in sampled)
         if longest > self._checked_length:
             self._checked_length = longest
             temperature = settings["temperature"] or 1.0

@@ -49,10 +49,11 @@ def sampling_error(
 ) -> float:
     """The largest difference (nats) between the sampler's log-probabilities and the row forward's.
 
-    Looks at the longest and the shortest prompt and two answers of each; NaN if anything is.
+    Looks at two answers of each of two prompts, the one that is longest with its longest answer and
+    the shortest; NaN if anything is.
     """
     errors = []
-    for group in _extremes(sampled, key=lambda group: len(group.tree.trunk)):
+    for group in _extremes(sampled, key=lambda group: length_of(group.tree)):
         rows = _telling_branches(group.tree)
         scores = row_logprobs(model, [_only(group.tree, rows)], temperature=temperature)
         for line, row in enumerate(rows):
@@ -62,13 +63,17 @@ def sampling_error(
 
 
 def small_subtrees(trees: Sequence[TokenTree]) -> list[TokenTree]:
-    """The trees with the longest and the shortest prompt, two branches of each.
+    """The trees whose longest rows are the longest and the shortest, two branches of each.
 
     The longest, because limited attention shows only there; both, because padding shows only
     between unequal ones; two branches, because that is enough to see each other wrongly.
     """
-    chosen = _extremes(trees, key=lambda tree: len(tree.trunk))
-    return [_only(tree, _telling_branches(tree)) for tree in chosen]
+    return [_only(tree, _telling_branches(tree)) for tree in _extremes(trees, key=length_of)]
+
+
+def length_of(tree: TokenTree) -> int:
+    """Tokens of the prompt with its longest branch."""
+    return len(tree.trunk) + 1 + max(map(len, tree.branches), default=0)
 
 
 def _extremes(items: Sequence[T], key: Callable[[T], int]) -> list[T]:

@@ -19,7 +19,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.resume import stored_config
 from memograd.recipes import memory_ops_evaluate, memory_qa
-from memograd.recipes.job import Job, measured_untrained
+from memograd.recipes.job import Job, measured_before
 
 ROW_TASKS = ("text", "agent", "served-agent", "sql", "memory-construct", "memory-ops-text")
 """Tasks whose recipe, of the same name, has `make_job(config, checkpoint)`."""
@@ -61,7 +61,7 @@ def evaluate(run: Path, data: Path | None, conversations: Sequence[str], baselin
     results = run if data is None else run / f"evaluation-{data.stem}"
     results.mkdir(exist_ok=True)
     with job.opened(results):
-        before = measured_untrained(job)
+        before = measured_before(job)
         job.report(before, job.measure("trained"), results)
 
 

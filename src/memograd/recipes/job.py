@@ -20,12 +20,11 @@ from typing import Generic, TypeVar
 from rich.console import Console
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput
 from memograd.evaluation import plot_curves
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
-from memograd.grpo.resume import resumed_config, stored_config
+from memograd.grpo.resume import check_task, resumed_config, stored_config
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
@@ -44,7 +43,10 @@ class Job(Generic[M]):
 
     `describe` says it before training begins; `measure` (None: nothing is held out) gets a label
     for the screen; `report` gets what was measured before and after, and the run folder. `opened`
-    gets the run folder too, and holds what drawing and measuring need while they go on.
+    gets the run folder too, and holds what drawing and measuring need while they go on. Before
+    training means with the adapter that training began with, if any (`adapter=`), so that what a
+    warm start had learnt is not counted as learnt here; `before_alone`: without any, for a task
+    whose report measures the warm start beside it.
     """
 
     policy: LanguageModel
@@ -55,6 +57,7 @@ class Job(Generic[M]):
     report: Callable[[M, M, Path], None]
     drawing: Drawing | None = None
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
+    before_alone: bool = False
 
 
 def train_job(
@@ -72,14 +75,12 @@ def train_job(
     """
     if config.resume is not None:
         began = RunFolder.open(config.resume)
-        if began.task != task:
-            raise BadInput(
-                f"{began.path} is a run of {began.task or 'another task'}, not of {task}; go on "
-                "with it by the command that began it."
-            )
+        check_task(began, task)
         device = stored_config(began).device
         with joined_ranks(device, console) as world, held(began, world) as run:
-            config = world.led(lambda: resumed_config(run, config))
+            # The run of `adapter` is in the settings as its checkpoint.
+            given = settings_with_adapter(config)
+            config = world.led(lambda: resumed_config(run, given))
             checkpoint = world.led(run.latest_checkpoint)
             job = world.guarded(lambda: prepare(config, checkpoint))
             return _train_in(world, run, config, job, checkpoint, console, resumed=True)
@@ -121,7 +122,7 @@ def _train_in(
     world.led(lambda: job.describe(run))
     with ExitStack() as stack:
         world.guarded(lambda: stack.enter_context(job.opened(run.path)))
-        before = world.led(lambda: measured_untrained(job))
+        before = world.led(lambda: measured_before(job))
         with training_progress(console, total=config.steps) as on_step:
             trainer = world.guarded(
                 lambda: Trainer(
@@ -150,12 +151,12 @@ def _train_in(
     return run.path
 
 
-def measured_untrained(job: Job[M]) -> M | None:
+def measured_before(job: Job[M]) -> M | None:
     """What is measured of the policy that training began with; None if nothing is held out."""
     if job.measure is None:
         return None
-    with job.policy.untrained():
-        return job.measure("untrained")
+    with job.policy.untrained() if job.before_alone else job.policy.at_start():
+        return job.measure("untrained" if job.before_alone else "before training")
 
 
 def _finish(run: RunFolder, job: Job[M], before: M | None) -> None:

@@ -66,6 +66,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
         report=partial(_report, job, config),
         drawing=job.drawing,
         opened=nullcontext if job.reader is None else job.reader.opened,
+        before_alone=True,
     )
 
 

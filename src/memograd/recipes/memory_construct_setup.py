@@ -10,7 +10,7 @@ the recipes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from memograd.config.settings import ConstructConfig
 from memograd.data.construction import ConstructionCase
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.data.mem_alpha import load_mem_alpha
+from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.memory.embedders.load import load_embedder
 from memograd.policy.language_model import LanguageModel
@@ -212,6 +213,13 @@ def cases(config: TrainConfig) -> tuple[list[BuildCase], list[BuildCase]]:
                 )
             kept = max(1, len(known) // EVAL_PARTS)
             known, held_out = known[:-kept], known[-kept:]
+            again = set(in_common(map(_told, held_out), map(_told, known)))  # as some sets have it
+            known = [case for case in known if case.id not in again]
+            if not known:
+                raise BadInput(
+                    f"All cases of {config.data} say the same, so none is left to train on: name"
+                    " another file with text.eval_data."
+                )
     if eval_data is not None:
         held_out = _of_file(eval_data, construct)
         check_none_in_common(known, held_out, eval_data)
@@ -222,12 +230,17 @@ def check_none_in_common(
     known: Sequence[BuildCase | Lifelog], held_out: Sequence[BuildCase | Lifelog], eval_data: Path
 ) -> None:
     """Raise BadInput where what is measured was trained on."""
-    common = {one.id for one in known} & {one.id for one in held_out}
-    if common:
+    if common := sorted(in_common(map(_told, known), map(_told, held_out))):
         raise BadInput(
-            f"{eval_data} has {', '.join(sorted(common))} in common with what is trained on, which "
+            f"{eval_data} has {', '.join(common)} in common with what is trained on, which "
             "says nothing about others; take it out of one of them."
         )
+
+
+def _told(one: BuildCase | Lifelog) -> Told:
+    if isinstance(one, BuildCase):
+        return one.id, [chunk.text for chunk in one.chunks]
+    return told_in(one)
 
 
 def _generated(construct: ConstructConfig, count: int, seed: int, split: str) -> list[BuildCase]:
@@ -236,6 +249,8 @@ def _generated(construct: ConstructConfig, count: int, seed: int, split: str) ->
         share = count // len(construct.languages) + (number < count % len(construct.languages))
         if share:
             settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
+            if split == "train":
+                settings = replace(settings, questions=construct.questions)
             logs += generate_lifelogs(share, seed, settings)
     return [_of_log(log, construct) for log in logs]
 

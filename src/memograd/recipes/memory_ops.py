@@ -39,6 +39,7 @@ from memograd.recipes.memory_ops_data import (
     evaluation_logs,
     fingerprint,
     open_embedder,
+    stored_operations,
     training_logs,
 )
 from memograd.recipes.memory_ops_measure import measure_head, report
@@ -259,7 +260,7 @@ def _located(config: OperationsConfig) -> OperationsConfig:
 
 def _resumed(given: OperationsConfig, began: RunFolder) -> OperationsConfig:
     """The settings that the run began with; nothing given beside `resume` may differ."""
-    stored = OperationsConfig.model_validate_json(began.config_json)
+    stored = stored_operations(began)
     located = _located(given)
     others = sorted(
         name

@@ -1,17 +1,21 @@
 """The life logs that a memory policy is trained and measured on: generated, or from files.
 
 Logs of generated training data and of held-out data share no wording, no name and some not even
-the attributes. Invariant: no log that is measured was trained on (`tests/recipes/
-test_memory_ops.py`). May import every room below the recipes.
+the attributes. Invariant: no log that is measured was trained on, under whatever id, and where the
+held-out forms are measured they were not trained on (`tests/recipes/test_memory_ops.py`). May
+import every room below the recipes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from memograd.config.operations_settings import OperationsConfig
 from memograd.data.detect import load_any
@@ -22,7 +26,9 @@ from memograd.data.lifelog import (
     lifelog_of,
     read_lifelogs,
 )
+from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
+from memograd.grpo.run_folder import RunFolder
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
@@ -31,6 +37,7 @@ from memograd.policy.packaged_model import cache_folder
 from memograd.tasks.memory_ops.material import check_statements
 
 EVAL_SEED = 1_000_003  # far from the seeds that people choose for training
+_OF_TEST_SPLIT = re.compile(r"life-(en|zh)-test-")  # as generated logs are called
 
 
 def training_logs(config: OperationsConfig) -> list[Lifelog]:
@@ -41,17 +48,25 @@ def training_logs(config: OperationsConfig) -> list[Lifelog]:
 
 
 def evaluation_logs(config: OperationsConfig) -> list[Lifelog]:
-    """The logs to measure on; raises BadInput when one of them is trained on too."""
+    """The logs to measure on.
+
+    Raises BadInput when one of them is trained on too, or its held-out words are.
+    """
+    known = training_logs(config) if config.data else []
     if not config.eval_data:
+        if told := [log.id for log in known if _OF_TEST_SPLIT.match(log.id)]:
+            raise BadInput(
+                f"data holds {told[0]}, a generated log in the words and names of the split test,"
+                " which the logs to measure on are made of too: generate data with --split train,"
+                " or say with eval_data what to measure on."
+            )
         return _generated(config, config.eval_logs, EVAL_SEED, split="test")
     logs = logs_of_files(config.eval_data)
-    if config.data:
-        common = {log.id for log in logs} & {log.id for log in training_logs(config)}
-        if common:
-            raise BadInput(
-                f"data and eval_data have {', '.join(sorted(common))} in common: what was trained"
-                " on says nothing about other conversations; take it out of one of them."
-            )
+    if common := sorted(in_common(map(told_in, known), map(told_in, logs))):
+        raise BadInput(
+            f"data and eval_data have {', '.join(common)} in common: what was trained"
+            " on says nothing about other conversations; take it out of one of them."
+        )
     return logs
 
 
@@ -79,7 +94,7 @@ def is_lifelog_file(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             first = json.loads(file.readline())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(first, dict) and {"statements", "probes"} <= set(first)
 
@@ -95,6 +110,23 @@ def fingerprint(logs: Sequence[Lifelog]) -> str:
     for log in logs:
         digest.update(json.dumps(asdict(log), default=str, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def stored_operations(run: RunFolder) -> OperationsConfig:
+    """The settings that a run of memory-ops began with.
+
+    Raises:
+        BadInput: their file is damaged, or this version of memograd does not know them.
+    """
+    try:
+        return OperationsConfig.model_validate_json(run.config_json)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise BadInput(
+            f"{run.path / 'config.json'} does not fit this version of memograd: {where}: "
+            f"{first['msg']}"
+        ) from error
 
 
 def _generated(config: OperationsConfig, count: int, seed: int, *, split: str) -> list[Lifelog]:

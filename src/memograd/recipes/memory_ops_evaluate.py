@@ -23,6 +23,7 @@ from memograd.config import load_memory_settings
 from memograd.config.operations_evaluation import OperationsEvaluation
 from memograd.config.operations_settings import OperationsConfig
 from memograd.data.lifelog import Lifelog
+from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
 from memograd.evaluation.memory_policies.chat_decider import ByChat
@@ -38,8 +39,10 @@ from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.recipes.memory_ops_data import (
     evaluation_logs,
+    fingerprint,
     logs_of_files,
     open_embedder,
+    stored_operations,
     training_logs,
 )
 from memograd.recipes.memory_ops_measure import (
@@ -50,6 +53,7 @@ from memograd.recipes.memory_ops_measure import (
     methods_of,
     report,
     spread,
+    tuning_places,
 )
 from memograd.recipes.memory_ops_reward import reward_of
 from memograd.tasks.memory_ops.answerability import Standard
@@ -74,22 +78,29 @@ def evaluate_run(
     conversations: ids to measure on, of the data. embedder: by default the run's.
 
     Raises:
-        BadInput: the run has no head yet, or was trained on some of what it is to be measured on.
+        BadInput: the run has no head yet, was trained on some of what it is to be measured on, or
+            its data are no longer what they were.
     """
     folder = RunFolder.open(run)
     if folder.task != TASK:
         raise BadInput(f"{run} is a run of {folder.task or 'another task'}, not {TASK}.")
-    config = OperationsConfig.model_validate_json(folder.config_json)
+    config = stored_operations(folder)
     checkpoint = folder.latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run}).")
     known = training_logs(config)
+    stored = folder.read_data()
+    if config.data and stored and stored.get("sha256") != fingerprint(known):
+        raise BadInput(
+            f"The data changed since {run} was trained on it, so nobody can tell what it was: put"
+            f" it back, or measure the head alone with --policy {checkpoint}."
+        )
     logs = logs_of_files(options.data) if options.data else evaluation_logs(config)
     logs = _chosen(logs, conversations)
-    seen = {log.id for log in known} & {log.id for log in logs}
+    seen = sorted(in_common(map(told_in, known), map(told_in, logs)))
     if seen:
         raise BadInput(
-            f"{run} was trained on {', '.join(sorted(seen)[:5])}; measuring on it would say nothing"
+            f"{run} was trained on {', '.join(seen[:5])}; measuring on it would say nothing"
             " about other conversations, so choose others with --conversation."
         )
     stem = "-".join(path.stem for path in options.data)
@@ -111,7 +122,8 @@ def evaluate_head(
     head = load_head(folder)
     config = OperationsConfig(embedder=head.embedder)
     logs = logs_of_files(options.data) if options.data else evaluation_logs(config)
-    known = training_logs(config.model_copy(update={"logs": TUNING_LOGS}))
+    spoken = list(dict.fromkeys(log.language for log in logs))  # thresholds are chosen on these
+    known = training_logs(config.model_copy(update={"logs": TUNING_LOGS, "languages": spoken}))
     results = options.out or folder / "evaluation"
     console.print(f"{folder} does not say what it was trained on: see to it that it is not this")
     chosen = _chosen(logs, conversations)
@@ -144,7 +156,8 @@ def _evaluate(
     judge = _judge(options, results)
     results.mkdir(parents=True, exist_ok=True)
     console.print(f"embedding {len(logs)} logs to measure on")
-    tuning = embed_logs(known[:TUNING_LOGS], embedder, view=config.view)
+    tuned_on = [known[place] for place in tuning_places([log.language for log in known])]
+    tuning = embed_logs(tuned_on, embedder, view=config.view)
     unseen = embed_logs(logs, embedder, view=config.view)
     turns = embed_logs(logs, embedder, view="turns")
     standard = Standard(config.top_k, config.misled_cost, config.token_cost)

@@ -1,8 +1,9 @@
 """The table of methods for memory-ops: the trained head beside everybody it must be better than.
 
 Invariant: every method walks through the same logs, under the same budget of tokens, and the
-novelty gate's threshold is chosen on training logs (`tests/recipes/
-test_memory_ops_evaluate.py`). May import every room below the recipes.
+novelty gate's threshold is chosen on training logs, of every language, from thresholds that reach
+to keeping everything (`tests/recipes/test_memory_ops_evaluate.py`). May import every room below the
+recipes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ TRAINED: Final = "trained head"
 RAW_TURNS: Final = "raw turns (recent first)"
 BUDGETS: Final = (None, 0.5, 0.25)
 """Shares of all statements' tokens that the memory may hold; None: all of them."""
-GATES: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+# Up to where nearly everything is kept, for any embedder: e5's cosines lie close together.
+GATES: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99)
 TUNING_LOGS: Final = 4
 
 
@@ -68,7 +70,8 @@ def methods_of(
     heads: Mapping[str, TrainedHead], tuning: Sequence[EmbeddedLog], standard: Standard
 ) -> dict[str, MakeDecider]:
     """Every method by the name that tables call it; `tuning` are logs that may be looked at."""
-    gate = best_gate(tuning[:TUNING_LOGS], standard)
+    places = tuning_places([one.log.language for one in tuning])
+    gate = best_gate([tuning[place] for place in places], standard)
     found: dict[str, MakeDecider] = {
         "keep everything (recent first)": KeepAll,
         "keep everything (longest first)": LongestFirst,
@@ -80,6 +83,16 @@ def methods_of(
     for name, head in heads.items():
         found[name] = lambda head=head: ByHead(head)  # type: ignore[misc]
     return found
+
+
+def tuning_places(languages: Sequence[str]) -> list[int]:
+    """Which of the training logs in these languages thresholds are chosen on: as many of each."""
+    turn: dict[str, int] = {}
+    rounds = []
+    for place, language in enumerate(languages):
+        turn[language] = turn.get(language, 0) + 1
+        rounds.append((turn[language], place))
+    return sorted(place for _, place in sorted(rounds)[:TUNING_LOGS])
 
 
 def best_gate(logs: Sequence[EmbeddedLog], standard: Standard) -> float:

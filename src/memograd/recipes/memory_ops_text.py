@@ -101,6 +101,7 @@ def scenarios(config: TrainConfig) -> tuple[list[Scenario], list[Scenario]]:
                     f"{config.data} holds one log; name another file with text.eval_data."
                 )
             known, held_out = known[:-1], known[-1:]
+            check_none_in_common(known, held_out, config.data)
     if eval_data is not None:
         held_out = logs_of_files([eval_data])
         check_none_in_common(known, held_out, eval_data)

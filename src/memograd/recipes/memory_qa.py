@@ -18,11 +18,12 @@ from rich.console import Console
 
 from memograd.config import TrainConfig
 from memograd.data import Conversation, select_conversations
+from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.evaluation import plot_curves
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
-from memograd.grpo.resume import resumed_config, stored_config, stored_settings
+from memograd.grpo.resume import check_task, resumed_config, stored_config, stored_settings
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
@@ -47,6 +48,7 @@ from memograd.recipes.starting_adapter import settings_with_adapter
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
+TASK = "memory-qa"
 MEMORY = "memory.db"
 DEMO_STEPS = 20
 
@@ -59,6 +61,7 @@ def train(config: TrainConfig) -> Path:
     """
     if config.resume is not None:
         began = RunFolder.open(config.resume)
+        check_task(began, TASK, or_unsaid=True)
         device = stored_config(began).device
         with joined_ranks(device, console) as world, held(began, world) as run:
             config = world.led(lambda: resumed_config(run, config))
@@ -72,7 +75,7 @@ def train(config: TrainConfig) -> Path:
 
 
 def _free_folder(config: TrainConfig) -> Path:
-    out = config.out or Path("runs") / f"memory-qa-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = config.out or Path("runs") / f"{TASK}-{time.strftime('%Y%m%d-%H%M%S')}"
     RunFolder.check_free(out)
     return out
 
@@ -106,7 +109,7 @@ def _settled(config: TrainConfig, out: Path) -> tuple[TrainConfig, LanguageModel
 
 
 def _new_run(out: Path, config: TrainConfig, policy: LanguageModel) -> RunFolder:
-    run = RunFolder.create(out, config.model_dump_json(indent=2), task="memory-qa")
+    run = RunFolder.create(out, config.model_dump_json(indent=2), task=TASK)
     (run.path / "environment.json").write_text(json.dumps(policy.environment(), indent=2))
     return run
 
@@ -187,11 +190,13 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
             f"{run} was not trained on conversations; name some to ask about with --data FILE"
         )
     available = available_conversations(data or config.data, config.seed)
+    known = _known(config)
     if not conversations:
-        unseen = [entry.id for entry in available if entry.id not in config.train]
+        seen = set(in_common(known, map(told_in, available)))
+        unseen = [entry.id for entry in available if entry.id not in seen]
         conversations = config.eval if data is None else unseen
     chosen = select_conversations(available, conversations)
-    trained_on = {conversation.id for conversation in chosen}.intersection(config.train)
+    trained_on = in_common(known, map(told_in, chosen))
     if trained_on or not chosen:
         names = ", ".join(sorted(trained_on)) or "all of it"
         raise BadInput(
@@ -207,6 +212,18 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
     methods = list(METHODS) if baselines else [UNTRAINED, TRAINED]
     answered = [ask(policy, setup, chosen, config, method, console) for method in methods]
     report_results(answered, chosen, results, console)
+
+
+def _known(config: TrainConfig) -> list[Told]:
+    """What a run was trained on; by their ids alone where its data are no longer there."""
+    if not config.train:
+        return []
+    try:
+        available = available_conversations(config.data, config.seed)
+        return [told_in(one) for one in select_conversations(available, config.train)]
+    except BadInput:
+        console.print(f"{config.data} has changed or is gone: what it was is known by ids alone")
+        return [(name, ()) for name in config.train]
 
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> None:

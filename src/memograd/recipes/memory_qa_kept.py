@@ -17,12 +17,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from memograd.data import Conversation
 from memograd.errors import BadInput
 from memograd.recipes.memory_qa_keepers import Keeper
 from memograd.tasks.memory_qa_items import KeptItem
+
+_KEYS: Final = {"conversation", "turns", "keeper", "items"}
 
 
 class KeptFile:
@@ -75,11 +77,12 @@ class KeptFile:
             return
         for line in self._path.read_bytes().split(b"\n")[:-1]:  # behind the last: cut off
             try:
-                yield json.loads(line)
+                row = json.loads(line)
             except ValueError:
-                raise BadInput(
-                    f"{self._path} is damaged; remove it to have the items made again."
-                ) from None
+                row = None
+            if not isinstance(row, dict) or not row.keys() >= _KEYS:
+                raise BadInput(f"{self._path} is damaged; remove it to have the items made again.")
+            yield row
 
 
 def _fingerprint(conversation: Conversation) -> str:

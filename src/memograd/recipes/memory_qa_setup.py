@@ -11,7 +11,9 @@ the recipes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +24,7 @@ from memograd.data import (
     Conversation,
     Split,
     generate_conversations,
-    load_conversations,
+    load_any,
     split_by_conversation,
 )
 from memograd.errors import BadInput
@@ -35,6 +37,7 @@ from memograd.tasks import MemoryView, memory_qa_messages, memory_qa_scenarios
 from memograd.tasks.memory_qa_items import ItemMemory
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
+logger = logging.getLogger(__name__)
 
 KEPT: Final = "items.jsonl"
 GENERATED_CONVERSATIONS = 3
@@ -42,10 +45,32 @@ GENERATED_CONVERSATIONS = 3
 
 
 def available_conversations(data: Path | None, seed: int) -> list[Conversation]:
-    """The conversations in the file `data`, or generated ones."""
+    """The conversations in the file `data`, in any format that is known, or generated ones.
+
+    Questions are put to a memory of the whole conversation here. One that was asked on a day before
+    its end may have had another answer then, so it is left out, and logged.
+    """
     if data is None:
         return generate_conversations(GENERATED_CONVERSATIONS, seed=seed)
-    return load_conversations(data)
+    loaded = load_any(data)
+    conversations = [_asked_at_the_end(one) for one in loaded]
+    dropped = sum(len(one.questions) for one in loaded)
+    dropped -= sum(len(one.questions) for one in conversations)
+    if dropped:
+        logger.warning(
+            "%s: left out %d questions that are asked before their conversation ends", data, dropped
+        )
+    return conversations
+
+
+def _asked_at_the_end(conversation: Conversation) -> Conversation:
+    last = max((turn.time.date() for turn in conversation.turns if turn.time), default=None)
+    kept = tuple(
+        question
+        for question in conversation.questions
+        if last is None or question.asked_at is None or question.asked_at.date() >= last
+    )
+    return replace(conversation, questions=kept)
 
 
 def choose_split(
@@ -54,20 +79,25 @@ def choose_split(
     """The conversations named for training and for evaluation.
 
     Where neither is named, the last conversation is for evaluation and the others are for
-    training. Raises `BadInput` for unknown or doubly used ids, and if only one set is named.
+    training; those without questions are for neither. Raises `BadInput` for unknown or doubly used
+    ids, if only one set is named, and where one of the two asks nothing.
     """
-    ids = [conversation.id for conversation in available]
+    ids = [conversation.id for conversation in available if conversation.questions]
     if not train and not eval:
         if len(ids) < 2:
             raise BadInput(
-                f"the data hold {len(ids)} conversation(s); one to train on and another one to "
-                "evaluate on are needed"
+                f"the data hold {len(ids)} conversation(s) with questions; one to train on and "
+                "another one to evaluate on are needed"
             )
         train, eval = ids[:-1], ids[-1:]
     elif not train or not eval:
         missing = "train" if not train else "eval"
         raise BadInput(f"{missing}= names no conversation; choose from {', '.join(ids)}")
-    return split_by_conversation(available, train, eval)
+    split = split_by_conversation(available, train, eval)
+    for name, chosen in (("train", split.train), ("eval", split.eval)):
+        if not any(conversation.questions for conversation in chosen):
+            raise BadInput(f"{name}= names no conversation with a question; choose from {ids}")
+    return split
 
 
 class MemoryQASetup:

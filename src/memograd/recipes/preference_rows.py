@@ -3,9 +3,11 @@
     {"prompt": text or messages, "chosen": text or messages, "rejected": the same}
 
 Without `prompt` (or `conversations`, as some files call it) the beginning that chosen and rejected
-share is the prompt: their first messages, or the words that two texts begin with. Two texts that
-begin with a "Human:" paragraph are chats. A prompt that is a text is continued as it stands, or is
-a user's message if `string_prompts` is "chat". Other columns are ignored.
+share is the prompt: their first messages, or the words that two texts begin with. So it is where
+the prompt is a text and the answers are whole chats. Two texts that begin with a "Human:"
+paragraph are chats, with the prompt before them if that is one. A prompt that is a text is
+continued as it stands, or is a user's message if `string_prompts` is "chat". An answer may be one
+message. Other columns are ignored.
 
 Invariant: a pair is two different answers, none empty, each one message of the assistant. Tested in
 `tests/recipes/test_dpo_rows.py`. May import errors and rollout.
@@ -72,11 +74,19 @@ def _preference_row(record: dict[str, Any], place: str, where: str) -> Preferenc
     for name in ("chosen", "rejected"):
         if name not in record:
             raise BadInput(f"{where} has no {name!r}; a pair needs chosen and rejected.")
-    begun, pair = record.get("prompt", record.get("conversations")), _pair(record)
+    begun, pair = _pair(record)
     if isinstance(begun, str) and all(isinstance(answer, str) for answer in pair):
         return PreferenceRow(place, text_prompt(begun, where), *cast(tuple[str, str], pair))
     if begun is None and all(isinstance(answer, str) for answer in pair):
         return _shared_text(place, *cast(tuple[str, str], pair), where)
+    if isinstance(begun, str):
+        if not all(isinstance(answer, list) for answer in pair):
+            raise BadInput(
+                f"{where} has a text as prompt, so chosen and rejected must both be texts, or both "
+                "lists of messages."
+            )
+        # Whole chats repeat the prompt as their first message; single answers do not.
+        begun = None if all(len(answer) > 1 for answer in pair) else list(as_chat(begun))
     if begun is None:
         left, right = (parse_chat(chat, f"an answer in {where}") for chat in pair)
         if left == right:
@@ -93,12 +103,21 @@ def _preference_row(record: dict[str, Any], place: str, where: str) -> Preferenc
     return PreferenceRow(place, tuple(prompt), chosen[0]["content"], rejected[0]["content"])
 
 
-def _pair(record: dict[str, Any]) -> tuple[Any, Any]:
-    """Chosen and rejected; two texts that begin with a "Human:" paragraph as messages."""
-    pair = (record["chosen"], record["rejected"])
-    if all(isinstance(text, str) and _TRANSCRIPT.match(text) for text in pair):
-        return _said(pair[0]), _said(pair[1])
-    return pair
+def _pair(record: dict[str, Any]) -> tuple[Any, tuple[Any, Any]]:
+    """The prompt, None if there is none, with chosen and rejected; "Human:" paragraphs as messages,
+    and an answer that is one message as a list of it."""
+    begun = record.get("prompt", record.get("conversations"))
+    left, right = (
+        [it] if isinstance(it, dict) else it for it in (record["chosen"], record["rejected"])
+    )
+    if not (isinstance(left, str) and isinstance(right, str)):
+        return begun, (left, right)
+    before = begun if isinstance(begun, str) and _TRANSCRIPT.match(begun) else ""
+    if _TRANSCRIPT.match(left) and _TRANSCRIPT.match(right):
+        return None if before else begun, (_said(left), _said(right))
+    if before:
+        return None, (_said(before + left), _said(before + right))
+    return begun, (left, right)
 
 
 def _said(transcript: str) -> list[Message]:

@@ -86,6 +86,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
         ),
         report=report,
         opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
+        before_alone=True,
         drawing=serving
         or Episodes(
             job.policy,
@@ -118,7 +119,11 @@ def warm_start_rows(config: TrainConfig, out: Path, share: float) -> None:
     if not chats:
         raise BadInput(f"None of {len(chosen)} questions can be learnt: {left_out[0].reason}.")
     lines = "".join(json.dumps(chat, ensure_ascii=False) + "\n" for chat in chats)
-    out.write_text(lines, encoding="utf-8")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(lines, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{out} cannot be written ({error.strerror}); choose another.") from error
     console.print(
         f"{len(chats)} gold attempts at {len(known)} training questions, {len(held_out)} held out; "
         f"{len(left_out)} left out"

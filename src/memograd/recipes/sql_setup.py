@@ -124,11 +124,18 @@ def _sample_questions() -> list[Question]:
 
 
 def _check_apart(train: Sequence[Question], held_out: Sequence[Question]) -> None:
-    trained_on = {question.sql: question for question in train}
+    trained_on = {mark: question for question in train for mark in _marks(question)}
     for question in held_out:
-        other = trained_on.get(question.sql)
-        if other is not None:
-            raise BadInput(
-                f"{question.place} has the gold statement of {other.place}, which is trained on; "
-                "take it out of one of them, or the evaluation says nothing about new questions."
-            )
+        for mark, what in _marks(question).items():
+            if mark in trained_on:
+                raise BadInput(
+                    f"{question.place} has the {what} of {trained_on[mark].place}, which is "
+                    "trained on; take it out of one of them, or the evaluation says nothing about "
+                    "new questions."
+                )
+
+
+def _marks(question: Question) -> dict[tuple[str, ...], str]:
+    """What makes two questions the same, and what each is called."""
+    marks: dict[tuple[str, ...], str] = {(" ".join(question.sql.split()),): "gold statement"}
+    return marks | {(one.table, one.row_id, one.field): "evidence" for one in question.evidence}

@@ -52,7 +52,11 @@ def settings_with_adapter(config: C) -> C:
         )
     differs = {
         "model": _resolved(config.model) != _resolved(begun.model),
-        "lora": config.lora != begun.lora,
+        # Only what was given of it: the rest is that run's.
+        "lora": any(
+            getattr(config.lora, name) != getattr(begun.lora, name)
+            for name in config.lora.model_fields_set
+        ),
     }
     for name in sorted(name for name in config.model_fields_set if differs.get(name)):
         raise BadInput(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from memograd.rollout.types import Message
 
 EMPTY = "an answer is empty"
 REPEATED = "the same as an earlier row"
+NO_TEXT = "half a character (a lone surrogate), which is no text"
 
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
 _ROLES |= {"human": "user", "gpt": "assistant"}  # the words of {"from", "value"} messages
@@ -78,7 +80,7 @@ def read_rows(
         place, where = str(number), f"{path}:{number}"
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"{where} is not JSON ({error}); write one object a line.") from None
         if not isinstance(record, dict):
             raise BadInput(f'{where} is not an object such as {{"prompt": ...}}.')
@@ -86,8 +88,9 @@ def read_rows(
         if isinstance(row, str):
             rows.leave_out(place, row)
             continue
-        key = json.dumps(content(row), sort_keys=True)
+        key = json.dumps(content(row), sort_keys=True, ensure_ascii=False)
         reason = unusable(row) or (REPEATED if key in seen else None)
+        reason = reason or (None if _is_text(key) else NO_TEXT)
         if reason:
             rows.leave_out(place, reason)
         else:
@@ -99,13 +102,22 @@ def read_rows(
     return rows
 
 
+def _is_text(text: str) -> bool:
+    """Whether a file or a tokenizer can take it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _lines(path: Path) -> Iterator[str]:
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
     except FileNotFoundError:
         raise BadInput(f"There is no file {path}; give a file of rows with data=FILE.") from None
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadInput(f"{path} cannot be unpacked ({error}); was it cut off?") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8 text ({error}); convert it.") from None

@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
 from memograd.reward_model.scorer import Item
 from memograd.rollout.types import Message
 
 MAX_ITEMS = 256
 """Answers in one request, at most."""
+
+
+def _is_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half a character (a lone surrogate) is no text") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
 
 
 class _Wire(BaseModel):
@@ -26,13 +37,13 @@ class ChatMessage(_Wire):
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
-    content: str
+    content: Text
 
 
 class Asked(_Wire):
     """What every request has: the prompt, and how scores are wanted."""
 
-    prompt: str | Annotated[list[ChatMessage], Field(min_length=1)]
+    prompt: Text | Annotated[list[ChatMessage], Field(min_length=1)]
     """A text, or the messages so far."""
     length_control: bool = False
     """Take out what the answer's length earns by itself."""
@@ -48,21 +59,21 @@ class Asked(_Wire):
 class ScoreRequest(Asked):
     """One answer."""
 
-    answer: str
+    answer: Text
 
 
 class PairRequest(Asked):
     """Two answers to the same prompt."""
 
-    first: str
-    second: str
+    first: Text
+    second: Text
 
 
 class BatchItem(_Wire):
     """An answer of a batch, with its prompt."""
 
-    prompt: str | Annotated[list[ChatMessage], Field(min_length=1)]
-    answer: str
+    prompt: Text | Annotated[list[ChatMessage], Field(min_length=1)]
+    answer: Text
 
 
 class BatchRequest(_Wire):

@@ -1,8 +1,9 @@
 """Asking a reward model's server for scores.
 
 A request that could not be sent, timed out, or met a server that was busy or broken is tried again
-after a growing pause; a refusal (4xx) is not, it would be refused again. When the tries are used
-up, or the answer is not one finite number per item, it raises: there is no score to fall back to.
+after a growing pause; a refusal (4xx) is not, it would be refused again, but a batch of too many
+bytes (413) is asked for in halves. When the tries are used up, or the answer is not one finite
+number per item, it raises: there is no score to fall back to.
 
 Invariant: `score` returns exactly one finite number per item, in their order, or raises
 `MemogradError`. Tested in `tests/reward_model/test_reward_client.py`. May import errors and this
@@ -29,8 +30,14 @@ ITEMS = 64
 """Answers of one request."""
 FIRST_PAUSE = 0.25
 """Seconds before the second try; doubled each time."""
+TOO_LONG = 413
+"""Status of a body that has more bytes than the server takes."""
 
 Read = TypeVar("Read", bound=BaseModel)
+
+
+class TooLong(MemogradError):
+    """The server takes no request of so many bytes."""
 
 
 class RemoteRewardModel:
@@ -48,6 +55,12 @@ class RemoteRewardModel:
             raise BadInput(
                 "Asking a reward model by URL needs httpx; run pip install 'memograd[gateway]'."
             ) from error
+        try:
+            host = httpx.URL(url).host
+        except httpx.InvalidURL:
+            host = ""
+        if not host:
+            raise BadInput(f"url={url} of a reward model is no address; write http://host:port.")
         self.url = url.rstrip("/")
         self._retries = retries
         key = os.environ.get(API_KEY_VARIABLE)
@@ -72,16 +85,26 @@ class RemoteRewardModel:
         """One score per item, in their order."""
         scores: list[float] = []
         for start in range(0, len(items), ITEMS):
-            part = items[start : start + ITEMS]
-            body = {"items": [{"prompt": one.prompt, "answer": one.answer} for one in part]}
-            found = _read(api.BatchResponse, self._ask("POST", "/score-batch", body), self.url)
-            if len(found.scores) != len(part):
-                raise MemogradError(
-                    f"The reward model at {self.url} gave {len(found.scores)} scores for "
-                    f"{len(part)} answers."
-                )
-            scores += found.scores
+            scores += self._score(items[start : start + ITEMS])
         return scores
+
+    def _score(self, items: Sequence[Item]) -> list[float]:
+        """Scores of one request, or of two where the server finds it too long."""
+        body = {"items": [{"prompt": one.prompt, "answer": one.answer} for one in items]}
+        try:
+            answer = self._ask("POST", "/score-batch", body)
+        except TooLong:
+            if len(items) == 1:
+                raise
+            half = len(items) // 2
+            return self._score(items[:half]) + self._score(items[half:])
+        found = _read(api.BatchResponse, answer, self.url)
+        if len(found.scores) != len(items):
+            raise MemogradError(
+                f"The reward model at {self.url} gave {len(found.scores)} scores for "
+                f"{len(items)} answers."
+            )
+        return found.scores
 
     def _ask(self, method: str, path: str, body: Any = None) -> bytes:
         import httpx
@@ -93,7 +116,12 @@ class RemoteRewardModel:
             tries += 1
             try:
                 response = self._http.request(method, self.url + path, json=body)
-            except httpx.TransportError as error:
+            except UnicodeEncodeError as error:
+                raise MemogradError(
+                    f"A text for the reward model at {self.url} holds half a character (a lone "
+                    "surrogate), which cannot be sent."
+                ) from error
+            except httpx.RequestError as error:
                 problem = str(error) or type(error).__name__
                 continue
             if response.is_success:
@@ -101,7 +129,8 @@ class RemoteRewardModel:
             problem = f"status {response.status_code}: {response.text[:200]}"
             if response.status_code not in AGAIN:
                 break
-        raise MemogradError(
+        kind = TooLong if problem.startswith(f"status {TOO_LONG}") else MemogradError
+        raise kind(
             f"The reward model at {self.url} did not answer {path} (tries: {tries}; {problem})."
         )
 

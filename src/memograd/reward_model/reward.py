@@ -104,7 +104,10 @@ def _check_folder(path: str, length_control: bool) -> None:
     if not folder.is_dir():
         return
     if (folder / "run.json").is_file():
-        task = json.loads((folder / "run.json").read_bytes()).get("task")
+        try:
+            task = json.loads((folder / "run.json").read_bytes()).get("task")
+        except (ValueError, AttributeError) as error:
+            raise BadInput(f"{folder / 'run.json'} is damaged ({error}).") from error
         if task != "reward-model":
             raise BadInput(f"{path} is a run of {task or 'another task'}, not of a reward model.")
     elif not (folder / "config.json").is_file() and not (folder / "reward_model.json").is_file():

@@ -44,6 +44,7 @@ def make_app(
     """The server over `scorer` as an ASGI application; `name` is what `/health` calls it."""
     try:
         from fastapi import Depends, FastAPI, Header, HTTPException, Request
+        from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
     except ModuleNotFoundError as error:
         raise BadInput(
@@ -103,6 +104,24 @@ def make_app(
     async def explained(_: Request, error: MemogradError) -> JSONResponse:
         status = 503 if isinstance(error, Busy) else 400 if isinstance(error, BadInput) else 500
         return JSONResponse({"detail": str(error)}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without what was sent, which may be megabytes, or nothing that JSON can hold.
+        first = max(error.errors(), key=lambda one: len(one["loc"]))
+        fields = (str(part) for part in first["loc"][1:])
+        where = ".".join(part for part in fields if part.isalnum() or part.isidentifier())
+        if first["type"] == "json_invalid":
+            return JSONResponse({"detail": f"The body is not JSON: {first['ctx']['error']}."}, 422)
+        if not where:
+            said = "The body is no JSON object; is its Content-Type application/json?"
+            return JSONResponse({"detail": said}, 422)
+        return JSONResponse({"detail": f"{where}: {first['msg']}."}, 422)
+
+    @app.exception_handler(Exception)
+    async def bug(_: Request, error: Exception) -> JSONResponse:
+        # The traceback is in the log.
+        return JSONResponse({"detail": "The server failed; its log says how."}, 500)
 
     return app
 

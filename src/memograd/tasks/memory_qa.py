@@ -3,11 +3,13 @@
 A scenario is one question: the chat holds the retrieved turns, dated and in the order they were
 said, or the items that a memory manager kept of them (`memory_qa_items`), and the question; rewards
 see the gold `answer`, its `category` and the `evidence` ids. What was not kept, or what the
-retrieval missed, no policy can answer: that is part of the task.
+retrieval missed, no policy can answer: that is part of the task. `category` is LoCoMo's, whose F1
+has a rule for each; questions of other data count as its single-hop, which is the plain F1. What
+the data themselves call it is `kind`.
 
 Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
 the gold answer nor the evidence ids enter it. Tested in `tests/tasks/test_memory_qa.py`.
-May import memory, rollout, data and `memory_qa_items`.
+May import memory, rollout, rewards, data and `memory_qa_items`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from enum import Enum
 from memograd.data import Conversation
 from memograd.memory import TurnMemory
 from memograd.memory.language import is_chinese
+from memograd.rewards import CATEGORIES
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.memory_qa_items import ItemMemory
 
@@ -107,9 +110,16 @@ def memory_qa_scenarios(
                 "answer": [question.answer, *question.accepted]
                 if question.accepted
                 else question.answer,
-                "category": question.category,
+                "category": _locomo_category(question.category),
+                "kind": question.category,
+                "conversation": conversation.id,
                 "evidence": list(question.evidence),
             },
         )
         for question, remembered in zip(questions, lines, strict=True)
     ]
+
+
+def _locomo_category(kind: str) -> str:
+    """LoCoMo's name of the rule that an answer is scored by; what is asked here has an answer."""
+    return kind if kind in CATEGORIES and kind != "adversarial" else "single-hop"

@@ -165,7 +165,7 @@ def _object(line: str, place: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
         json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no character
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: not valid JSON ({error}); give one object a line.") from error
     if not isinstance(found, dict):
         raise BadInput(f'{place}: {type(found).__name__}, not an object like {{"prompt": ...}}.')

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memograd.data.conversation import Question
-from memograd.data.json_records import field, typed
+from memograd.data.json_records import field, parsed, typed
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
@@ -51,7 +51,7 @@ def read_lifelogs(path: Path | str) -> list[Lifelog]:
             continue
         where = f"{path}:{number}"
         try:
-            record = json.loads(line)
+            record = parsed(line)
         except ValueError as error:
             raise BadInput(f"{where} is not JSON ({error}): one life log a line.") from None
         log = _log_from_json(record, where)
@@ -125,21 +125,37 @@ def _log_from_json(record: Any, where: str) -> Lifelog:
     parts: dict[str, list[Any]] = {
         key: field(record, key, list, where) for key in ("turns", "statements", "probes")
     }
+    turns = [_turn(one, f"{where}, turn {place}") for place, one in enumerate(parts["turns"])]
+    statements = [
+        _statement(one, f"{where}, statement {place}")
+        for place, one in enumerate(parts["statements"])
+    ]
+    probes = [_probe(one, f"{where}, probe {place}") for place, one in enumerate(parts["probes"])]
+    # Checked here, since a log compares the times, and everything else goes by the ids.
+    times = [*(turn.time for turn in turns), *(one.told_at for one in statements)]
+    times += [probe.asked_at for probe in probes]
+    if len({time.tzinfo is None for time in times if time}) > 1:
+        raise BadInput(f"{where} has times with and without a time zone: write all of one kind.")
+    heard = {turn.id for turn in turns}
+    if len(heard) < len(turns):
+        raise BadInput(f"{where} has two turns with the same id: give each its own.")
+    if len({probe.question.id for probe in probes}) < len(probes):
+        raise BadInput(f"{where} has two questions with the same id: give each its own.")
+    for probe in probes:
+        for name in probe.question.evidence:
+            if name not in heard:
+                raise BadInput(
+                    f"{where}: the evidence of {probe.question.id!r} names {name!r}, which is the"
+                    " id of no turn."
+                )
     try:
         return Lifelog(
             id=field(record, "id", str, where),
             language=language,
             speakers=(speakers[0], speakers[1]),
-            turns=tuple(
-                _turn(one, f"{where}, turn {place}") for place, one in enumerate(parts["turns"])
-            ),
-            statements=tuple(
-                _statement(one, f"{where}, statement {place}")
-                for place, one in enumerate(parts["statements"])
-            ),
-            probes=tuple(
-                _probe(one, f"{where}, probe {place}") for place, one in enumerate(parts["probes"])
-            ),
+            turns=tuple(turns),
+            statements=tuple(statements),
+            probes=tuple(probes),
         )
     except BadInput as error:
         message = str(error)
@@ -174,6 +190,8 @@ def _gold(record: Any, where: str) -> GoldOp:
     if kind not in OpKind.__members__:
         raise BadInput(f"{where} has the gold operation {kind!r}: {', '.join(OpKind)} are known.")
     target = field(record, "target", str, where) if "target" in record else None
+    if target is None and kind in (OpKind.UPDATE, OpKind.DELETE):
+        raise BadInput(f"{where} has the gold operation {kind} without a target: say of what.")
     return GoldOp(OpKind(kind), target)
 
 

@@ -28,7 +28,11 @@ def lifelog_of(conversation: Conversation, language: str) -> Lifelog:
     Raises BadInput where ids are there twice.
     """
     statements = []
-    last = next((turn.time for turn in conversation.turns if turn.time), UNDATED)
+    asked = (question.asked_at for question in conversation.questions)
+    known = [time for time in (*(turn.time for turn in conversation.turns), *asked) if time]
+    # Times with a time zone can be compared with their like only.
+    undated = UNDATED.replace(tzinfo=known[0].tzinfo) if known else UNDATED
+    last = next((turn.time for turn in conversation.turns if turn.time), undated)
     for turn in conversation.turns:
         last = max(turn.time or last, last)
         statements.append(

@@ -32,16 +32,12 @@ class DQNMemoryTrainer(GRPOMemoryTrainer):
     """Q-learning with replay and a target network."""
 
     name: ClassVar[str] = "dqn"
+    compares: ClassVar[bool] = False
 
     def __init__(self, network: nn.Module, config: OperationsConfig) -> None:
         super().__init__(network, config)
         self._target = copy.deepcopy(network)
         self._replay: Decisions | None = None
-
-    @property
-    def group_size(self) -> int:
-        """One action a state."""
-        return 1
 
     @property
     def epsilon(self) -> float:
@@ -57,8 +53,8 @@ class DQNMemoryTrainer(GRPOMemoryTrainer):
         greedy_BA = functional.one_hot(values_BA.argmax(dim=1), values_BA.shape[1])
         any_BA = allowed_BA / allowed_BA.sum(dim=1, keepdim=True)
         drawn_BA = (1 - self.epsilon) * greedy_BA + self.epsilon * any_BA
-        actions_B1 = torch.multinomial(drawn_BA, 1, generator=self.generator)
-        return actions_B1.numpy(), drawn_BA.gather(1, actions_B1).log().numpy()
+        actions_BG = self._draw(drawn_BA, self.group_size)
+        return actions_BG.numpy(), drawn_BA.gather(1, actions_BG).log().numpy()
 
     def learn(self, decisions: Decisions) -> dict[str, float]:
         """Add the decisions to the replay buffer and learn from as many drawn out of it."""
@@ -77,20 +73,20 @@ class DQNMemoryTrainer(GRPOMemoryTrainer):
     def loss(
         self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray
     ) -> tuple[torch.Tensor, dict[str, float]]:
-        """Squared error of the taken actions' values, beyond 1 its absolute (Huber)."""
+        """Squared error of the tried actions' values, beyond 1 its absolute (Huber)."""
         assert self._replay is not None
         values_BA = self.network(decisions.states.take(rows))[0]
-        taken_B = values_BA.gather(1, torch.from_numpy(decisions.actions_NG[rows]))[:, 0]
-        target_B = torch.from_numpy(decisions.rewards_NG[rows, 0]).float()
+        tried_BG = values_BA.gather(1, torch.from_numpy(decisions.actions_NG[rows]))
+        target_BG = torch.from_numpy(decisions.rewards_NG[rows]).float()
         following_B = decisions.following_N[rows]
         goes_on_B = following_B >= 0
         if self.config.gamma > 0 and goes_on_B.any():
             with torch.no_grad():
                 next_states = self._replay.states.take(following_B[goes_on_B])
                 best_B = self._target(next_states)[0].max(dim=1).values
-            target_B[torch.from_numpy(goes_on_B)] += self.config.gamma * best_B
+            target_BG[torch.from_numpy(goes_on_B), 0] += self.config.gamma * best_B
         self._follow()
-        return functional.smooth_l1_loss(taken_B, target_B), {}
+        return functional.smooth_l1_loss(tried_BG, target_BG), {}
 
     def state_dict(self) -> dict[str, Any]:
         """With the target network and the replay buffer."""

@@ -1,4 +1,6 @@
-"""PPO: one action a state, advantages from a learned value of the state (arXiv:1707.06347).
+"""PPO: advantages from a learned value of the state (arXiv:1707.06347).
+
+One action a state, or `trials` of them, each with its own reward.
 
 Invariant: values enter the advantages as numbers and are learnt by their own squared error, so no
 gradient of the policy flows through them (`tests/grpo/test_decisions_algorithms.py`). Imports
@@ -25,33 +27,34 @@ class PPOMemoryTrainer(GRPOMemoryTrainer):
     """Clipped surrogate over generalised advantages, and a value of the state."""
 
     name: ClassVar[str] = "ppo"
-
-    @property
-    def group_size(self) -> int:
-        """One action a state."""
-        return 1
+    compares: ClassVar[bool] = False
 
     def targets(self, decisions: Decisions) -> np.ndarray:
-        """Advantages with mean 0 and spread 1, and the returns that values should be [N, 2]."""
+        """Advantages with mean 0 and spread 1, and the returns that values should be [N, 2 G]."""
         with torch.no_grad():
-            values_N = self.network(decisions.states)[1].numpy().astype(np.float64)
-        advantages_N = gae(
-            decisions.rewards_NG[:, 0],
-            values_N,
-            decisions.following_N,
-            gamma=self.config.gamma,
-            lambda_=self.config.gae_lambda,
-        )
-        scaled_N = (advantages_N - advantages_N.mean()) / (advantages_N.std() + STD_FLOOR)
-        return np.stack([scaled_N, advantages_N + values_N], axis=1)
+            values_N1 = self.network(decisions.states)[1].numpy().astype(np.float64)[:, None]
+        advantages_NG = decisions.rewards_NG - values_N1
+        if self.config.gamma > 0:
+            advantages_NG = gae(
+                decisions.rewards_NG[:, 0],
+                values_N1[:, 0],
+                decisions.following_N,
+                gamma=self.config.gamma,
+                lambda_=self.config.gae_lambda,
+            )[:, None]
+        spread = advantages_NG.std() + STD_FLOOR
+        scaled_NG = (advantages_NG - advantages_NG.mean()) / spread
+        return np.concatenate([scaled_NG, advantages_NG + values_N1], axis=1)
 
     def loss(
         self, decisions: Decisions, targets: np.ndarray, rows: np.ndarray
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """The clipped surrogate and the values' squared error."""
         logits_BA, values_B = self.network(decisions.states.take(rows))
-        loss, measured = clipped_loss(logits_BA, decisions, targets[:, :1], rows, self.config)
-        value_loss = functional.mse_loss(values_B, torch.from_numpy(targets[rows, 1]).float())
+        scaled_NG, returns_NG = np.split(targets, 2, axis=1)
+        loss, measured = clipped_loss(logits_BA, decisions, scaled_NG, rows, self.config)
+        returns_BG = torch.from_numpy(returns_NG[rows]).float()
+        value_loss = functional.mse_loss(values_B[:, None].expand_as(returns_BG), returns_BG)
         return loss + VALUE_COEF * value_loss, {
             **measured,
             "value_loss": float(value_loss.detach()),

@@ -1,4 +1,6 @@
-"""REINFORCE: one action a state, its return against the mean return (Williams 1992).
+"""REINFORCE: an action's return against the mean return (Williams 1992).
+
+One action a state, or `trials` of them, each with its own reward.
 
 Invariant: the baseline is the mean over the batch, so adding a constant to all returns changes
 nothing (`tests/grpo/test_decisions_algorithms.py`). Imports what the trainer imports.
@@ -20,16 +22,14 @@ class ReinforceMemoryTrainer(GRPOMemoryTrainer):
     """Policy gradient by returns, with the batch's mean as baseline and its spread as scale."""
 
     name: ClassVar[str] = "reinforce"
-
-    @property
-    def group_size(self) -> int:
-        """One action a state."""
-        return 1
+    compares: ClassVar[bool] = False
 
     def targets(self, decisions: Decisions) -> np.ndarray:
-        """Returns, brought to mean 0 and spread 1 over the batch [N, 1]."""
-        returns_N = discounted_returns(
-            decisions.rewards_NG[:, 0], decisions.following_N, self.config.gamma
-        )
-        scaled_N: np.ndarray = (returns_N - returns_N.mean()) / (returns_N.std() + STD_FLOOR)
-        return scaled_N[:, None]
+        """Returns, brought to mean 0 and spread 1 over the batch [N, G]."""
+        returns_NG = decisions.rewards_NG
+        if self.config.gamma > 0:
+            returns_NG = discounted_returns(
+                returns_NG[:, 0], decisions.following_N, self.config.gamma
+            )[:, None]
+        scaled_NG: np.ndarray = (returns_NG - returns_NG.mean()) / (returns_NG.std() + STD_FLOOR)
+        return scaled_NG

@@ -22,6 +22,7 @@ class SupervisedMemoryTrainer(GRPOMemoryTrainer):
     """Cross entropy against the gold operations."""
 
     name: ClassVar[str] = "supervised"
+    compares: ClassVar[bool] = False
 
     @property
     def group_size(self) -> int:

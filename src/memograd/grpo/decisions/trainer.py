@@ -38,10 +38,12 @@ LAST_RATE_SHARE = 0.1
 class GRPOMemoryTrainer:
     """Group-relative policy optimisation (arXiv:2402.03300) over actions on the same state.
 
-    group_size: actions tried in each state.
+    group_size: actions tried in each state. compares: whether an action is judged by the others
+    that were tried in its state; algorithms with another baseline can do with one.
     """
 
     name: ClassVar[str] = "grpo"
+    compares: ClassVar[bool] = True
 
     def __init__(self, network: nn.Module, config: OperationsConfig) -> None:
         self.network = network
@@ -55,12 +57,12 @@ class GRPOMemoryTrainer:
     @property
     def group_size(self) -> int:
         """Actions tried in each state."""
-        return self.config.num_generations
+        return self.config.num_generations if self.compares else self.config.trials
 
     @property
     def explored(self) -> int:
         """How many of them, the last ones, are not drawn from the policy."""
-        if self.group_size == 1:
+        if not self.compares:
             return 0
         return min(round(self.config.explore * self.group_size), self.group_size - 2)
 
@@ -109,7 +111,8 @@ class GRPOMemoryTrainer:
     ) -> dict[str, float]:
         """One training step on N decisions of G actions each, `rewards` and `actions` [N, G].
 
-        G need not be the `group_size` of the settings; algorithms of one action a state take 1.
+        G need not be the `group_size` of the settings where an algorithm compares; others take that
+        many.
         logprobs: of the actions under the policy that drew them; the present one if not given.
         following: number of the same walk's next decision, -1 where there is none (the default).
         explored: how many actions of each state, the last ones, were not drawn from the policy:
@@ -208,13 +211,14 @@ class GRPOMemoryTrainer:
                 f"rewards {rewards} and actions {actions} must both have the shape [{count}, G]:"
                 " G actions for each state, one reward for each action."
             )
-        one_each = self.group_size == 1
-        if one_each and actions[1] != 1:
+        size = self.group_size
+        if not self.compares and actions[1] != size:
+            wanted = "one action" if size == 1 else f"{size} actions"
             raise BadInput(
-                f"The algorithm {self.name} learns from one action a state, not {actions[1]}: give"
-                f" rewards and actions of the shape [{count}, 1]."
+                f"The algorithm {self.name} learns from {wanted} a state, not {actions[1]}: give"
+                f" rewards and actions of the shape [{count}, {size}]."
             )
-        if not one_each and actions[1] - explored < 2:
+        if self.compares and actions[1] - explored < 2:
             raise BadInput(
                 f"The algorithm {self.name} compares at least two actions a state that the policy"
                 f" drew, not {actions[1] - explored}: try more of them."

@@ -22,6 +22,7 @@ class TrajectoryMemoryTrainer(GRPOMemoryTrainer):
     """GRPO over walks: `num_generations` walks, one behind the other, go through one episode."""
 
     name: ClassVar[str] = "trajectory"
+    compares: ClassVar[bool] = False
 
     @property
     def group_size(self) -> int:

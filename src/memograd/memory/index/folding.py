@@ -70,6 +70,8 @@ def fold(events: Iterable[Event]) -> Effects:
             continue
         elif event.kind is EventKind.DELETE:
             _remove(effects, row_key("item", owner, event.subject), event.seq)
+        elif event.kind is EventKind.FORGET:
+            _remove(effects, row_key("turn", owner, event.subject), event.seq)
         else:
             row = _row(event, event.after or {})
             if row is not None:

@@ -168,12 +168,19 @@ def _spoken_of(event: Event, subjects: frozenset[str]) -> frozenset[str]:
 
 
 def _answers_from(events: Sequence[Event], subjects: frozenset[str]) -> frozenset[str]:
-    """The answers that may repeat what the subjects say: feedback on them goes with them."""
-    return frozenset(
-        event.subject
-        for event in events
-        if event.kind is EventKind.ANSWER and not event.erased and _spoken_of(event, subjects)
-    )
+    """The answers that may repeat what the subjects say, or what such an answer says.
+
+    Feedback on them goes with them. events: in the journal's order; an answer names earlier ones.
+    """
+    found: set[str] = set()
+    for event in events:
+        if (
+            event.kind is EventKind.ANSWER
+            and not event.erased
+            and _spoken_of(event, subjects | found)
+        ):
+            found.add(event.subject)
+    return frozenset(found)
 
 
 def _scope_of(owner: str) -> Scope:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memograd.memory.language import language_of
+from memograd.memory.language import language_of, simplified
 from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.statements import Wording, same_text, wording
 from memograd.memory.statements.statement import plain
@@ -105,6 +105,7 @@ _HEAD_CHINESE: Final = re.compile(
 
 def about(topic: str, item: str) -> float:
     """How surely an item, or a clause of one, is about the topic: 0, or from 0.5 to 0.9."""
+    topic, item = simplified(topic), simplified(item)
     chinese = language_of(topic) == "zh"
     if chinese != (language_of(item) == "zh"):
         return 0.0
@@ -132,7 +133,7 @@ def is_whose(subject: str, item: str) -> bool:
     owner = _owner(
         f"{subject}是" if language_of(subject) == "zh" else subject, language_of(subject) == "zh"
     )
-    return plain(owner or subject) in plain(_unframed(item))
+    return plain(simplified(owner or subject)) in plain(_unframed(simplified(item)))
 
 
 def _names_property(topic: str, chinese: bool) -> bool:

@@ -135,6 +135,7 @@ def _fact(raw: Any, turns: Sequence[RawTurn]) -> Fact:
         told_at=next((time for n in reversed(known) if (time := turns[n - 1].time)), None),
         subject=str(raw.get("subject") or ""),
         retracts=raw.get("retracts") is True,
+        forget=raw.get("retracts") is True,
     )
 
 

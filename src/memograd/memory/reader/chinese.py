@@ -21,7 +21,7 @@ def read_chinese(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
     """Whether the sentence leans on the one before, and the draft, None where it is dropped."""
     bare = screen.strip_openers(sentence)
     if (to_forget := request_to_forget(bare)) and (setting.to_agent or to_forget[1]):
-        return False, _say_chinese(to_forget[0], setting, retracts=True)
+        return False, replace(_say_chinese(to_forget[0], setting, retracts=True), forget=True)
     if not bare or screen.is_question(bare):
         return False, None
     name = setting.name("zh")

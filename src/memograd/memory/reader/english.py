@@ -27,7 +27,7 @@ def read_english(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
     names = tuple(name for name in setting.speakers)
     bare = screen.strip_openers(sentence.replace("’", "'"), names)
     if (to_forget := request_to_forget(bare)) and (setting.to_agent or to_forget[1]):
-        return False, _say_english(to_forget[0], setting, retracts=True)
+        return False, replace(_say_english(to_forget[0], setting, retracts=True), forget=True)
     if not bare or screen.is_question(bare):
         return False, None
     name = setting.name("en")

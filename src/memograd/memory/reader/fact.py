@@ -23,7 +23,8 @@ class Fact:
     text: in the language of the turn; speakers named, dates absolute. sources: ids of the turns it
     came from. valid_from: since when it is true, as far as the turn tells; told_at: when it was
     said; both None where unknown. subject: who or what it is about, empty where not understood.
-    retracts: `text` is true no longer and should be forgotten. categories: names that the
+    retracts: `text` is true no longer and should be forgotten. forget: because somebody asked for
+    it, so that the turns that told of it should not be shown either. categories: names that the
     application defines.
     """
 
@@ -34,6 +35,7 @@ class Fact:
     told_at: datetime | None = None
     subject: str = ""
     retracts: bool = False
+    forget: bool = False
     categories: tuple[str, ...] = ()
 
 

@@ -3,6 +3,7 @@
     能不能把我说过的工资忘掉？      工资
     我的血型，请别再记了。          我的血型
     就当我没提过离婚的事。          离婚的事
+    别记这个：我的密码是1234。      我的密码是1234
 
 我忘了带钥匙, 别忘了 and 把最后一句删掉 ask for nothing of the kind. Invariant: the tables of
 requests and of ordinary talk in `tests/memory/test_reader_forgetting.py`. Pure functions.
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+from memograd.memory.language import simplified
 
 _ASK: Final = (
     r"(?:(?:我(?:还是|真的|也)?(?:很|非常)?(?:希望|想让|想请|想要|要求|宁愿|请求|拜托|求|想叫"
@@ -83,6 +86,11 @@ _VOID: Final = (
     r"|别放在心上)"
 )
 _TOPIC: Final = r"(?P<what>.{2,40}?)"
+# What is about to be said: 别记这个：我的密码是1234
+_NEXT: Final = (
+    r"(?:(?:以下|下面|接下来|后面)(?:要?说)?的?(?:这[个些条段句])?(?:内容|话|信息|事情?)?"
+    r"|这(?:个|些|条|段话?|句话?|件事情?|事儿?|一点))"
+)
 _FORMS: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -148,6 +156,8 @@ _FORMS: Final = tuple(
         ("turned", rf"^{_TOPIC}[，,][^，,]{{2,14}}[，,](?:{_ASK})*{_ACT}$"),
         ("turned", rf"^{_TOPIC}[，,](?:就|都|全)*{_VOID}$"),
         ("others", rf"^{_NOT}{_KEEP}{_TOPIC}$"),
+        ("bare", rf"^{_NOT}{_KEEP}{_NEXT}?[，,：:；;。—]+(?P<what>.{{2,80}})$"),
+        ("bare", rf"^{_NEXT}(?:{_ASK})*{_NOT}{_KEEP}[，,：:；;。—]+(?P<what>.{{2,80}})$"),
         (
             "turned",
             rf"^{_TOPIC}[，,、：:;；—\s]*(?:{_ASK})+{_ACT}$",
@@ -200,7 +210,8 @@ def request_to_forget(text: str) -> tuple[str, bool] | None:
     `忘掉我住在北京` gives 我住在北京. Unmistakable are those that speak of what was said or noted;
     others count only where an assistant is spoken to. None for all other sentences.
     """
-    bare = re.sub(r"[\s。.！!？?~～…]+$", "", text.replace(" ", ""))
+    original = re.sub(r"[\s。.！!？?~～…]+$", "", text.replace(" ", ""))
+    bare = simplified(original)
     candidates = [_without_end(bare)]
     # "我的旧邮箱不用记了，请删掉": the last clause only says it once more.
     head, comma, last = bare.rpartition("，")
@@ -215,16 +226,25 @@ def request_to_forget(text: str) -> tuple[str, bool] | None:
                 continue
             what, told = _topic(found["what"])
             if what is not None:
+                place = bare.find(what)  # the same characters as they were written
+                what = original[place : place + len(what)] if place >= 0 else what
                 return what, name in ("said", "regret") or told
     return None
 
 
+def asks_to_forget_next(text: str) -> bool:
+    """Whether a sentence asks not to keep what comes behind it: 下面的话不要记。"""
+    bare = re.sub(r"[\s。.！!？?~～…：:，,]+$", "", simplified(text.replace(" ", "")))
+    asked = rf"{_NOT}{_KEEP}{_NEXT}|{_NEXT}(?:{_ASK})*{_NOT}{_KEEP}"
+    return re.fullmatch(asked, _without_end(bare)) is not None
+
+
 def asks_to_forget_that(text: str) -> bool:
     """Whether a sentence asks to forget the one before it: 请删掉。"""
-    bare = re.sub(r"[\s。.！!？?~～…]+$", "", text.replace(" ", ""))
+    bare = re.sub(r"[\s。.！!？?~～…]+$", "", simplified(text.replace(" ", "")))
     bare = _without_end(bare)
     idle = re.fullmatch(r"(?:那|就|都)*忘(?:记|掉)?", bare)
-    asked = rf"(?:{_ASK}|[，,])*(?:{_ACT}|{_VOID})|{_NOT}{_KEEP}{_IT}"
+    asked = rf"(?:{_ASK}|[，,])*(?:{_ACT}|{_VOID})|{_IT}(?:就|都|也)*{_NOT}{_KEEP}{_IT}"
     return idle is None and re.fullmatch(asked, bare) is not None
 
 

@@ -3,6 +3,7 @@
     Could you delete what I told you about my salary?     my salary
     About my blood type: please forget it.                my blood type
     Let's pretend I never mentioned my tattoo.            my tattoo
+    Don't save this: my PIN is 1234.                      my PIN is 1234
 
 "I forgot my keys", "Don't forget to call" and "Delete the last row" ask for nothing of the kind.
 A word such as "delete" counts only with something personal, something said or something noted
@@ -170,6 +171,11 @@ _NOTHING: Final = frozenset(
     ]
 ) | {"about it", "about that", "all that", "all this", "the rest", "the past", "all of it"}
 
+# What is about to be said: "Don't save this: my PIN is 1234."
+_NEXT: Final = r"(?:this|the following|what (?:I say|comes|follows) next|what follows)"
+_DOWN: Final = r"(?:writ(?:e|ing)|not(?:e|ing)|tak(?:e|ing)|jot(?:ting)?) (?:this|it|that) down"
+_BREAK: Final = r"(?:\s*(?:[,:;]|[-–—]+)\s*(?:but )?| but )"
+
 _FORMS: Final = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -263,6 +269,8 @@ _FORMS: Final = tuple(
         ("personal", rf"^{_ASK}{_FORGET} (?P<what>{_PERSONAL}.+)$"),
         ("personal", rf"^{_ASK}(?:{_DELETE}) (?P<what>{_PERSONAL}.+)$"),
         ("personal", rf"^{_NOT}{_KEEP} (?P<what>{_PERSONAL}.+?)(?:{_MEMORY})?(?: on file)?$"),
+        ("next", rf"^{_NOT}(?:{_KEEP} {_NEXT}|{_DOWN})(?: please)?{_BREAK}(?P<what>.+)$"),
+        ("next", rf"^(?:this is )?(?:strictly )?off the record(?: now)?{_BREAK}(?P<what>.+)$"),
         (
             "turned",
             rf"^{_POLITE}(?:(?:about|as for|regarding|concerning) )?(?P<what>.+?)"
@@ -272,7 +280,7 @@ _FORMS: Final = tuple(
         (
             "turned",
             r"^(?:(?:about|as for|regarding|concerning) )?(?P<what>.+?)(?:,|:|;| [-–—]|—)+ "
-            rf"{_NOT}{_KEEP} (?:it|that|this|them)$",
+            rf"(?:but |so |and )?{_NOT}(?:{_KEEP} (?:it|that|this|them)|{_DOWN})$",
         ),
         (
             "turned",
@@ -306,13 +314,25 @@ def request_to_forget(text: str) -> tuple[str, bool] | None:
         found = form.match(bare)
         if found is None and reason is not None and not _REMARK.search(reason[0]):
             found = form.match(bare[: reason.start()])
-        if found is None or (name != "said" and _is_no_request(name, text, found["what"])):
+        if found is None or (
+            name not in ("said", "next") and _is_no_request(name, text, found["what"])
+        ):
             continue
         what, told = _topic(found["what"])
         if what is None:
             return None
         return what, name == "said" or told
     return None
+
+
+def asks_to_forget_next(text: str) -> bool:
+    """Whether a sentence asks not to keep what comes behind it: `Off the record.`"""
+    bare = " ".join(text.replace("’", "'").split()).rstrip(" .!?…:,")
+    asked = (
+        rf"{_NOT}(?:{_KEEP} {_NEXT}|{_DOWN})(?:,? please)?"
+        r"|(?:this is )?(?:strictly )?off the record"
+    )
+    return re.fullmatch(asked, bare, re.IGNORECASE) is not None
 
 
 def asks_to_forget_that(text: str) -> bool:

@@ -110,13 +110,28 @@ _ANNOUNCES = re.compile(
 
 
 def _parts(text: str) -> list[tuple[str, bool]]:
-    """The sentences, those of several independent clauses taken apart, each with whether the next
-    one asks to forget it."""
+    """The sentences, those of several independent clauses taken apart, each with whether the one
+    beside it asks to forget it: the next one, or the very first."""
     parts: list[tuple[str, bool]] = []
     sentences = split_sentences(text)
+    spoken_of = (
+        len(sentences) > 1
+        and len(sentences[0]) <= LONGEST_SENTENCE
+        and _forget_of(sentences[0]).asks_to_forget_next(sentences[0])
+    )
+    if spoken_of:
+        sentences = sentences[1:]
+    to_forget = False
     for number, sentence in enumerate(sentences):
+        if to_forget and not spoken_of:
+            to_forget = False
+            continue  # this is what asked
+        if len(sentence) > LONGEST_SENTENCE:
+            parts.append((sentence, False))  # no fact, and reading it would take long
+            continue
         behind = sentences[number + 1] if number + 1 < len(sentences) else ""
-        to_forget = behind != "" and _forget_of(behind).asks_to_forget_that(behind)
+        behind = behind if len(behind) <= LONGEST_SENTENCE else ""
+        to_forget = spoken_of or (behind != "" and _forget_of(behind).asks_to_forget_that(behind))
         asks = screen_english.is_question(sentence)
         if asks or to_forget or _forget_of(sentence).request_to_forget(sentence):
             # "I live in Rome and you live where?" asks as a whole
@@ -139,13 +154,15 @@ def _forget_of(sentence: str) -> ModuleType:
 def _taken_back(sentence: str, draft: Draft | None, setting: Setting) -> Draft | None:
     """What is to be forgotten where the next sentence says "Delete that, please"."""
     if draft is not None and draft.retracts:
-        return draft
+        return replace(draft, forget=True)
     chinese = language_of(sentence) == "zh"
     read, request = (read_chinese, "，请删掉") if chinese else (read_english, ", please delete it")
     asked = read(sentence.rstrip(" .!。！?？") + request, setting, first=True)[1]
     if asked is not None and asked.retracts:
         return asked
-    return replace(draft, retracts=True) if draft is not None and setting.to_agent else None
+    if draft is None or not setting.to_agent:
+        return None
+    return replace(draft, retracts=True, forget=True)
 
 
 def _understand_english(clause: str) -> Statement | None:
@@ -194,6 +211,7 @@ def _fact(draft: Draft, setting: Setting) -> Fact:
         told_at=turn.time,
         subject=subject_of(draft.text, statement, name),
         retracts=draft.retracts,
+        forget=draft.forget,
     )
 
 

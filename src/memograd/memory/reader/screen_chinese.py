@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memograd.memory.language import simplified
+
 _OPENER: Final = re.compile(
     r"^(?:你好|您好|嗨|哈喽|喂|早|早上好|上午好|下午好|晚上好|嗯+|哦+|噢+|啊+|哇+|哈+|嘿+|唉|哎呀?|好的?|好吧|好呀|是的|是啊|对啊?|对了"
     r"|没错|谢谢(?:你|您|大家)?|多谢|感谢|真的|其实|说起来|话说|对对|嗯嗯|不是|不|那|行|可以|没关系|没事|不客气|顺便说一下|说实话|老实说)"
@@ -68,40 +70,41 @@ _ABOUT: Final = re.compile(
 
 def strip_openers(text: str) -> str:
     """The sentence without "你好，" and "哇！" before it."""
-    while (shorter := _OPENER.sub("", text, count=1)) != text:
-        text = shorter
+    while found := _OPENER.match(simplified(text)):
+        text = text[found.end() :]
     return text.strip(" ，,")
 
 
 def is_question(text: str) -> bool:
     """Whether the sentence asks."""
-    return bool(_QUESTION.search(text))
+    return bool(_QUESTION.search(simplified(text)))
 
 
 def is_request(text: str) -> bool:
     """Whether the sentence asks somebody to do something now."""
-    return bool(_REQUEST.search(text))
+    return bool(_REQUEST.search(simplified(text)))
 
 
 def is_procedural(text: str) -> bool:
     """Whether the sentence says how the agent is to act from now on."""
-    return bool(_PROCEDURAL.search(text))
+    return bool(_PROCEDURAL.search(simplified(text)))
 
 
 def name_to_call(text: str) -> str | None:
     """The name in "请叫我小王"."""
-    found = _CALL_ME.match(text)
-    return found["name"] if found else None
+    found = _CALL_ME.match(simplified(text))
+    return text[slice(*found.span("name"))] if found else None
 
 
 def strip_note(text: str) -> str:
     """The statement in "请记住，我的生日是5月3日"."""
-    return _NOTE.sub("", text)
+    found = _NOTE.match(simplified(text))
+    return text[found.end() :] if found else text
 
 
 def is_reaction(text: str) -> bool:
     """Whether the sentence only reacts, greets, thanks or praises the other."""
-    bare = re.sub(r"[\s。.！!~～…]+$", "", text)
+    bare = re.sub(r"[\s。.！!~～…]+$", "", simplified(text))
     return len(re.findall(r"\w", bare)) < 2 or bool(
         _REACTION.match(bare) and not re.search(r"\d", bare)
     )
@@ -109,11 +112,11 @@ def is_reaction(text: str) -> bool:
 
 def leans_on_previous(text: str) -> bool:
     """Whether its subject is a word for something said before (它, 这, 就是, ...)."""
-    return bool(_LEANS.match(text))
+    return bool(_LEANS.match(simplified(text)))
 
 
 def is_statement(text: str) -> bool:
     """Whether the sentence says something about somebody or something in particular."""
     return len(re.findall(r"\w", text)) >= 4 and bool(
-        _ABOUT.search(text) or re.search(r"\d", text) or "我" in text or len(text) >= 8
+        _ABOUT.search(simplified(text)) or re.search(r"\d", text) or "我" in text or len(text) >= 8
     )

@@ -44,6 +44,7 @@ class Draft:
     language: Language
     kind: Kind | None = None
     retracts: bool = False
+    forget: bool = False
 
 
 def display(speaker: str, language: Language) -> str:

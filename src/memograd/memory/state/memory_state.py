@@ -4,6 +4,7 @@
             kept for reference but not searched
     ADD     the item is added                     UPDATE  its new version takes its place
     DELETE  the item is removed                   NONE, ANSWER, FEEDBACK    nothing
+    FORGET  the turn is kept for reference from now on, no longer searched
     PURGE   the subject is removed; everything is, when the subject is the owner
     erased  an event whose contents a purge took away: nothing
 
@@ -48,9 +49,9 @@ _NO_VECTOR = np.zeros(0, np.float32)
 class MemoryState:
     """The living items and turns of one owner at one moment of the journal.
 
-    items: searched first. turns: raw turns that are searched. turns_by_id: these and the verbatim
-    ones. seq: the last event that has been folded in, 0 before the first. dimension: the length of
-    the embedder's vectors.
+    items: searched first. turns: raw turns that are searched. turns_by_id: these, the verbatim and
+    the forgotten ones. seq: the last event that has been folded in, 0 before the first. dimension:
+    the length of the embedder's vectors.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -152,6 +153,11 @@ class MemoryState:
                         _pass_over(event)
                     else:
                         (verbatim if _is_verbatim(event) else turns).add(turn)
+                case EventKind.FORGET:
+                    forgotten = turns.get(event.subject)
+                    if forgotten is not None:  # else it was not searched anyway
+                        turns.discard(forgotten.id)
+                        verbatim.add(forgotten)
                 case EventKind.ADD | EventKind.UPDATE:
                     item = _item(event)
                     if item is None or (item.id in items) != (event.kind is EventKind.UPDATE):
@@ -184,6 +190,9 @@ class _Changes(Generic[T]):
 
     def __contains__(self, id: str) -> bool:
         return id in self._came or self._stays(id)
+
+    def get(self, id: str) -> T | None:
+        return self._came.get(id) or (self._corpus.get(id) if self._stays(id) else None)
 
     def add(self, record: T) -> None:
         self._came[record.id] = record

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from memograd.memory.language import language_of
+from memograd.memory.language import language_of, simplified
 
 _NUMBER: Final = re.compile(r"\d+(?:[.:/-]\d+)*")
 _LATIN: Final = re.compile(r"[a-zà-ɏ][a-zà-ɏ'-]*[+#]*")
@@ -58,7 +58,7 @@ class Wording:
 
 def wording(text: str) -> Wording:
     """The wording of a text; English words lose their endings, Chinese runs become bigrams."""
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    text = simplified(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
     text = text.replace("cannot", "can not")
     chinese = language_of(text) == "zh"
     negated = (_CHINESE_NOT if chinese else _ENGLISH_NOT).search(text) is not None
@@ -103,7 +103,7 @@ def same_text(first: str, second: str) -> bool:
 
 def _order(text: str) -> list[str]:
     """The content words in their order: who bit whom matters."""
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    text = simplified(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
     latin = (word.removesuffix("'s") for word in _LATIN.findall(text))
     kept = [_stem(word) for word in latin if word not in _STOP and word not in _NEGATIONS]
     return kept + [c for run in _HAN_RUN.findall(text) for c in run if c not in _HAN_STOP]
@@ -111,7 +111,7 @@ def _order(text: str) -> list[str]:
 
 def _squeezed(text: str) -> str:
     # Points and commas between digits stay: 4.5 is not 45. So do + and #: C++ is not C.
-    text = unicodedata.normalize("NFKC", text).casefold()
+    text = simplified(unicodedata.normalize("NFKC", text)).casefold()
     return re.sub(r"(?<!\d)[.,:]|[.,:](?!\d)|[\s!?;…。、\"'’‘“”()\[\]《》~]", "", text)
 
 

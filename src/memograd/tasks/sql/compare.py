@@ -2,7 +2,8 @@
 
 Indulgent:
 - Values: text is compared in Unicode's NFKC form with white space collapsed; a text that is a
-  number equals that number; numbers are equal to six significant digits; NULL equals empty text.
+  number equals that number; whole numbers are equal digit by digit, others to six significant
+  digits (to the whole number, from a million on); NULL equals empty text.
 - Rows that hold nothing but missing values in the compared columns say nothing and are left out.
 - Rows may come in any order, unless the gold statement ends with ORDER BY.
 - Columns may come in any order and have any name. Where the question says which columns it asks
@@ -10,7 +11,8 @@ Indulgent:
 - A gold LIMIT without ORDER BY leaves open which rows: that many of all that qualify are right.
 
 Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
-so that a statement which finds nothing never earns anything.
+so that a statement which finds nothing never earns anything. Nor does one that reads no table, such
+as `SELECT 3` (`found_something`).
 
 Invariant: a match does not depend on row order (unless asked for), column order or column names;
 every changed value breaks it. Tested in `tests/tasks/test_sql_compare.py`. Imports sqlglot when a
@@ -33,8 +35,10 @@ from memograd.tasks.sql.sandbox import Result, Value, run_cached
 
 _TRIES = 5_000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d{1,40}")
+_MILLION = 1e6
 
-Cell = str | float | None
+Cell = str | int | float | None
 Row = tuple[Cell, ...]
 
 
@@ -108,10 +112,25 @@ def normal_value(value: Value) -> Cell:
         text = " ".join(unicodedata.normalize("NFKC", value).split())
         if not _NUMBER.fullmatch(text):
             return text or None
-        value = float(text)
+        value = int(text) if _WHOLE.fullmatch(text) else float(text)
+    if isinstance(value, int):
+        return value
     if not math.isfinite(value):
         return str(value)
-    return float(f"{value:.6g}")
+    return round(value) if abs(value) >= _MILLION else float(f"{value:.6g}")
+
+
+def found_something(sql: str, result: Result) -> bool:
+    """Whether a statement that ran found something in a table."""
+    says = any(normal_value(value) is not None for row in result.rows for value in row)
+    return says and _reads_table(sql)
+
+
+@lru_cache(maxsize=1024)
+def _reads_table(sql: str) -> bool:
+    from sqlglot import exp, parse_one
+
+    return parse_one(sql, dialect="sqlite").find(exp.Table) is not None
 
 
 def _normal(result: Result) -> list[Row]:

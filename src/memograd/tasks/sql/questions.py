@@ -20,6 +20,7 @@ import gzip
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ from memograd.errors import BadInput
 
 SPLITS = ("train", "test")
 _BY_ID = re.compile(r"\bid\s*(?:=\s*(\d+)|IN\s*\(([\d,\s]+)\))", re.IGNORECASE)
+
+_SPACE = re.compile(r"""('[^']*'|"[^"]*")|\s+""")
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def read_questions(path: Path) -> list[Question]:
         place = f"{path}:{number}"
         try:
             found = json.loads(line)
-        except ValueError as error:
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"{place} is not JSON ({error}); write one object a line.") from None
         if not isinstance(found, dict):
             raise BadInput(f'{place} is not an object such as {{"question": ..., "sql": ...}}.')
@@ -176,7 +180,7 @@ def _question(found: Mapping[str, Any], place: str, default_id: str) -> Question
     return Question(
         id=str(found.get("qid", found.get("id", default_id))),
         text=str(found["question"]),
-        sql=" ".join(str(sql).split()),
+        sql=_on_one_line(str(sql)),
         evidence=tuple(_evidence(one, place) for one in evidence),
         answer=answer,
         kind=str(found.get("task_type", "")),
@@ -184,6 +188,13 @@ def _question(found: Mapping[str, Any], place: str, default_id: str) -> Question
         split=split,
         place=place,
     )
+
+
+def _on_one_line(sql: str) -> str:
+    """The statement without line breaks; what stands in quotes, and comments, are left alone."""
+    if "--" in sql:
+        return sql.strip()
+    return _SPACE.sub(lambda match: match[1] or " ", sql).strip()
 
 
 def _evidence(found: Any, place: str) -> Evidence:
@@ -228,6 +239,6 @@ def _lines(path: Path) -> list[str]:
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadInput(f"The questions {path} cannot be read ({error}).") from None
     return text.split("\n")

@@ -2,8 +2,8 @@
 
     memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1      (`DEFAULT_REWARDS`)
 
-- `execution` 0 or 1: the last statement that ran gives the gold result (`compare` says what that
-  forgives).
+- `execution` 0 or 1: the last statement that ran reads a table and gives the gold result (`compare`
+  says what that forgives).
 - `evidence` from 0 to 1: how much of what the gold rows say is said in the final answer: the share
   of a quote's character pairs (of words, for words in Latin letters) that the answer has, mean over
   the quotes. Pairs that stand in the question are not counted, so repeating it earns nothing.
@@ -23,13 +23,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
 
 from memograd.tasks.sql.attempt import Attempt, read_attempt
-from memograd.tasks.sql.compare import gold_of, matches, normal_value
-from memograd.tasks.sql.sandbox import Result
+from memograd.tasks.sql.compare import found_something, gold_of, matches
 
 DEFAULT_REWARDS = "memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1"
 """The rewards of a run that names none."""
@@ -83,12 +81,12 @@ def score_execution(
     if not attempt.answer or not attempt.ran:
         return 0.0
     gold = gold_of(database, gold_sql, None if columns is None else tuple(columns))
-    return float(matches(attempt.ran[-1][1], gold))
+    return float(found_something(*attempt.ran[-1]) and matches(attempt.ran[-1][1], gold))
 
 
 def score_evidence(attempt: Attempt, quotes: Sequence[str], question: str) -> float:
     """From 0 to 1; see the module."""
-    if not any(_found(sql, result) for sql, result in attempt.ran):
+    if not any(found_something(sql, result) for sql, result in attempt.ran):
         return 0.0
     return covered(attempt.answer, quotes, question)
 
@@ -97,7 +95,7 @@ def score_valid_sql(attempt: Attempt) -> float:
     """From 0 to 1; see the module."""
     if not attempt.answer or not attempt.calls:
         return 0.0
-    return sum(_found(sql, result) for sql, result in attempt.ran) / len(attempt.calls)
+    return sum(found_something(sql, result) for sql, result in attempt.ran) / len(attempt.calls)
 
 
 def covered(answer: str, quotes: Sequence[str], question: str) -> float:
@@ -119,16 +117,3 @@ def _pairs(text: str) -> set[str]:
         found.update(unit for unit in units if len(unit) > 1 or unit.isdigit())
         found.update(first + second for first, second in pairwise(units))
     return found
-
-
-def _found(sql: str, result: Result) -> bool:
-    """Whether a statement that ran found something in a table."""
-    says = any(normal_value(value) is not None for row in result.rows for value in row)
-    return says and _reads_table(sql)
-
-
-@lru_cache(maxsize=1024)
-def _reads_table(sql: str) -> bool:
-    from sqlglot import exp, parse_one
-
-    return parse_one(sql, dialect="sqlite").find(exp.Table) is not None

@@ -8,7 +8,8 @@ Five fences, each enough against what the others may miss:
    PRAGMA, ATTACH, recursion, writing, the schema table and every other function are refused.
 4. SQLite's own limits bound the size of any value, of a pattern, of the statement.
 5. A progress handler stops a statement after a number of SQLite's steps (the same on every
-   machine, so a run can be repeated to the bit) and, as a last resort, after some seconds.
+   machine, so a run can be repeated to the bit) and, as a last resort, after some seconds. No
+   function may take long within one step: `trim` with a list of characters is one of our own.
 
 What goes wrong is a text in `Result.error`, for the model to read; no exception leaves `run`.
 
@@ -20,11 +21,13 @@ SQLite's steps are made. Tested in `tests/tasks/test_sql_sandbox.py` and, with a
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -44,7 +47,11 @@ FUNCTIONS = frozenset(
 )
 """Functions that a statement may call: nothing random, nothing that grows a value at will."""
 
-_STEPS_BETWEEN_LOOKS = 1000
+_STEPS_BETWEEN_LOOKS = 100
+"""One step may take milliseconds (a search in a long text), so looks are frequent."""
+_TRIMMED = 200
+"""Characters that `trim` takes away, at most: SQLite compares each with each of the text's, and
+nothing can stop it within that step."""
 _DEEPEST = 40
 """Brackets within brackets; deeper ones exhaust parsers, and nobody writes them."""
 
@@ -66,7 +73,7 @@ class Result:
     """What a statement gave: names of columns and rows, or an `error` in words.
 
     `cut`: there were more rows than the limits let through. `steps`: how far the statement went, in
-    SQLite's steps, to the thousand.
+    SQLite's steps, to the hundred.
     """
 
     columns: tuple[str, ...] = ()
@@ -196,6 +203,25 @@ def _why_not_one_query(sql: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1024)
+def _names_of_with(sql: str) -> frozenset[str]:
+    from sqlglot import exp, parse_one
+
+    found = parse_one(sql, dialect="sqlite").find_all(exp.CTE)
+    names = frozenset(one.alias.lower() for one in found)
+    return frozenset(name for name in names if not name.startswith(("sqlite_", "pragma_")))
+
+
+def _as_text(value: str | int | float | bytes) -> str:
+    """The value as SQLite casts it to text."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if not isinstance(value, float) or not math.isfinite(value):
+        return str(value).replace("inf", "Inf")
+    mantissa, exponent, power = f"{value + 0.0:.15g}".partition("e")  # no -0.0
+    return mantissa + ("" if "." in mantissa else ".0") + exponent + power
+
+
 class _Statement:
     """One statement on its own connection, with what the authorizer and the clock have to say."""
 
@@ -206,6 +232,7 @@ class _Statement:
         self._refused: str | None = None
         self._stopped: str | None = None
         self._steps = 0
+        self._sql = ""
         self._ends = time.monotonic() + limits.seconds
         for setting in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {setting}")
@@ -220,10 +247,14 @@ class _Statement:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             connection.setlimit(category, limit)
+        for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
+            trimmed = partial(self._trimmed, strip)
+            connection.create_function(name, 2, trimmed, deterministic=True)
         connection.set_authorizer(self._allow)
         connection.set_progress_handler(self._look, _STEPS_BETWEEN_LOOKS)
 
     def run(self, sql: str) -> Result:
+        self._sql = sql
         try:
             cursor = self._connection.execute(sql)
             rows, cut = self._rows(cursor)
@@ -252,6 +283,9 @@ class _Statement:
             # A read of "" is a mere count of rows; names in FROM (...) are not tables of anybody.
             if (first or "").lower() in self._tables or not first:
                 return sqlite3.SQLITE_OK
+            # So is a read of no column, which names a WITH where none of its columns is wanted.
+            if not second and first.lower() in _names_of_with(self._sql):
+                return sqlite3.SQLITE_OK
             return self._refuse(f"the table {first} may not be read")
         if action == sqlite3.SQLITE_FUNCTION:
             if (second or "").lower() in FUNCTIONS:
@@ -260,6 +294,16 @@ class _Statement:
         if action == sqlite3.SQLITE_RECURSIVE:
             return self._refuse("recursive queries are not allowed")
         return self._refuse("only reading is allowed")
+
+    def _trimmed(self, strip: Callable[[str, str], str], value: Value, some: Value) -> str | None:
+        """SQLite's own `trim(value, some)`, which is Python's, for a short list of characters."""
+        if value is None or some is None:
+            return None
+        characters = _as_text(some)
+        if len(characters) > _TRIMMED:
+            self._refused = f"trim takes away at most {_TRIMMED} different characters"
+            raise ValueError(self._refused)
+        return strip(_as_text(value), characters)
 
     def _refuse(self, why: str) -> int:
         self._refused = self._refused or why

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memograd.tasks.sql.compare import gold_of, matches
+from memograd.tasks.sql.compare import found_something, gold_of, matches
 from memograd.tasks.sql.sandbox import Result, Value, open_sandbox
 
 SHOWN_ROWS = 10
@@ -31,7 +31,7 @@ class SqlEnvironment:
         """Begin an attempt at a row of `memograd.tasks.sql.rows`."""
         self._sandbox = open_sandbox(database)
         self._gold = gold_of(database, gold_sql, None if columns is None else tuple(columns))
-        self._last: Result | None = None
+        self._last: tuple[str, Result] | None = None
 
     def query_database_by_sql(self, sql: str) -> str:
         """在医学数据库里执行一条SELECT语句，返回查询结果。
@@ -41,7 +41,7 @@ class SqlEnvironment:
         """
         result = self._sandbox.run(sql)
         if result.error is None:
-            self._last = result
+            self._last = (sql, result)
         return show_result(result)
 
     def get_reward(self) -> float:
@@ -49,7 +49,9 @@ class SqlEnvironment:
 
         An environment does not hear the final answer; `memograd.tasks.sql.rewards` do.
         """
-        return float(self._last is not None and matches(self._last, self._gold))
+        if self._last is None or not found_something(*self._last):
+            return 0.0
+        return float(matches(self._last[1], self._gold))
 
 
 def show_result(result: Result) -> str:

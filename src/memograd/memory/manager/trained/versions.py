@@ -30,8 +30,8 @@ LOCK_FILE: Final = ".lock"
 class PolicyVersions:
     """The heads in one folder; the folder is made with the first of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder).expanduser()
 
     @staticmethod
     def is_in(folder: Path) -> bool:
@@ -66,28 +66,26 @@ class PolicyVersions:
         return load_head(self.folder_of(version or self.current))
 
     def save(self, head: TrainedHead) -> str:
-        """Keep a head beside the others without making it current; returns its version."""
+        """Keep a head beside the others without making it current; returns its version.
+
+        Raises BadInput when it reads vectors of another embedder than the current one.
+        """
+        self._check_embedder(head)
         if head.version not in self.versions():
             save_head(head, self.folder / head.version)
         return head.version
 
     def adopt(self, version: str) -> None:
-        """Make a version current.
+        """Make a version current; where the file that names the current one is damaged, anew.
 
         Raises BadInput when it is not here, or reads vectors of another embedder than the current.
         """
-        head = self.load(version)
+        self._check_embedder(self.load(version))
         before: list[str] = []
-        if self.is_in(self.folder):
+        if self._is_readable():
             current, older = self._read()
             if current == version:
                 return
-            ours = self.load(current)
-            if (ours.embedder, ours.shape.dimension) != (head.embedder, head.shape.dimension):
-                raise BadInput(
-                    f"The policy {version} was trained with the embedder {head.embedder!r}, those"
-                    f" in {self.folder} with {ours.embedder!r}: adopt it into another folder."
-                )
             before = [current, *older]
         self._write(version, before)
         self.log("adopted", version=version, before=before[0] if before else None)
@@ -128,12 +126,35 @@ class PolicyVersions:
         finally:
             lock.release()
 
+    def _check_embedder(self, head: TrainedHead) -> None:
+        if not self._is_readable() or self.current not in self.versions():
+            return
+        ours = self.load()
+        if (ours.embedder, ours.shape.dimension) != (head.embedder, head.shape.dimension):
+            raise BadInput(
+                f"The policy {head.version} was trained with the embedder {head.embedder!r}, those"
+                f" in {self.folder} with {ours.embedder!r}: adopt it into another folder."
+            )
+
+    def _is_readable(self) -> bool:
+        """Whether there is a current version by a file that can be read."""
+        try:
+            self._read()
+        except BadInput:
+            return False
+        return True
+
     def _read(self) -> tuple[str, list[str]]:
         file = self.folder / CURRENT_FILE
         try:
             values = json.loads(file.read_text(encoding="utf-8"))
             version, before = values["version"], values["before"]
         except FileNotFoundError:
+            if any((self.folder / place / ABOUT_FILE).is_file() for place in ("", "final")):
+                raise BadInput(
+                    f"{self.folder} holds one trained head, not a folder of versions: adopt it into"
+                    f" one with memograd policy adopt {self.folder} --dir policies."
+                ) from None
             raise BadInput(
                 f"There is no policy in {self.folder} yet: adopt one with memograd policy adopt"
                 f" runs/my-run/final --dir {self.folder}."
