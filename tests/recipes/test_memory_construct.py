@@ -17,7 +17,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.recipes import memory_construct, memory_construct_drawing, memory_construct_setup
 from memograd.recipes.evaluate import evaluate
-from memograd.recipes.memory_construct_setup import cases, chunks_at
+from memograd.recipes.memory_construct_setup import cases, chunks_at, settled
 
 
 @pytest.fixture(autouse=True)
@@ -190,6 +190,27 @@ def test_bad_settings(given: list[str], message: str, capsys) -> None:
         main(["train", "memory-construct", *given])
     assert ended.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_small_differences_between_answers_are_not_blown_up_unless_asked_for() -> None:
+    def advantage(*given: str) -> str:
+        return settled(load_config(None, list(given))).advantage
+
+    assert advantage() == "centred"
+    assert advantage("advantage=group") == "group"
+    assert advantage("build.credit=mem_alpha_original") == "group"
+    chosen = load_config(None, ["algorithm=rloo"])
+    assert settled(chosen).advantage == chosen.advantage
+
+
+def test_training_asks_as_many_questions_as_are_set_and_measuring_what_it_always_asked() -> None:
+    few, many = (
+        cases(load_config(None, ["build.logs=2", "build.eval_logs=1", f"build.questions={share}"]))
+        for share in (0.34, 2)
+    )
+    assert sum(len(case.asked) for case in many[0]) > 2 * sum(len(case.asked) for case in few[0])
+    assert [case.chunks for case in many[0]] == [case.chunks for case in few[0]]
+    assert many[1] == few[1]
 
 
 def test_rows_do_not_overwrite(tmp_path: Path) -> None:
