@@ -21,7 +21,6 @@ SQLite's steps are made. Tested in `tests/tasks/test_sql_sandbox.py` and, with a
 from __future__ import annotations
 
 import logging
-import math
 import sqlite3
 import time
 from collections.abc import Callable
@@ -216,10 +215,11 @@ def _as_text(value: str | int | float | bytes) -> str:
     """The value as SQLite casts it to text."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if not isinstance(value, float) or not math.isfinite(value):
-        return str(value).replace("inf", "Inf")
-    mantissa, exponent, power = f"{value + 0.0:.15g}".partition("e")  # no -0.0
-    return mantissa + ("" if "." in mantissa else ".0") + exponent + power
+    if isinstance(value, float):  # each version writes the last of 15 digits in its own way
+        with closing(sqlite3.connect(":memory:")) as scratch:
+            [(text,)] = scratch.execute("SELECT CAST(? AS TEXT)", (value,))
+        return str(text)
+    return str(value)
 
 
 class _Statement:
