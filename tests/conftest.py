@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Every run tries the same examples, slow machine or not; --hypothesis-profile=default looks further.
+# Every run tries the same examples, however slow; --hypothesis-profile=default looks further.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
 
