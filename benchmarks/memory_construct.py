@@ -8,7 +8,8 @@ Each seed makes its own training logs, learns the gold answers to `--sft-logs` o
 with GRPO on `--logs` others, once for each credit, from the same adapter. Every model, and every
 memory that needs none, reads the same held-out logs in held-out words. A credit that compares whole
 attempts gets as many of them as make the same number of sampled answers in a step. `--advantage
-centred` does not divide by the spread of a group, which makes much of small differences in size.
+group` divides by the spread of a group, which makes much of small differences in size; without it
+the task chooses: not to divide, where credit is local.
 
 A seed's scores are kept question by question in `--out` (`scores-*.json`); what is there is not
 made again, so several processes may share the work by `--seeds`, and a stopped one goes on. The
@@ -61,7 +62,7 @@ def main() -> None:
             adapter = _warmed(given, seed)
             _keep(given, f"SFT-{seed}", partial(_measured, given, "SFT", seed, adapter))
             for credit in given.credits:
-                kind = credit if given.advantage == "group" else f"{credit} {given.advantage}"
+                kind = f"{credit} {given.advantage}" if given.advantage else credit
                 run = _trained(given, seed, credit, adapter, given.out / f"{kind}-{seed}")
                 made = partial(_measured, given, f"GRPO {kind}", seed, run)
                 _keep(given, f"{kind}-{seed}", made)
@@ -110,7 +111,7 @@ def _trained(given: argparse.Namespace, seed: int, credit: str, adapter: Path, o
             f"build.logs={given.logs}",
             f"build.credit={credit}",
             f"build.walks={given.walks}",
-            f"advantage={given.advantage}",
+            *([f"advantage={given.advantage}"] if given.advantage else []),
             f"prompts_per_step={given.cases}",
             f"num_generations={given.group * given.walks if whole else given.group}",
             f"steps={given.steps}",
@@ -267,12 +268,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--logs", type=int, default=24)
     parser.add_argument("--eval-logs", type=int, default=24)
     parser.add_argument("--chunks", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--cases", type=int, default=1, help="cases in a step")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--cases", type=int, default=3, help="cases in a step")
     parser.add_argument("--walks", type=int, default=2, help="walks through a case, credit local")
     parser.add_argument("--group", type=int, default=4, help="answers compared in a group")
-    parser.add_argument("--advantage", default="group", choices=["group", "centred"])
-    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of GRPO")
+    parser.add_argument("--advantage", choices=["group", "centred"], help="none: the task's own")
+    parser.add_argument("--learning-rate", type=float, default=2e-4, help="of GRPO")
     parser.add_argument("--tokens", type=int, default=96, help="tokens of an answer, at most")
     return parser.parse_args()
 
