@@ -10,6 +10,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -188,6 +191,28 @@ def test_stores_that_open_at_once_share_their_tables(trace_url: str) -> None:
     store = TraceStore(trace_url)
     assert {found.id for found in store.rollouts()} == made
     store.close()
+
+
+def test_a_file_that_another_store_is_making_is_waited_for(tmp_path: Path, monkeypatch) -> None:
+    """SQLite itself refuses at once, now and then, when two switch one new file to its log."""
+    refused: list[str] = []
+
+    class Busy(sqlite3.Connection):
+        def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
+            if "journal_mode" in sql and len(refused) < 2:
+                refused.append(sql)
+                raise sqlite3.OperationalError("database is locked")
+            return super().execute(sql, *given)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        "sqlite3.dbapi2.connect", lambda *args, **given: connect(*args, factory=Busy, **given)
+    )
+    with closing(TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")) as store:
+        assert store.rollouts() == []
+    assert len(refused) == 2
+    with closing(connect(tmp_path / "traces.db")) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_rollout_that_is_over_takes_no_late_call(store) -> None:

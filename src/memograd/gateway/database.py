@@ -10,7 +10,9 @@ schema and errors.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,9 +121,22 @@ class TraceDatabase:
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver's own transaction control would begin transactions late and read-only.
     connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode=WAL")
+    _use_write_ahead_log(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here by itself when several stores open a new file at once.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _checked(text: str) -> URL:
