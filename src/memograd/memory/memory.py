@@ -184,10 +184,8 @@ class Memory:
 
         answered: the answer that was given to these messages, written down with them or not at all.
         """
-        if timestamp is None:
-            heard_at = self.store.now().astimezone()  # the machine's zone says which day it is
-        else:
-            heard_at = to_local_moment(timestamp, "timestamp")
+        now = self.store.now().astimezone()  # the machine's zone says which day it is
+        heard_at = now if timestamp is None else to_local_moment(timestamp, "timestamp")
         turns = to_turns(messages, heard_at=heard_at)
         labels = labels or Labels()
         beside = []
