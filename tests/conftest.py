@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -207,3 +208,22 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """An empty schema of the PostgreSQL database that MEMOGRAD_TEST_POSTGRES names, if it does."""
+    import sqlalchemy
+
+    server = os.environ.get("MEMOGRAD_TEST_POSTGRES")
+    if not server:
+        pytest.skip("MEMOGRAD_TEST_POSTGRES names no PostgreSQL database to test with")
+    schema = f"test_{uuid.uuid4().hex}"
+    engine = sqlalchemy.create_engine(server)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    own = sqlalchemy.make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
+    yield own.render_as_string(hide_password=False)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+    engine.dispose()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
-import sqlalchemy
 import torch
 
 from memograd.config import LoraConfig
@@ -34,23 +31,11 @@ TOOL_TEMPLATE = (
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def trace_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def trace_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where traces can be kept: SQLite and, if MEMOGRAD_TEST_POSTGRES names one, PostgreSQL."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/痕迹.db"
-        return
-    server = os.environ.get("MEMOGRAD_TEST_POSTGRES")
-    if not server:
-        pytest.skip("MEMOGRAD_TEST_POSTGRES names no PostgreSQL database to test with")
-    schema = f"test_{uuid4().hex}"
-    engine = sqlalchemy.create_engine(server)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
-    own = sqlalchemy.make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
-    yield own.render_as_string(hide_password=False)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
-    engine.dispose()
+        return f"sqlite:///{tmp_path}/痕迹.db"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 def plain_client(**given: Any) -> httpx.Client:

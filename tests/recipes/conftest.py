@@ -1,4 +1,4 @@
-"""Conversations small enough that a whole run takes seconds, and a model that keeps something."""
+"""Conversations and logs so small that a run takes seconds, and a model that keeps something."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from memograd.config import LoraConfig, load_config
 from memograd.config.warm_start_settings import SftSettings
 from memograd.data import generate_conversations, write_locomo
+from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.recipes.memory_construct_setup import cases
 from memograd.recipes.sft import sft
 
@@ -58,3 +59,15 @@ def warmed(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
         warmup_steps=0,
     )
     return sft(settings)
+
+
+@pytest.fixture(scope="session")
+def log_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Five short logs to train on, one to measure on."""
+    folder = tmp_path_factory.mktemp("logs")
+    paths = []
+    for split, count in (("train", 5), ("test", 1)):
+        settings = LifelogSettings(split=split, sessions=3, statements_per_session=6)
+        paths.append(folder / f"{split}.jsonl")
+        write_lifelogs(generate_lifelogs(count, 3, settings), paths[-1])
+    return paths[0], paths[1]

@@ -24,18 +24,6 @@ from memograd.recipes.memory_ops_data import evaluation_logs
 KEYS = {"step", "reward_mean", "reward_std", "loss", "grad_norm", "decisions", "seconds"}
 
 
-@pytest.fixture(scope="module")
-def log_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Five short logs to train on, one to measure on."""
-    folder = tmp_path_factory.mktemp("logs")
-    paths = []
-    for split, count in (("train", 5), ("test", 1)):
-        settings = LifelogSettings(split=split, sessions=3, statements_per_session=6)
-        paths.append(folder / f"{split}.jsonl")
-        write_lifelogs(generate_lifelogs(count, 3, settings), paths[-1])
-    return paths[0], paths[1]
-
-
 @pytest.fixture
 def settings(log_files: tuple[Path, Path], tmp_path: Path) -> OperationsConfig:
     return OperationsConfig(

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from memograd.cli import main
 from memograd.config.operations_evaluation import OperationsEvaluation
 from memograd.config.operations_settings import OperationsConfig
-from memograd.data.lifelog import LifelogSettings, generate_lifelogs, read_lifelogs, write_lifelogs
+from memograd.data.lifelog import read_lifelogs
 from memograd.errors import BadInput, Stopped
 from memograd.evaluation.memory_policies.deciders import ByHead
 from memograd.grpo.decisions.trainer import GRPOMemoryTrainer
@@ -42,17 +42,6 @@ def text(action, new_fact, retrieved_facts): return "much"
 def nan(action, new_fact, retrieved_facts): return float("nan")
 def fails(action, new_fact, retrieved_facts): return 1 / 0
 """
-
-
-@pytest.fixture(scope="module")
-def log_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("logs")
-    paths = []
-    for split, count in (("train", 4), ("test", 1)):
-        settings = LifelogSettings(split=split, sessions=3, statements_per_session=6)
-        paths.append(folder / f"{split}.jsonl")
-        write_lifelogs(generate_lifelogs(count, 3, settings), paths[-1])
-    return paths[0], paths[1]
 
 
 @pytest.fixture
