@@ -48,8 +48,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from memograd.config import LoraConfig
 from memograd.grpo.advantage import group_advantages
-from memograd.grpo.aggregation import rollout_shares, token_weights
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import load_causal_lm, resolve_model
 from memograd.policy.packaged_model import PACKAGED_MODEL

@@ -46,8 +46,8 @@ from policies_bench.speed import adding_speed, training_speed
 from policies_bench.transfer import transfer
 
 from memograd.config.load import load_settings
-from memograd.config.operations_settings import OperationsConfig
-from memograd.recipes.memory_ops_data import open_embedder
+from memograd.tasks.memory_ops.logs import open_embedder
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 PARTS = ("algorithms", "credit", "transfer", "data", "speed")
 QUICK = ["steps=3", "logs=4", "eval_logs=2"]

@@ -24,10 +24,10 @@ from memograd.data import Conversation, select_conversations
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory import load_embedder
 from memograd.memory.language import estimate_tokens
-from memograd.recipes.memory_qa_keepers import keeper_of
-from memograd.recipes.memory_qa_setup import available_conversations
 from memograd.rewards.words import has_phrase
-from memograd.tasks.memory_qa_items import ItemMemory, KeptItem
+from memograd.tasks.memory_qa.keepers import keeper_of
+from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem
+from memograd.tasks.memory_qa.setup import available_conversations
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference, plot_comparison
-from memograd.recipes.memory_qa_measure import TRAINED, UNTRAINED
+from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED
 
 
 def scores(folder: Path, method: str, metric: str) -> dict[str, float]:

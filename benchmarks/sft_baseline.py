@@ -24,8 +24,8 @@ from memograd.evaluation import reports_to_json
 from memograd.evaluation.harness import evaluate_policy
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.recipes.memory_qa_setup import MemoryQASetup, available_conversations, choose_split
 from memograd.rollout import Scenario, TokenTree
+from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
 
 BATCH = 4
 WARMUP = 5

@@ -125,7 +125,7 @@ def make_head() -> Callable[..., Any]:
         import numpy as np
 
         from memograd.memory.manager.trained.network import Shape
-        from memograd.policy.operation_head import OperationHead
+        from memograd.tasks.memory_ops.learning.head import OperationHead
 
         shape = Shape(dimension, width=8, layers=1, heads=2)
         head = OperationHead(shape, seed=seed).trained(embedder, {})

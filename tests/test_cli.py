@@ -20,7 +20,7 @@ class Verbs(ModuleType):
     """Stands where the recipes are imported: keeps what it was called with, or raises."""
 
     def __init__(self) -> None:
-        super().__init__("memograd.recipes.memory_qa")
+        super().__init__("memograd.tasks.memory_qa.recipe")
         self.calls: list[tuple[Any, ...]] = []
         self.error: BaseException | None = None
 
@@ -45,12 +45,8 @@ class Verbs(ModuleType):
 @pytest.fixture
 def verbs(monkeypatch: pytest.MonkeyPatch) -> Verbs:
     stand_in = Verbs()
-    recipes = ModuleType("memograd.recipes")
-    recipes.memory_qa = stand_in  # type: ignore[attr-defined]
-    recipes.memory_ops_demo = stand_in  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "memograd.recipes", recipes)
-    for name in ("memory_qa", "memory_ops_demo", "evaluate"):
-        monkeypatch.setitem(sys.modules, f"memograd.recipes.{name}", stand_in)
+    for name in ("memory_qa.recipe", "memory_ops.demo", "evaluate"):
+        monkeypatch.setitem(sys.modules, f"memograd.tasks.{name}", stand_in)
     return stand_in
 
 

@@ -23,9 +23,9 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Ground floor first: a room may import itself and the rooms before it. `data` only knows turns.
 FLOORS = (
-    *("errors", "body_limit", "config", "memory", "data", "rollout", "policy", "rewards"),
-    *("tasks", "grpo", "evaluation", "reward_model", "gateway"),
-    *("assistant", "recipes", "cli", "__main__"),
+    *("errors", "body_limit", "config", "memory", "rollout", "data", "policy", "rewards"),
+    *("grpo", "evaluation", "reward_model", "gateway", "assistant"),
+    *("tasks", "warm_start", "cli", "__main__"),
 )
 HEAVY = {
     *("torch", "transformers", "peft", "trl", "datasets", "sentence_transformers"),

@@ -46,7 +46,7 @@ class Side:
 
     def fork(self, user: str, times: int) -> list[float]:
         """Seconds of each fork of the user's state, after a first one that is not counted."""
-        from memograd.memory.scope import Scope
+        from memograd.memory.records.scope import Scope
 
         state = self._memory.store.states.current(Scope(user_id=user).owner)
         seconds = []

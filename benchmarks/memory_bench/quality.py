@@ -36,10 +36,10 @@ from memograd.evaluation import bootstrap_interval
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder, load_embedder
-from memograd.memory.items import MemoryItem
 from memograd.memory.reader import RuleReader
-from memograd.memory.retrieval import Mode, Query, retrieve, turns_behind
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Mode, Query, retrieve, turns_behind
 from memograd.memory.state import MemoryState
 
 SETS = (

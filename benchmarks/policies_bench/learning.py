@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from memograd.config.operations_settings import OperationsConfig
 from memograd.evaluation.figures import (
     BLUE,
     GREEN,
@@ -19,16 +18,17 @@ from memograd.evaluation.figures import (
     new_figure,
     save_figure,
 )
-from memograd.evaluation.memory_policies.deciders import ByHead
-from memograd.evaluation.memory_policies.measure import Measured, measure
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Shape
-from memograd.policy.operation_head import OperationHead
-from memograd.recipes.memory_ops import head_trainer, one_step, standard_of
-from memograd.recipes.memory_ops_data import evaluation_logs, training_logs
-from memograd.recipes.memory_ops_measure import BUDGETS, budget_name, methods_of
+from memograd.tasks.memory_ops.baselines.deciders import ByHead
+from memograd.tasks.memory_ops.baselines.measure import Measured, measure
+from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.measure import BUDGETS, budget_name, methods_of
+from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.results import KS, Results, Row, mean
 
 ALGORITHMS = ("grpo", "supervised", "reinforce", "ppo", "dqn")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memograd.config.operations_settings import OperationsConfig
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 KS = (5, 10)
 STUDENT_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306}

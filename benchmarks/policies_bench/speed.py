@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from memograd.config.operations_settings import OperationsConfig
 from memograd.memory import Memory
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager import ChatManager, RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.manager.trained.network import Shape
-from memograd.policy.operation_head import OperationHead
-from memograd.recipes.memory_ops import head_trainer, one_step
-from memograd.recipes.memory_ops_data import evaluation_logs, training_logs
 from memograd.tasks.memory_ops import walk as walk_module
+from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.log_memory import LogMemory
+from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
 from memograd.tasks.memory_ops.material import embed_logs
+from memograd.tasks.memory_ops.recipe import head_trainer, one_step
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of
 from policies_bench.results import Row
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memograd.config.operations_settings import OperationsConfig
 from memograd.data.lifelog import Lifelog
-from memograd.evaluation.memory_policies.deciders import ByHead
-from memograd.evaluation.memory_policies.keep_half import compare_halves, half_methods
-from memograd.evaluation.memory_policies.measure import measure
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import TrainedHead
-from memograd.recipes.memory_ops import standard_of
-from memograd.recipes.memory_ops_data import logs_of_files, training_logs
+from memograd.tasks.memory_ops.baselines.deciders import ByHead
+from memograd.tasks.memory_ops.baselines.keep_half import compare_halves, half_methods
+from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.logs import logs_of_files, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.recipe import standard_of
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of, trained_head
 from policies_bench.results import KS, Results, Row, mean
 

@@ -8,7 +8,7 @@
 
 Importing the package costs next to nothing: no torch, no database, no model; the names below come
 from their rooms when they are first used. Each room (`memograd.memory`, `memograd.rollout`,
-`memograd.grpo`, ...) is imported by its own name, and `tests/test_package.py` holds both that and
+`memograd.grpo`,...) is imported by its own name, and `tests/test_package.py` holds both that and
 the order in which rooms may import each other.
 """
 

@@ -3,8 +3,7 @@
 `BadInput` is the caller's to mend: one sentence that says what is wrong, where, and what to do; the
 command line prints it and exits with 2. `Stopped` says that a signal ended the work and what was
 made safe (128 + the signal's number). `MemogradError` is any other failure that we can explain
-(exit code 1). Everything else is a bug and keeps its traceback. May import nothing; how the command
-line maps them is tested in `tests/test_cli.py`.
+(exit code 1). Everything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from memograd.assistant import Conversation, LocalChatModel, response_user
 from memograd.errors import MemogradError
 from memograd.memory import Memory, Scope
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 
 SECRET = "zanzibar violet 4711"
 

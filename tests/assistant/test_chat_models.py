@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from memograd.assistant import LocalChatModel, choose_chat_model
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 
 SERVER = "http://127.0.0.1:9/v1"
 

@@ -8,7 +8,7 @@ from memograd.assistant import Conversation
 from memograd.assistant.conversation import RUNNING_TOKENS
 from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory, Scope
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.language import estimate_tokens
 
 

@@ -13,7 +13,7 @@ from memograd import process_user_memory, response_user
 from memograd.assistant import LocalChatModel
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 
 
 def test_all_operations_are_returned_with_their_reasons(memory: Memory) -> None:

@@ -10,7 +10,7 @@ import pytest
 from memograd.assistant import LocalChatModel
 from memograd.config import LoraConfig
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.chat_model import ChatMessage
+from memograd.memory.chat.chat_model import ChatMessage
 
 CHAT = [ChatMessage(role="system", content="记住"), ChatMessage(role="user", content="Hi 你好")]
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from memograd.assistant.prompts import answer_messages
-from memograd.memory.chat_model import ChatMessage
+from memograd.memory.chat.chat_model import ChatMessage
 
 TODAY = date(2024, 5, 7)
 

@@ -15,7 +15,7 @@ from memograd.data.lifelog import Lifelog, read_lifelogs, write_lifelogs
 from memograd.data.lifelog.from_journal import JournalLog, lifelog_of_journal
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 
 class LetterEmbedder:

@@ -18,7 +18,7 @@ from memograd.evaluation.confusion import (
     confusion_to_markdown,
     plot_confusion,
 )
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 ADD, UPDATE, DELETE, NONE = OpKind.ADD, OpKind.UPDATE, OpKind.DELETE, OpKind.NONE
 GOLD = [

@@ -12,7 +12,7 @@ import pytest
 from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.judge import AnsweredQuestion, Judge, response_quality
 from memograd.evaluation.judge_prompts import JUDGE_PROMPTS
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.language import language_of
 
 ASKED = AnsweredQuestion("q1", "Where does Ann live?", "Oslo", "She lives in Oslo.", "en")

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
-from memograd.evaluation.memory_policies.keep_half import (
+from memograd.memory.manager.trained.files import TrainedHead
+from memograd.memory.manager.trained.network import Shape
+from memograd.tasks.memory_ops.baselines.keep_half import (
     ALL_TURNS,
     Kept,
     compare_halves,
     half_methods,
     head_likes,
 )
-from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.network import Shape
-from memograd.policy.operation_head import OperationHead
+from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 
 DIMENSION = 64
@@ -100,7 +100,7 @@ def test_no_turn_is_found_before_it_was_said(trigrams) -> None:
 def test_conversation_30_of_locomo(locomo_file: Path) -> None:
     """Halves of the turns as they were measured before: all 0.49, random 0.26, recent 0.27,
     longest 0.45; counted in tokens, length is no good choice any more."""
-    from memograd.recipes.memory_ops_data import logs_of_files, open_embedder
+    from memograd.tasks.memory_ops.logs import logs_of_files, open_embedder
 
     logs: list[Lifelog] = [log for log in logs_of_files([locomo_file]) if log.id == "conv-30"]
     material = embed_logs(logs, open_embedder("minilm"))

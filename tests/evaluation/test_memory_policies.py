@@ -11,8 +11,16 @@ import pytest
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
-from memograd.evaluation.memory_policies.chat_decider import ByChat
-from memograd.evaluation.memory_policies.deciders import (
+from memograd.memory.chat.chat_model import OpenAIChatModel
+from memograd.memory.manager import RuleManager
+from memograd.memory.manager.trained.files import TrainedHead
+from memograd.memory.manager.trained.network import Shape
+from memograd.memory.manager.trained.observation import ADD, NONE
+from memograd.memory.records.operations import OpKind
+from memograd.memory.search import retrieve
+from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
+from memograd.tasks.memory_ops.baselines.deciders import (
     ByHead,
     ByManager,
     Decider,
@@ -23,16 +31,8 @@ from memograd.evaluation.memory_policies.deciders import (
     RandomKeep,
     RawTurns,
 )
-from memograd.evaluation.memory_policies.measure import Measured, measure
-from memograd.memory.chat_model import OpenAIChatModel
-from memograd.memory.manager import RuleManager
-from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.network import Shape
-from memograd.memory.manager.trained.observation import ADD, NONE
-from memograd.memory.operations import OpKind
-from memograd.memory.retrieval import retrieve
-from memograd.policy.operation_head import OperationHead
-from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.baselines.measure import Measured, measure
+from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.walk import Walk
 

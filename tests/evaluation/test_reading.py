@@ -11,12 +11,12 @@ from memograd.data import Question
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
-from memograd.evaluation.memory_policies.deciders import KeepAll
-from memograd.evaluation.memory_policies.measure import measure
-from memograd.evaluation.memory_policies.reading import Reader, best_scores, read_and_score
 from memograd.evaluation.text_metrics import ANSWER_METRICS
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.baselines.deciders import KeepAll
+from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.baselines.reading import Reader, best_scores, read_and_score
 from memograd.tasks.memory_ops.material import embed_logs
 
 QUESTION = Question(

@@ -11,9 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.grpo.aggregation import rollout_shares, token_weights
-from memograd.grpo.loss import grpo_loss
-from memograd.grpo.microbatches import keep_rollouts_whole
+from memograd.grpo.learner import keep_rollouts_whole
+from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
 
 AGGREGATIONS = ["rollout", "token", "constant"]
 RATIOS = ["token", "sequence", "product", "weight"]

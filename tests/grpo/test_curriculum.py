@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memograd.grpo.asking import PassRates, draw_weight, scenarios_by_pass_rate
 from memograd.grpo.batch import scenarios_of_step
-from memograd.grpo.curriculum import draw_weight, scenarios_by_pass_rate
-from memograd.grpo.pass_rates import PassRates
 from memograd.rollout import Scenario
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput, MemogradError
-from memograd.grpo.data_fingerprint import check_data, fingerprint
+from memograd.grpo.resume import check_data, fingerprint
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.trainer import Trainer
 from memograd.rewards import WeightedReward

@@ -8,15 +8,15 @@ import torch
 from decision_games import DIMENSION, Game
 from torch.nn import functional
 
-from memograd.config.operations_settings import OperationsConfig
-from memograd.grpo.decisions.dqn import DQNMemoryTrainer, _joined, _last, _take
-from memograd.grpo.decisions.experience import Decisions, collect
-from memograd.grpo.decisions.ppo import PPOMemoryTrainer
-from memograd.grpo.decisions.reinforce import ReinforceMemoryTrainer
-from memograd.grpo.decisions.supervised import SupervisedMemoryTrainer
-from memograd.grpo.decisions.trainer import GRPOMemoryTrainer
 from memograd.memory.manager.trained.network import Shape
-from memograd.policy.operation_head import OperationHead
+from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer, _joined, _last, _take
+from memograd.tasks.memory_ops.learning.experience import Decisions, collect
+from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
+from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
+from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
+from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 CONFIG = OperationsConfig(steps=10, num_generations=4, learning_rate=5e-3, gamma=0.5)
 

@@ -8,17 +8,17 @@ import torch
 from decision_games import DIMENSION, Game, observation
 from torch.nn import functional
 
-from memograd.config.operations_settings import OperationsConfig
 from memograd.errors import BadInput, MemogradError
-from memograd.grpo.decisions.dqn import DQNMemoryTrainer
-from memograd.grpo.decisions.experience import Decisions, collect
-from memograd.grpo.decisions.ppo import PPOMemoryTrainer
-from memograd.grpo.decisions.reinforce import ReinforceMemoryTrainer
-from memograd.grpo.decisions.supervised import SupervisedMemoryTrainer
-from memograd.grpo.decisions.trainer import GRPOMemoryTrainer, clipped_loss
-from memograd.grpo.decisions.trajectory import TrajectoryMemoryTrainer
 from memograd.memory.manager.trained.network import Batch, Shape
-from memograd.policy.operation_head import OperationHead
+from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
+from memograd.tasks.memory_ops.learning.experience import Decisions, collect
+from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
+from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
+from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
+from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer, clipped_loss
+from memograd.tasks.memory_ops.learning.trajectory import TrajectoryMemoryTrainer
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 TRAINERS = [
     GRPOMemoryTrainer,

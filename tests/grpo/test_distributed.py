@@ -21,10 +21,10 @@ from memograd.grpo import RunFolder
 from memograd.grpo.batch import sample_groups
 from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.experience import Experience
-from memograd.grpo.follower_folder import FollowerFolder
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
+from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward

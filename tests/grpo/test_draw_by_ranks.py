@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from memograd.grpo.draw_by_ranks import join_attempts
-from memograd.grpo.drawing import Attempts, SingleTurn
+from memograd.grpo.drawing import Attempts, SingleTurn, join_attempts
 
 
 def drawn(policy, scenarios, first: int = 0) -> Attempts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memograd.grpo import RunFolder
-from memograd.grpo.follower_folder import FollowerFolder
+from memograd.grpo.run_folder import FollowerFolder
 
 
 def contents(folder: Path) -> dict[str, bytes]:

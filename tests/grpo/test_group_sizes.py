@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.group_sizes import sizes_by_promise
+from memograd.grpo.asking import sizes_by_promise
 
 promises = st.lists(st.floats(0.001, 1), min_size=1, max_size=12)
 

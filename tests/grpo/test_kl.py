@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from memograd.grpo.kl import token_kl
+from memograd.grpo.loss import token_kl
 
 # A policy and a reference over five tokens, and every token as often as the policy draws it.
 LOGITS = torch.tensor([0.3, -0.2, 0.5, 0.0, -1.0], dtype=torch.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.microbatches import keep_rollouts_whole
+from memograd.grpo.learner import keep_rollouts_whole
 
 
 def test_only_pieces_that_share_a_rollout_are_merged() -> None:

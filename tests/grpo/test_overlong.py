@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.overlong import overlong_penalty
+from memograd.grpo.batch import overlong_penalty
 
 
 def test_the_papers_own_lengths() -> None:

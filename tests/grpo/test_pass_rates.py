@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.pass_rates import PassRates
+from memograd.grpo.asking import PassRates
 
 earned = st.lists(
     st.tuples(st.sampled_from("abc"), st.lists(st.floats(-1, 2), min_size=1, max_size=9)),

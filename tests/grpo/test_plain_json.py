@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.plain_json import plain_json
+from memograd.grpo.run_folder import plain_json
 
 
 @dataclass

@@ -21,10 +21,10 @@ from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
-from memograd.recipes.policy import load_policy
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Message, Rollout, Scenario, TokenTree, Turn
 from memograd.rollout.branches import grow_trees
+from memograd.tasks.base.policy import load_policy
 
 OBJECTIVE = Objective.from_config(
     TrainConfig.model_validate(

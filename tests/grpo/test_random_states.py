@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from memograd.grpo.random_states import (
+from memograd.grpo.run_state import (
     capture_random_states,
     restore_random_states,
     seed_everything,

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from memograd.grpo.ratio import importance_weights, surrogate
+from memograd.grpo.loss import importance_weights, surrogate
 
 
 def run(

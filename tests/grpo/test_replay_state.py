@@ -12,8 +12,7 @@ from memograd.grpo.batch import score_rows
 from memograd.grpo.drawing import SingleTurn
 from memograd.grpo.experience import Experience
 from memograd.grpo.objective import Objective
-from memograd.grpo.replay import Kept
-from memograd.grpo.replay_state import kept_groups, plain_groups
+from memograd.grpo.replay import Kept, kept_groups, plain_groups
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Rollout, Scenario
 

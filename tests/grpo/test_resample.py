@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from test_experience import facts, made_up
 
+from memograd.grpo.drawing import draw_informative
 from memograd.grpo.experience import Experience
-from memograd.grpo.resample import draw_informative
 
 DULL, GOOD = [1.0, 1.0], [0.0, 1.0]
 

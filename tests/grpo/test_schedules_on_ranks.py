@@ -14,7 +14,7 @@ from test_tracking import Recorder
 
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
-from memograd.grpo.follower_folder import FollowerFolder
+from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward

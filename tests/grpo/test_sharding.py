@@ -21,15 +21,15 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
-from memograd.grpo.follower_folder import FollowerFolder
 from memograd.grpo.learner import Update
+from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer
 from memograd.policy import sharding
 from memograd.policy.language_model import LanguageModel
-from memograd.recipes.policy import load_policy
-from memograd.recipes.ranks import share_weights
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Rollout, Scenario
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.ranks import share_weights
 
 
 def held_numbers(policy: LanguageModel) -> tuple[int, ...]:

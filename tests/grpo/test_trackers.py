@@ -25,8 +25,8 @@ from memograd.grpo.trackers import check_trackers, open_trackers, opening
 from memograd.grpo.trackers.expendable import Expendable
 from memograd.grpo.tracking import flat_metrics
 from memograd.grpo.trainer import Trainer
-from memograd.recipes import text
 from memograd.rewards import WeightedReward
+from memograd.tasks.text import recipe as text
 
 # Services keep state by process, so each is tried in one of its own: start, some steps, finish.
 JOB = """

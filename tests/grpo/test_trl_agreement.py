@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from memograd.grpo.aggregation import rollout_shares, token_weights
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
 
 pytestmark = pytest.mark.slow  # importing TRL's trainers takes ten seconds and more
 
@@ -175,7 +174,7 @@ def test_rloo_trainers_loss() -> None:
 
 def test_our_importance_weights_are_trls_token_truncation() -> None:
     """`vllm_importance_sampling_mode="token_truncate"` clamps exp(old - sampler) at the cap."""
-    from memograd.grpo.ratio import importance_weights
+    from memograd.grpo.loss import importance_weights
 
     batch = numbers(0)
     theirs = torch.clamp(torch.exp(batch["old"] - batch["reference"]), max=1.3)

@@ -12,8 +12,7 @@ from test_learner import PLAIN, gradient
 
 from memograd.grpo.batch import score_rows
 from memograd.grpo.distributed import World
-from memograd.grpo.draw_by_ranks import draw_by_ranks
-from memograd.grpo.drawing import Attempts, SingleTurn
+from memograd.grpo.drawing import Attempts, SingleTurn, draw_by_ranks
 from memograd.grpo.experience import Experience
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward

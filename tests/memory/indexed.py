@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from memograd.memory.events import EventKind, NewEvent
 from memograd.memory.index import IndexHit, MilvusIndex
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.scope import Scope
 
 DIMENSION = 16
 WORDS = [

@@ -11,9 +11,9 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.answers import Answered, write_answer
-from memograd.memory.events import EventKind
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind
+from memograd.memory.records.scope import Scope
+from memograd.memory.write.answers import Answered, write_answer
 
 SECRET = "zanzibar violet 4711"
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from memograd.memory.changes import added, declined, deleted, heard, updated
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import MemoryItem
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.turns import RawTurn
+from memograd.memory.write.remember import added, declined, deleted, heard, updated
 
 LEARNT = datetime(2024, 5, 7, tzinfo=UTC)
 LATER = datetime(2024, 6, 1, tzinfo=UTC)

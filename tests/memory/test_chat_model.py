@@ -10,8 +10,8 @@ import pytest
 from scripted_chat import servers
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.chat_answers import UnusableAnswer, ask_checked, find_object
-from memograd.memory.chat_model import ChatMessage, OpenAIChatModel
+from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked, find_object
+from memograd.memory.chat.chat_model import ChatMessage, OpenAIChatModel
 
 KEY = "sk-very-secret"
 HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
@@ -55,7 +55,7 @@ def test_each_step_back_is_logged_once_and_remembered(
         assert chat.complete(HELLO, max_tokens=7, schema=SCHEMA) == "two"
     ways = [r["body"].get("response_format", {}).get("type") for r in server.requests]
     assert ways == ["json_schema", "json_object", None, None]
-    warnings = [r for r in caplog.records if r.name == "memograd.memory.chat_model"]
+    warnings = [r for r in caplog.records if r.name == "memograd.memory.chat.chat_model"]
     assert len(warnings) == 2
 
 

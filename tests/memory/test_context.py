@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.language import estimate_tokens, is_chinese
-from memograd.memory.retrieval import Hit, Why, build_context
-from memograd.memory.scope import Scope
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.search import Hit, Why, build_context
 
 DAY = datetime(2023, 5, 7, 9, tzinfo=UTC)
 WHY = Why(1, 0.5, None, 0.0, (), 1.0)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from memograd.memory.analysis import analyse
-from memograd.memory.derived_texts import DerivedTexts
-from memograd.memory.events import EventKind, NewEvent
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.scope import Scope
+from memograd.memory.state.derived_texts import DerivedTexts
 
 TEXTS = ["I live in Boston.", "我住在北京。", "I live in Boston.", "x" * 3_000]
 

@@ -11,9 +11,9 @@ import pytest
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.chat.openai_endpoint import OpenAIEndpoint
 from memograd.memory.embedders import OpenAIEmbedder, embedder_from_settings, load_embedder
 from memograd.memory.embedders.openai_model import EMPTY, MAX_BATCH_BYTES, MAX_TEXT_BYTES
-from memograd.memory.openai_endpoint import OpenAIEndpoint
 
 KEY = "sk-very-secret-key"
 Answer = tuple[int, Any]

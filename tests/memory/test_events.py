@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.events import Event, EventKind
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.scope import Scope
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
 ids = texts.filter(lambda text: text.strip() and "\0" not in text)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memograd.errors import BadInput
 from memograd.memory.filters import parse_filter, scope_filter
-from memograd.memory.items import Kind, MemoryItem
-from memograd.memory.scope import SCOPE_FIELDS, Scope
+from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 
 MOMENT = datetime(2023, 5, 7, 18, 30, tzinfo=UTC)
 

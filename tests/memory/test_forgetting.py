@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from memograd.memory import Memory, recall
-from memograd.memory.events import EventKind
+from memograd.memory import Memory
 from memograd.memory.language import simplified
+from memograd.memory.records.events import EventKind
+from memograd.memory.search import recall
 
 
 @pytest.fixture

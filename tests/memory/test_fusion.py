@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.memory.retrieval.fusion import fuse
-from memograd.memory.retrieval.recency import recency_factor
+from memograd.memory.search.retriever import fuse, recency_factor
 
 rankings = st.lists(
     st.permutations("abcdef").flatmap(

@@ -25,9 +25,9 @@ from indexed import (
 )
 
 from memograd.errors import BadInput
-from memograd.memory.events import EventKind
 from memograd.memory.index import milvus_index
 from memograd.memory.journal import Journal
+from memograd.memory.records.events import EventKind
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.index.folding import Row, fold
 from memograd.memory.index.schema import digest
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import RECORDS, Event, EventKind
+from memograd.memory.records.scope import Scope
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 OWNERS = ("ann", "bob")

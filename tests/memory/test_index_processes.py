@@ -26,9 +26,9 @@ from indexed import (
 )
 
 from memograd.errors import BadInput
-from memograd.memory.events import EventKind
 from memograd.memory.index import IndexUnavailable, milvus_index
 from memograd.memory.journal import Journal
+from memograd.memory.records.events import EventKind
 
 
 @pytest.fixture

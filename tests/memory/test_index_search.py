@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from memograd.errors import MemogradError
-from memograd.memory import Memory, recall
+from memograd.memory import Memory
+from memograd.memory.search import recall
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.items import Kind, MemoryItem, content_hash
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import Kind, MemoryItem, content_hash
+from memograd.memory.records.scope import Scope
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 MOMENTS = st.datetimes(timezones=st.just(UTC))

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import content_hash
 from memograd.memory.journal import Conflict, DerivedText, Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.items import content_hash
+from memograd.memory.records.scope import Scope
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 

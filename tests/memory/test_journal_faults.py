@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import EventKind, NewEvent
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.scope import Scope
 
 
 def pair(name: str, user: str = "alice") -> list[NewEvent]:

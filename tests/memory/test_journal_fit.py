@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.memory.changes import added, deleted, heard, updated
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import MemoryItem
 from memograd.memory.journal import Conflict, Journal, sqlite_url
 from memograd.memory.journal.rows import EPOCH
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.turns import RawTurn
+from memograd.memory.write.remember import added, deleted, heard, updated
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import EventKind, NewEvent
 from memograd.memory.journal import Journal, sqlite_url
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.scope import Scope
 
 EVENT = NewEvent(EventKind.ADD, Scope("alice"), "i1", after={"text": "x"})
 OTHER = NewEvent(EventKind.ADD, Scope("alice"), "i2", after={"text": "y"})

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from memograd.errors import BadInput
-from memograd.memory.events import EventKind, NewEvent
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.scope import Scope
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 

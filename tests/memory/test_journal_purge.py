@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import content_hash
 from memograd.memory.journal import DerivedText, Journal
-from memograd.memory.scope import Scope
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.items import content_hash
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 

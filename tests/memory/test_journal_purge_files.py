@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from memograd.errors import MemogradError
-from memograd.memory.events import EventKind, NewEvent
-from memograd.memory.items import content_hash
 from memograd.memory.journal import DerivedText, Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.items import content_hash
+from memograd.memory.records.scope import Scope
 
 SECRETS = ("passport K1234567", "护照号码是甲乙丙丁")
 

@@ -10,7 +10,7 @@ from memograd.errors import MemogradError
 from memograd.memory import Decision, Memory, MemoryOp
 from memograd.memory.manager import RelatedItem
 from memograd.memory.reader import Fact
-from memograd.memory.scope import Scope
+from memograd.memory.records.scope import Scope
 
 ALICE = Scope("alice")
 

@@ -11,12 +11,12 @@ import pytest
 from scripted_chat import servers
 
 from memograd.errors import MemogradError
-from memograd.memory.chat_model import OpenAIChatModel
-from memograd.memory.items import MemoryItem
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.manager import ChatManager, RelatedItem
-from memograd.memory.operations import MemoryOp
 from memograd.memory.reader import Fact
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import MemoryOp
+from memograd.memory.records.scope import Scope
 
 Serve = Callable[..., Any]
 chat_server = pytest.fixture(servers)

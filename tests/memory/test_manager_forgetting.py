@@ -10,7 +10,7 @@ from memograd.memory import Memory, MemoryItem, OpKind, Scope
 from memograd.memory.manager import RelatedItem, RuleManager
 from memograd.memory.manager.topics import about
 from memograd.memory.reader import Fact
-from memograd.memory.reader.reported_request import reported_topic
+from memograd.memory.reader.forget_english import reported_topic
 
 NOW = datetime(2024, 5, 8)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager import RelatedItem, RuleManager
-from memograd.memory.operations import OpKind
 from memograd.memory.reader import Fact
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import OpKind
+from memograd.memory.records.scope import Scope
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.events import Event, EventKind
-from memograd.memory.items import MemoryItem
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.turns import RawTurn
 
 D = 6
 ALICE = Scope(user_id="alice")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from memograd.errors import BadInput
-from memograd.memory.operations import MemoryOp, OpKind
+from memograd.memory.records.operations import MemoryOp, OpKind
 
 
 def test_each_operation_carries_what_it_needs() -> None:

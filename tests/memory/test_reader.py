@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.data import Conversation, generate_conversations, load_locomo
-from memograd.memory.items import Kind
 from memograd.memory.reader import Fact, RuleReader
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.items import Kind
+from memograd.memory.records.turns import RawTurn
 
 TIME = datetime(2023, 6, 9, 12, 30)  # a Friday
 

@@ -12,10 +12,10 @@ import pytest
 from scripted_chat import servers
 
 from memograd.errors import MemogradError
-from memograd.memory.chat_model import OpenAIChatModel
-from memograd.memory.items import Kind
+from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.reader import ChatReader
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.items import Kind
+from memograd.memory.records.turns import RawTurn
 
 Serve = Callable[..., Any]
 chat_server = pytest.fixture(servers)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.reader.dates import resolve_english
-from memograd.memory.reader.dates_chinese import number, resolve_chinese
+from memograd.memory.reader.dates import number, resolve_english
+from memograd.memory.reader.dates_chinese import resolve_chinese
 
 DAY = date(2023, 6, 9)  # a Friday
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from memograd.memory.analysis import analyse
-from memograd.memory.items import MemoryItem
-from memograd.memory.related import RELATED_ITEMS, SAME_PROPERTY_ITEMS, find_related
-from memograd.memory.retrieval import Query
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Query
+from memograd.memory.search.related import RELATED_ITEMS, SAME_PROPERTY_ITEMS, find_related
 from memograd.memory.state import MemoryState
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.items import MemoryItem
-from memograd.memory.retrieval import CrossEncoderReranker, Query, Why, retrieve, turns_behind
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.search import CrossEncoderReranker, Query, Why, retrieve, turns_behind
 from memograd.memory.state import Corpus, MemoryState
-from memograd.memory.turns import RawTurn
 
 NOW = datetime(2024, 1, 31, tzinfo=UTC)
 DAY = timedelta(days=1)

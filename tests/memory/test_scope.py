@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.memory.scope import Scope
+from memograd.memory.records.scope import Scope
 
 IDS = st.none() | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memograd.memory import states as states_module
-from memograd.memory.changes import added, deleted, heard, updated
-from memograd.memory.derived_texts import DerivedTexts
-from memograd.memory.events import NewEvent
-from memograd.memory.items import MemoryItem
 from memograd.memory.journal import Journal
-from memograd.memory.scope import Scope
+from memograd.memory.records.events import NewEvent
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.states import States
-from memograd.memory.turns import RawTurn
+from memograd.memory.state import owners as states_module
+from memograd.memory.state.derived_texts import DerivedTexts
+from memograd.memory.state.owners import States
+from memograd.memory.write.remember import added, deleted, heard, updated
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
 

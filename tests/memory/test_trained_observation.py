@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from memograd.memory.analysis import analyse
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager.trained.observation import (
     ACTIONS,
     ADD,
@@ -20,11 +19,12 @@ from memograd.memory.manager.trained.observation import (
     observe,
     operation_of,
 )
-from memograd.memory.operations import MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
-from memograd.memory.related import find_related
-from memograd.memory.retrieval import Query
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Query
+from memograd.memory.search.related import find_related
 from memograd.memory.state import MemoryState
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

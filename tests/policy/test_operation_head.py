@@ -17,7 +17,7 @@ from memograd.memory.manager.trained.observation import (
     SLOTS,
     Observation,
 )
-from memograd.policy.operation_head import OperationHead
+from memograd.tasks.memory_ops.learning.head import OperationHead
 
 SHAPE = Shape(dimension=16, width=24, layers=2, heads=4)
 

@@ -11,14 +11,14 @@ from served import Lengths, serving
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
-from memograd.recipes import text
-from memograd.recipes.rewards import parse_rewards
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
 from memograd.reward_model.reward import reward_of
 from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import make_app
 from memograd.rewards import RewardError, WeightedReward, compute_rewards, with_absolute_files
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.text import recipe as text
 
 CHAT = ({"role": "user", "content": "where is the bus?"},)
 

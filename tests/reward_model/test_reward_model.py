@@ -90,7 +90,7 @@ def test_max_length_is_at_most_the_context(tiny_model_folder) -> None:
 
 def test_transformers_alone_gives_the_same_score(model, tmp_path) -> None:
     """Of the saved folder: its tokenizer, template, padding and weights."""
-    from memograd.recipes.reward_model import merge_reward_model
+    from memograd.warm_start.reward_model import merge_reward_model
 
     folder = merge_reward_model(Path(model.name), tmp_path / "merged")
     theirs = AutoModelForSequenceClassification.from_pretrained(folder)

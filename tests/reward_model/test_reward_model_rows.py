@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.recipes.preference_rows import PreferenceRow
-from memograd.recipes.reward_model_rows import (
+from memograd.warm_start.preference_rows import PreferenceRow
+from memograd.warm_start.reward_model_rows import (
     LEAKING,
     OPPOSITE,
     conversation,
@@ -20,7 +20,7 @@ from memograd.recipes.reward_model_rows import (
     read_split,
     split_pairs,
 )
-from memograd.recipes.warm_start_rows import Rows
+from memograd.warm_start.rows import Rows
 
 PROMPTS = st.lists(st.sampled_from("abcdefghij"), min_size=4, max_size=40)
 

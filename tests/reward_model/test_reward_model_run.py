@@ -14,18 +14,18 @@ from memograd.config import TrainConfig
 from memograd.config.warm_start_settings import DpoSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.recipes.dpo import dpo
-from memograd.recipes.memory_qa import evaluate as evaluate_policy
-from memograd.recipes.merge import merge
-from memograd.recipes.reward_model import (
+from memograd.reward_model.model import RewardModel
+from memograd.reward_model.scorer import Item
+from memograd.tasks.base.starting_adapter import settings_with_adapter
+from memograd.tasks.memory_qa.recipe import evaluate as evaluate_policy
+from memograd.warm_start.dpo import dpo
+from memograd.warm_start.merge import merge
+from memograd.warm_start.reward_model import (
     evaluate_reward_model,
     merge_reward_model,
     train_reward_model,
 )
-from memograd.recipes.reward_model_rows import conversation, read_split
-from memograd.recipes.starting_adapter import settings_with_adapter
-from memograd.reward_model.model import RewardModel
-from memograd.reward_model.scorer import Item
+from memograd.warm_start.reward_model_rows import conversation, read_split
 
 
 def metrics(run: Path) -> list[dict[str, float]]:

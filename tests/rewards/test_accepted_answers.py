@@ -13,7 +13,7 @@ from memograd.memory import RawTurn
 from memograd.rewards import get_reward
 from memograd.rewards.locomo import locomo_score
 from memograd.rewards.mem0 import bleu1, set_f1
-from memograd.tasks.memory_qa import MemoryView, memory_qa_scenarios
+from memograd.tasks.memory_qa.scenarios import MemoryView, memory_qa_scenarios
 
 SINGLE = {
     "locomo_f1": lambda said, gold: locomo_score(said, gold, "single-hop"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.rewards.mem_alpha import (
     MEM_ALPHA_ORIGINAL,
     OP_NEUTRAL,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput
-from memograd.memory.operations import OpKind
-from memograd.rewards.operation_code import operation_reward
-from memograd.rewards.operations import (
+from memograd.memory.records.operations import OpKind
+from memograd.tasks.memory_ops.rewards import (
     ChosenOperation,
     RetrievedFact,
     compute_operation_rewards,
+    operation_reward,
     opportunity_cost,
 )
 
@@ -52,7 +52,9 @@ def test_the_guides_function_sees_action_and_target(file: Path) -> None:
 
 def test_other_names_modules_and_the_built_in(file: Path) -> None:
     assert operation_reward(f"{file}:gentle")(OpKind.ADD, "x", []) == 2
-    assert operation_reward("memograd.rewards.operations:opportunity_cost") is opportunity_cost
+    assert (
+        operation_reward("memograd.tasks.memory_ops.rewards:opportunity_cost") is opportunity_cost
+    )
     assert operation_reward("opportunity_cost") is opportunity_cost
 
 

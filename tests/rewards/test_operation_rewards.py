@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.rewards.operations import (
+from memograd.tasks.memory_ops.rewards import (
     GUIDE_WEIGHTS,
     NEUTRAL_WEIGHTS,
     ChosenOperation,

@@ -1,11 +1,77 @@
-"""Small life logs with the vectors of a fast embedder, for the tests of memory operations."""
+"""Conversations and logs so small that a run takes seconds, and a model that keeps something."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
+from memograd.config import LoraConfig, load_config
+from memograd.config.warm_start_settings import SftSettings
+from memograd.data import generate_conversations, write_locomo
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
+from memograd.tasks.memory_construct.setup import cases
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.warm_start.sft import sft
+
+
+@pytest.fixture(scope="session")
+def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three generated conversations `gen-7-0` to `gen-7-2` with eight questions each,
+    and of their turns only those that hold an answer."""
+    path = tmp_path_factory.mktemp("data") / "small.json"
+    write_locomo(generate_conversations(3, seed=7, sessions=3, turns_per_session=6), path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for conversation in content:
+        conversation["qa"] = conversation["qa"][:8]
+        evidence = {turn for question in conversation["qa"] for turn in question["evidence"]}
+        for name, session in conversation["conversation"].items():
+            if isinstance(session, list):
+                kept = [turn for turn in session if turn["dia_id"] in evidence]
+                conversation["conversation"][name] = kept
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def warmed(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model after it learnt to answer `=` or `+ a`, so that its answers earn different
+    rewards."""
+    folder = tmp_path_factory.mktemp("warmed")
+    known, _ = cases(load_config(None, ["build.logs=2", "build.eval_logs=1"]))
+    rows = [
+        {"prompt": chunk.text[-60:], "completion": answer}
+        for case in known
+        for chunk in case.chunks
+        for answer in ("=", "+ a")
+    ]
+    data = folder / "rows.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = SftSettings(
+        data=data,
+        out=folder / "sft",
+        model=str(tiny_model_folder),
+        device="cpu",
+        lora=LoraConfig(r=4),
+        string_prompts="chat",
+        epochs=12,
+        learning_rate=2e-2,
+        warmup_steps=0,
+    )
+    return sft(settings)
+
+
+@pytest.fixture(scope="session")
+def log_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Five short logs to train on, one to measure on."""
+    folder = tmp_path_factory.mktemp("logs")
+    paths = []
+    for split, count in (("train", 5), ("test", 1)):
+        settings = LifelogSettings(split=split, sessions=3, statements_per_session=6)
+        paths.append(folder / f"{split}.jsonl")
+        write_lifelogs(generate_lifelogs(count, 3, settings), paths[-1])
+    return paths[0], paths[1]
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.items import Kind
-from memograd.memory.operations import OpKind
+from memograd.memory.records.items import Kind
+from memograd.memory.records.operations import OpKind
 from memograd.tasks.memory_construct.answer_format import (
     MOST_CALLS,
     TOOLS,

@@ -7,8 +7,8 @@ from construct_cases import LetterEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.items import Kind
 from memograd.memory.language import estimate_tokens
+from memograd.memory.records.items import Kind
 from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.memory_book import (
     CORE_TOKENS,

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memograd.memory.manager.trained.observation import ADD, NONE, operation_of
-from memograd.memory.operations import OpKind
-from memograd.memory.retrieval import retrieve
+from memograd.memory.records.operations import OpKind
+from memograd.memory.search import retrieve
 from memograd.tasks.memory_ops.answerability import Standard, answerability
 from memograd.tasks.memory_ops.delta_qa import touched_probes
 from memograd.tasks.memory_ops.material import EmbeddedLog

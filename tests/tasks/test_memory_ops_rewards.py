@@ -7,11 +7,11 @@ import pytest
 
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS, operation_of
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.rewards.operations import RetrievedFact, opportunity_cost
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.rewards import RetrievedFact, opportunity_cost
 from memograd.tasks.memory_ops.walk import Walk
 
 

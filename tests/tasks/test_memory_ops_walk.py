@@ -15,8 +15,8 @@ from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.manager.trained.observation import ADD, NONE
-from memograd.memory.operations import MemoryOp, OpKind
 from memograd.memory.reader import RuleReader
+from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.rewards.mem_alpha import BETA
 from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
 from memograd.tasks.memory_ops.log_memory import LogMemory

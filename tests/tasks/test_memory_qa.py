@@ -9,7 +9,11 @@ import pytest
 
 from memograd.data import Conversation, generate_conversations
 from memograd.memory import TurnMemory
-from memograd.tasks import MemoryView, memory_qa_messages, memory_qa_scenarios
+from memograd.tasks.memory_qa.scenarios import (
+    MemoryView,
+    memory_qa_messages,
+    memory_qa_scenarios,
+)
 
 
 class WordEmbedder:

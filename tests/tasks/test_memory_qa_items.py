@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from memograd.data import generate_conversations
 from memograd.memory import TurnMemory
-from memograd.tasks import MemoryView, memory_qa_scenarios
-from memograd.tasks.memory_qa_items import ItemMemory, KeptItem
+from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem, MemoryView, memory_qa_scenarios
 
 MAY = datetime(2023, 5, 7, 18)
 times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1))

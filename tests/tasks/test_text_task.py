@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.tasks import check_apart, read_rows, split_rows, text_scenarios
-from memograd.tasks.text import Dropped, Row
+from memograd.tasks.text.rows import (
+    Dropped,
+    Row,
+    check_apart,
+    read_rows,
+    split_rows,
+    text_scenarios,
+)
 
 CHAT = [{"role": "system", "content": "简短"}, {"role": "user", "content": "你好"}]
 

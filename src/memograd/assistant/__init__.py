@@ -4,8 +4,7 @@
 `chat_models` chooses the one that is configured, and `local_chat` lends a model of
 `memograd.policy` the same shape. `prompts` holds the words.
 
-May import config, errors, memory and policy. Importing this is light: a model arrives with the
-first answer.
+Importing this is light: a model arrives with the first answer.
 """
 
 from __future__ import annotations

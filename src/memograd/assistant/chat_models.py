@@ -1,7 +1,6 @@
 """Which chat model answers: the endpoint that is configured, else the model on this machine.
 
-Invariant: an endpoint that is configured is used or refused, never silently replaced
-(`tests/assistant/test_chat_models.py`). May import the memory's chat models, config and errors.
+Invariant: an endpoint that is configured is used or refused, never silently replaced.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from memograd.assistant.local_chat import LocalChatModel, missing_for_local_model
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
-from memograd.memory.chat_model import ChatModel
+from memograd.memory.chat.chat_model import ChatModel
 from memograd.memory.configured import configured_chat_model
 
 

@@ -1,7 +1,7 @@
 """A conversation that remembers: recall, answer, learn, one turn after the other.
 
 Invariant: a turn that fails leaves no trace, neither in the conversation nor in the memory, so it
-can be said again (`tests/assistant/test_conversation.py`). May import memory, errors and `prompts`.
+can be said again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.assistant.prompts import answer_messages
 from memograd.errors import BadInput
-from memograd.memory.answers import Answered, gone_since, is_of_one_owner
-from memograd.memory.chat_model import ChatMessage, ChatModel
-from memograd.memory.events import Event, EventKind
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.language import estimate_tokens
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.scope import Scope, check_unicode
 from memograd.memory.results import operation_result
-from memograd.memory.scope import Scope, check_unicode
+from memograd.memory.write.answers import Answered, gone_since, is_of_one_owner
 
 if TYPE_CHECKING:
     from memograd.memory.memory import Memory
-    from memograd.memory.retrieval import Context
+    from memograd.memory.search import Context
 
 ANSWER_TOKENS: Final = 1_024
 RUNNING_TOKENS: Final = 1_500  # of the conversation so far, that the model is shown again

@@ -4,8 +4,7 @@
     response_user("Where do I live?", "alice").text
 
 Without `memory=` both use the memory of the settings (environment and `.env`): opened on first use,
-shared by the whole process, closed at exit. Tested in `tests/assistant/test_helpers.py`. May import
-memory and the other files of this room.
+shared by the whole process, closed at exit.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from memograd.assistant.conversation import ANSWER_TOKENS
 from memograd.assistant.prompts import answer_messages
 from memograd.assistant.shared import shared_chat_model, shared_memory
-from memograd.memory.answers import Answered, write_answer
-from memograd.memory.chat_model import ChatModel
+from memograd.memory.chat.chat_model import ChatModel
+from memograd.memory.records.scope import Scope
 from memograd.memory.results import operation_result
-from memograd.memory.scope import Scope
+from memograd.memory.write.answers import Answered, write_answer
 
 if TYPE_CHECKING:
     from memograd.memory.memory import Memory
     from memograd.memory.messages import Messages
-    from memograd.memory.retrieval import Context
+    from memograd.memory.search import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def process_user_memory(
     UPDATE and DELETE as `Memory.add` returns them, and NONE with the reason why nothing was to be
     done. Raises BadInput for messages or ids that cannot be understood; then nothing is written.
     """
-    from memograd.memory.learn import Labels
+    from memograd.memory.write.remember import Labels
 
     memory = memory or shared_memory()
     events = memory.learn(

@@ -1,9 +1,7 @@
 """A model on this machine as a `ChatModel`, so that no server and no key are needed to answer.
 
 It is the `LanguageModel` that training uses, so an adapter trained by memograd can answer, too.
-Invariant: at temperature 0 the same chat gets the same answer
-(`tests/assistant/test_local_chat.py`). May import policy, config, errors and the memory's
-`ChatModel`; torch arrives with the first answer.
+Invariant: at temperature 0 the same chat gets the same answer.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.chat_model import ChatMessage
+from memograd.memory.chat.chat_model import ChatMessage
 
 if TYPE_CHECKING:
     from memograd.policy.language_model import LanguageModel

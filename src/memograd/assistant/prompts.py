@@ -1,8 +1,8 @@
 """What a chat model is told when it answers with a memory, in English or in Chinese.
 
-The language of the instructions follows what the user just said, and the reply follows them.
-The notes stand right before the user's words: small models overlook them further away, and the
-instruction stays the same for every turn. Pure. Tested in `tests/assistant/test_prompts.py`.
+The language of the instructions follows what the user just said, and the reply follows them. The
+notes stand right before the user's words: small models overlook them further away, and the
+instruction stays the same for every turn. Pure.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
-from memograd.memory.chat_model import ChatMessage
+from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.language import is_chinese
-from memograd.memory.turns import format_date
+from memograd.memory.records.turns import format_date
 
 _ENGLISH: Final = """\
 You are a helpful assistant who remembers earlier conversations with the user. Today is {today}. \

@@ -1,7 +1,7 @@
 """The memory and the chat model of the settings: made on first use, shared by the process.
 
 Invariant: equal settings give the same memory, within one process and until it exits, when every
-memory is closed (`tests/assistant/test_shared.py`). May import config and memory.
+memory is closed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memograd.assistant.chat_models import choose_chat_model
 from memograd.config import MemorySettings, load_memory_settings
-from memograd.memory.chat_model import ChatModel
+from memograd.memory.chat.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from memograd.memory.memory import Memory

@@ -1,8 +1,4 @@
-"""All commands in one program, and its exit code.
-
-Tested in `tests/test_cli.py`. May import the other files of this room; the recipes and the memory
-arrive when a command runs.
-"""
+"""All commands in one program, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """`memograd data`: data sets to train on and to measure on.
 
 `get` and `list` are over `memograd.data.download` and `catalogue`, `generate` over
-`memograd.data.lifelog`. Tested in `tests/test_cli_data_get.py` and
-`tests/test_cli_data_generate.py`. May import errors and the files of this room; the rest arrives
-when a command runs.
+`memograd.data.lifelog`.
 """
 
 from __future__ import annotations

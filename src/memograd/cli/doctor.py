@@ -1,6 +1,6 @@
 """`memograd doctor`: is everything there that the settings ask for, and does it work?
 
-Over `memograd.memory.doctor`, which looks and changes nothing. Tested in `tests/test_cli_chat.py`.
+Over `memograd.memory.doctor`, which looks and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The commands of the gateway: `gateway` serves a policy or another server, `traces` shows what was
 captured.
 
-Tested in `tests/gateway/test_cli_gateway.py`. The gateway's room, and FastAPI and torch with it,
-arrives when a command runs.
+The gateway's room, and FastAPI and torch with it, arrives when a command runs.
 """
 
 from __future__ import annotations

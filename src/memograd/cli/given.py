@@ -1,7 +1,6 @@
 """What a command is given: which memory, whose, JSON options, texts and files of messages.
 
-Invariant: what cannot be understood is BadInput that names the option or the line
-(`tests/test_cli_memory.py`). May import config and errors.
+Invariant: what cannot be understood is BadInput that names the option or the line.
 """
 
 from __future__ import annotations

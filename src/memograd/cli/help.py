@@ -1,6 +1,6 @@
 """What the help of every command ends with: settings, examples, and what the exit codes mean.
 
-Imports config. Tested in `tests/test_cli.py`.
+Imports config.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`memograd learn` and `memograd policy`: a policy that goes on learning, and its versions.
 
-Over `memograd.recipes.learn_online` and the memory's `PolicyVersions`. Tested in
-`tests/recipes/test_learn_commands.py`. The recipe, and torch with it, arrives when the command
-runs.
+Over `memograd.tasks.memory_ops.online` and the memory's `PolicyVersions`. The recipe, and torch
+with it, arrives when the command runs.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import typer
 from memograd.cli import given, show
 from memograd.cli.help import epilog, setting_lines
 from memograd.config.load import load_settings
-from memograd.config.online_settings import OnlineConfig
 from memograd.errors import BadInput
+from memograd.tasks.memory_ops.settings import OnlineConfig
 
 app = typer.Typer()
 policy_app = typer.Typer(
@@ -86,7 +85,7 @@ def learn(
         told = [str(part) for pair in options.items() if pair[1] is not None for part in pair]
         _go_on_in_background([*told, *(settings or [])], folder)
         return
-    from memograd.recipes.learn_online import learn_from_feedback
+    from memograd.tasks.memory_ops.online import learn_from_feedback
 
     with Memory.open(settings=place) as memory:
         report = learn_from_feedback(memory, scope.owner, folder, config)

@@ -1,6 +1,6 @@
 """`memograd memory`: the methods of `memograd.Memory`, one a command.
 
-Tested in `tests/test_cli_memory.py`. The memory arrives when a command runs.
+The memory arrives when a command runs.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ def reindex(
     json: given.AsJson = False,
 ) -> None:
     """Compute vectors and index anew from the journal."""
-    from memograd.memory.reindex import reindex as build
+    from memograd.memory.write.reindex import reindex as build
 
     result = build(given.settings(path, embedder=embedder))
     (show.as_json if json else show.fields)(result)

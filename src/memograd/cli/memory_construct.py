@@ -1,8 +1,7 @@
 """`memograd train memory-construct` and `memory-ops-text`, and the rows that warm them up.
 
-Each command is a few lines over `memograd.recipes.memory_construct` or `memory_ops_text`. Tested in
-`tests/recipes/test_memory_construct.py` and `test_memory_ops_text_run.py`. The recipes, and torch
-with them, arrive when a command runs.
+Each command is a few lines over `memograd.tasks.memory_construct.recipe` or `memory_ops_text`. The
+recipes, and torch with them, arrive when a command runs.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def _train(
 ) -> None:
     options = {"data": data, "text.eval_data": evaluate, "model": model}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    run = recipe(name).train(load_config(config, [*overrides, *(settings or [])]))
+    run = recipe(f"tasks.{name}.recipe").train(load_config(config, [*overrides, *(settings or [])]))
     typer.echo(f"The run is in {run}")
 
 
@@ -131,5 +130,7 @@ def _rows(
     name: str, out: Path, settings: list[str] | None, data: Path | None, config: Path | None
 ) -> None:
     overrides = [] if data is None else [f"data={data}"]
-    count = recipe(name).warm_start_rows(load_config(config, [*overrides, *(settings or [])]), out)
+    count = recipe(f"tasks.{name}.recipe").warm_start_rows(
+        load_config(config, [*overrides, *(settings or [])]), out
+    )
     typer.echo(f"{out}: {count} rows.")

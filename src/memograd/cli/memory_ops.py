@@ -1,7 +1,7 @@
 """`memograd train memory-ops`: train the policy that decides what a memory keeps.
 
-A few lines over `memograd.recipes.memory_ops`. Tested in `tests/recipes/test_memory_ops.py`. The
-recipe, and torch with it, arrives when the command runs.
+A few lines over `memograd.tasks.memory_ops.recipe`. The recipe, and torch with it, arrives when the
+command runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 from memograd.cli.help import epilog, setting_lines
 from memograd.cli.training import recipe
 from memograd.config.load import load_settings
-from memograd.config.operations_settings import OperationsConfig
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 app = typer.Typer()
 
@@ -54,5 +54,5 @@ def train_memory_ops(
     options = {"data": data, "eval_data": evaluate, "out": out}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_settings(OperationsConfig, config, [*overrides, *(settings or [])])
-    run = recipe("memory_ops").train(resolved)
+    run = recipe("tasks.memory_ops.recipe").train(resolved)
     typer.echo(f"The run is in {run}")

@@ -1,7 +1,7 @@
 """`memograd reward-model`: convert, train, evaluate, merge and serve.
 
-Each is a few lines over a function of `memograd.recipes` or `memograd.reward_model`, which arrive,
-and torch with them, when a command runs. Tested in `tests/reward_model/test_cli_reward_model.py`.
+Each is a few lines over a function of `memograd.warm_start` or `memograd.reward_model`, which arrive,
+and torch with them, when a command runs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def convert(
     string_prompts: Strings = StringPrompts.chat,
 ) -> None:
     """Bring raw preference data into one format, and list what is wrong with it."""
-    done = _module("recipes.reward_model_convert").convert(
+    done = _module("warm_start.reward_model_convert").convert(
         data,
         out,
         held_out=held_out,
@@ -136,7 +136,7 @@ def train(
     options = {"data": data, "eval_data": evaluate, "adapter": begun, "out": out}
     given = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_settings(RewardModelSettings, config, [*given, *(settings or [])])
-    run = _module("recipes.reward_model").train_reward_model(resolved)
+    run = _module("warm_start.reward_model").train_reward_model(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -153,7 +153,7 @@ def evaluate(
     device: Device = "auto",
 ) -> None:
     """Measure a reward model: accuracy, margins, calibration, length bias."""
-    folder = _module("recipes.reward_model").evaluate_reward_model(
+    folder = _module("warm_start.reward_model").evaluate_reward_model(
         model, data, out, string_prompts=string_prompts.value, device=device
     )
     typer.echo(f"The report is in {folder}")
@@ -170,7 +170,7 @@ def merge(
     ] = NumberType.float32,
 ) -> None:
     """Write a trained reward model as one model, which loads without peft."""
-    folder = _module("recipes.reward_model").merge_reward_model(run, out, dtype.value)
+    folder = _module("warm_start.reward_model").merge_reward_model(run, out, dtype.value)
     typer.echo(f"The model is in {folder}")
 
 

@@ -1,8 +1,6 @@
 """Looking at training runs: `runs list|show|compare|plot` and `rollouts`.
 
 Over `memograd.evaluation.run_summaries`, `rollout_view` and `plots`; nothing here changes a run.
-Tested in `tests/test_cli_runs.py`. May import errors and the files of this room; the rest arrives
-when a command runs.
 """
 
 from __future__ import annotations
@@ -262,7 +260,7 @@ def _section(title: str, values: dict[str, Any]) -> None:
 
 def _plain(summary: Any) -> Any:
     """A dataclass as JSON takes it."""
-    from memograd.grpo.plain_json import plain
+    from memograd.grpo.run_folder import plain
 
     return plain(asdict(summary))
 

@@ -1,7 +1,7 @@
 """`memograd train served-agent`: unchanged agents of any framework, trained through the gateway.
 
-The command is a few lines over `memograd.recipes.served_agent`. Tested in
-`tests/recipes/test_served_agent_runs.py`. The recipes, and torch with them, arrive when it runs.
+The command is a few lines over `memograd.tasks.agent.served`. The recipes, and torch with them,
+arrive when it runs.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ def train_served_agent(
     }
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    say_where(recipe("served_agent").train(resolved))
+    say_where(recipe("tasks.agent.served").train(resolved))

@@ -2,8 +2,7 @@
 
 Everything remembered was written by others, so it is printed without markup, and control characters
 become visible signs: no memory can move the cursor or colour the terminal. Tables measure Chinese
-characters as two columns wide. Tested in `tests/test_cli_memory.py`. rich arrives with the first
-table.
+characters as two columns wide. rich arrives with the first table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What goes with `memograd train sql`: the sample database, and gold attempts to learn from.
 
-Each command is a few lines over a function of `memograd.recipes.sql`. Tested in
-`tests/recipes/test_sql.py`. The recipes, and torch with them, arrive when a command runs.
+Each command is a few lines over a function of `memograd.tasks.sql.recipe`. The recipes, and torch
+with them, arrive when a command runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def warm_start_rows(
     options = {"sql.database": database, "data": data}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(None, [*overrides, *(settings or [])])
-    recipe("sql").warm_start_rows(resolved, out, share)
+    recipe("tasks.sql.recipe").warm_start_rows(resolved, out, share)
 
 
 @app.command(epilog=epilog("Examples:\n  memograd sql sample --out medical"))
@@ -57,5 +57,5 @@ def sample(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the two files.")],
 ) -> None:
     """Write the sample database and its questions, to look at or to change."""
-    database, questions = recipe("sql").write_sample_files(out)
+    database, questions = recipe("tasks.sql.recipe").write_sample_files(out)
     typer.echo(f"database   {database}\nquestions  {questions}")

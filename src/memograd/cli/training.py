@@ -1,6 +1,6 @@
-"""The commands that train: `train`, `evaluate` and `demo`, each over a verb of `memograd.recipes`.
+"""The commands that train: `train`, `evaluate` and `demo`, each over a verb of `memograd.tasks`.
 
-Tested in `tests/test_cli.py`. The recipes, and torch with them, arrive when a command runs.
+The recipes, and torch with them, arrive when a command runs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import typer
 from memograd.cli.help import epilog, setting_lines
 from memograd.config import load_config
 from memograd.config.load import load_settings
-from memograd.config.operations_evaluation import OperationsEvaluation
 from memograd.errors import BadInput
+from memograd.tasks.memory_ops.settings import OperationsEvaluation
 
 app = typer.Typer()
 train_app = typer.Typer(no_args_is_help=True)
@@ -68,7 +68,7 @@ def train_memory_qa(
     options = {"data": data, "train": train, "eval": evaluate}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    memory_qa = recipe("memory_qa")
+    memory_qa = recipe("tasks.memory_qa.recipe")
 
     run = memory_qa.train(resolved)
     say_where(run)
@@ -117,7 +117,7 @@ def train_text(
     options = {"data": data, "text.eval_data": evaluate, "rewards": rewards, "model": model}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    text = recipe("text")
+    text = recipe("tasks.text.recipe")
 
     run = text.train(resolved)
     say_where(run)
@@ -175,7 +175,7 @@ def train_agent(
     }
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
-    agent = recipe("agent")
+    agent = recipe("tasks.agent.recipe")
 
     run = agent.train(resolved)
     say_where(run)
@@ -241,7 +241,7 @@ def train_sql(
         "rewards": rewards,
         "model": model,
     }
-    sql = recipe("sql")
+    sql = recipe("tasks.sql.recipe")
     overrides = [*(sql.CI_FAST if ci_fast else ())]
     overrides += [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_config(config, [*overrides, *(settings or [])])
@@ -304,12 +304,12 @@ def evaluate(
     files = [name.strip() for name in (data or "").split(",") if name.strip()]
     if run is not None and not settings and not others and len(files) < 2:
         given = Path(files[0]) if files else None
-        recipe("evaluate").evaluate(run, given, conversations, baselines)
+        recipe("tasks.evaluate").evaluate(run, given, conversations, baselines)
         return
     typed = [f"data={','.join(files)}"] if files else []
     typed += [f"heads={','.join(others)}"] if others else []
     options = load_settings(OperationsEvaluation, None, [*typed, *(settings or [])])
-    measuring = recipe("memory_ops_evaluate")
+    measuring = recipe("tasks.memory_ops.evaluate")
     measure = measuring.evaluate_head if run is None else measuring.evaluate_run
     measure(run or policy, options, conversations=conversations)
 
@@ -324,7 +324,7 @@ def demo(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
     """Train what a memory keeps for two minutes, show before and after."""
-    recipe("memory_ops_demo").demo(data, steps, out)
+    recipe("tasks.memory_ops.demo").demo(data, steps, out)
 
 
 @app.command(
@@ -340,7 +340,7 @@ def demo_lm(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
 ) -> None:
     """Train a language model to answer from a memory, show before and after."""
-    recipe("memory_qa").demo(data, steps, out)
+    recipe("tasks.memory_qa.recipe").demo(data, steps, out)
 
 
 def say_where(run: Path) -> None:
@@ -352,7 +352,7 @@ def say_where(run: Path) -> None:
 def recipe(name: str) -> ModuleType:
     """One of the recipes, which need the training libraries."""
     try:
-        return importlib.import_module(f"memograd.recipes.{name}")
+        return importlib.import_module(f"memograd.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("memograd"):
             raise

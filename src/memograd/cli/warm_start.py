@@ -1,7 +1,7 @@
 """The commands around training: `sft` and `dpo` before it, `merge` after it.
 
-Each is a few lines over a function of `memograd.recipes`. Tested in
-`tests/recipes/test_sft_commands.py`. The recipes, and torch with them, arrive when a command runs.
+Each is a few lines over a function of `memograd.warm_start`. The recipes, and torch with them, arrive
+when a command runs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def sft(
         "out": out,
     }
     resolved = load_settings(SftSettings, config, [*_given(options), *(settings or [])])
-    run = _recipe("sft").sft(resolved)
+    run = _recipe("warm_start.sft").sft(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -108,7 +108,7 @@ def dpo(
     """Train a model on which of two answers is better (needs memograd[trl])."""
     options = {"data": data, "adapter": begun, "out": out}
     resolved = load_settings(DpoSettings, config, [*_given(options), *(settings or [])])
-    run = _recipe("dpo").dpo(resolved)
+    run = _recipe("warm_start.dpo").dpo(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -127,7 +127,7 @@ def merge(
     ] = NumberType.float32,
 ) -> None:
     """Write model and trained adapter as one model, which loads without peft."""
-    folder = _recipe("merge").merge(run, out, dtype.value)
+    folder = _recipe("warm_start.merge").merge(run, out, dtype.value)
     typer.echo(f"The model is in {folder}")
 
 
@@ -138,11 +138,11 @@ def _given(options: Mapping[str, Path | str | None]) -> list[str]:
 def _recipe(name: str) -> ModuleType:
     """One of the recipes, which need the training libraries."""
     try:
-        return importlib.import_module(f"memograd.recipes.{name}")
+        return importlib.import_module(f"memograd.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("memograd"):
             raise
-        extra = "train" if name == "merge" else "trl"
+        extra = "train" if name == "warm_start.merge" else "trl"
         raise BadInput(
             f"This command needs the package {error.name}; run pip install 'memograd[{extra}]'."
         ) from error

@@ -2,8 +2,8 @@
 
 Values are taken as they are written, without expanding `${...}`, so that a password may hold any
 character. Other programs keep their variables in the same file, so all names are returned.
-Invariant: a line that means nothing is an error with its number, never skipped
-(`tests/test_memory_settings.py`). Imports errors; python-dotenv when a file is read.
+Invariant: a line that means nothing is an error with its number, never skipped. Imports errors;
+python-dotenv when a file is read.
 """
 
 from __future__ import annotations

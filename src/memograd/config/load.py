@@ -4,7 +4,7 @@ Imports `memograd.config.settings` and `memograd.errors`. A mistake is one sente
 key, where it was written and what is expected; nothing unknown is ever ignored.
 
 Invariant: whatever the order of sources, the last one that names a key decides it, and a
-configuration written out as overrides is read back equal. Proved in `tests/test_config.py`.
+configuration written out as overrides is read back equal.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ and `history_db_path`. Accepted without effect, because nothing here depends on 
 A section that is absent means our default, not mem0's: no server and no key are needed. With an
 `llm`, the language model finds facts and decides, as in mem0; without one, rules do.
 
-Invariant: every key either changes the settings, is in the lists below, or is refused
-(`tests/test_mem0_config.py`). Imports `memory_settings` and errors.
+Invariant: every key either changes the settings, is in the lists below, or is refused. Imports
+`memory_settings` and errors.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ sentence that names the key, where it was written and what is expected; nothing 
 unknown is ever ignored. Secrets appear in no message.
 
 Invariant: for every key, the first source in the order above that names it decides, whatever the
-others say (`tests/test_memory_settings.py`). Imports pydantic, `settings`, `dotenv_file` and
-errors.
+others say.
 """
 
 from __future__ import annotations

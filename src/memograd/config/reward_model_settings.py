@@ -1,9 +1,8 @@
 """What `memograd reward-model train` can be told.
 
 A reward model is trained on the same rows, by the same trainer loop and into the same kind of run
-folder as the warm starts, so its settings are theirs and a few of its own. Imports pydantic and the
-warm starts' settings. Invariant: a preset (`tuning=full`) never wins over a setting that is given
-(`tests/reward_model/test_reward_model_settings.py`).
+folder as the warm starts, so its settings are theirs and a few of its own. Invariant: a preset
+(`tuning=full`) never wins over a setting that is given.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reading back with which settings a run was made, whichever command made it.
 
 Imports the settings of all commands. Invariant: what `run_json` wrote, `settings_of_run` reads back
-equal, and the settings of one recipe are never taken for another's. Proved in
-`tests/recipes/test_sft_commands.py` and `tests/reward_model/test_reward_model_settings.py`.
+equal, and the settings of one recipe are never taken for another's.
 """
 
 from __future__ import annotations

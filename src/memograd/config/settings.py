@@ -1,11 +1,11 @@
 """What a run is made of: typed, frozen settings, each with its range and one line of meaning.
 
-Imports pydantic and `memograd.config.algorithms`. The description of a setting is the docstring
-below it; command-line help and error messages are made from these declarations.
+The description of a setting is the docstring below it; command-line help and error messages are
+made from these declarations.
 
 Invariant: resolved settings survive their JSON form unchanged
 (`TrainConfig.model_validate_json(config.model_dump_json()) == config`), so that the `config.json`
-of a run folder is the run's whole recipe. Proved in `tests/test_config.py`.
+of a run folder is the run's whole recipe.
 """
 
 from __future__ import annotations

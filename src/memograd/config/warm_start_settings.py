@@ -1,11 +1,9 @@
 """What `memograd sft` and `memograd dpo` can be told: the settings of the warm starts.
 
 Their run folders hold these settings as `config.json`, marked with the recipe's name, and
-`as_train_config` says what `memograd evaluate` needs to know of such a run. Imports pydantic and
-`settings`.
+`as_train_config` says what `memograd evaluate` needs to know of such a run.
 
-Invariant: what `run_json` wrote, `run_settings.settings_of_run` reads back equal. Proved in
-`tests/recipes/test_sft_commands.py`.
+Invariant: what `run_json` wrote, `run_settings.settings_of_run` reads back equal.
 """
 
 from __future__ import annotations

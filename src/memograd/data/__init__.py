@@ -1,7 +1,6 @@
 """Conversations with questions: public sets, splits by conversation, and a generator.
 
-May import errors, config and `memory`; knows no policy. Where each invariant is proved stands in
-the files of this room.
+Where each invariant is proved stands in the files of this room.
 """
 
 from memograd.data.construction import ConstructionCase, construction_case_of

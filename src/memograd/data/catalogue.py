@@ -5,8 +5,7 @@ as they state one. Addresses name a fixed revision wherever one is known to us, 
 checksum too, so that a file is either the one that others measured on or refused. Where a checksum
 is None nobody told us the true one: the first download records its own (`download`).
 
-Invariant: every set names a loader that exists (`tests/data/test_catalogue.py`). Standard library
-and errors only.
+Invariant: every set names a loader that exists. Standard library and errors only.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ as such chunks (`mem_alpha`, `memory_agent_bench`); a conversation is cut into t
 turns and never within one.
 
 Invariants: the chunks of a conversation, joined by line breaks, are its rendered turns; a
-question's evidence names exactly the chunks that hold its evidence turns
-(`tests/data/test_construction.py`). May import errors, `memory` and `conversation`.
+question's evidence names exactly the chunks that hold its evidence turns.
 """
 
 from __future__ import annotations

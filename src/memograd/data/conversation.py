@@ -2,8 +2,7 @@
 
 Question ids are `conversation/q<position in the file>`, so they stay the same whatever is filtered
 out. Invariant: evidence names turns of the same conversation
-(`tests/data/test_locomo.py::test_evidence_resolves_and_the_rest_is_reported`). May import `memory`
-for `RawTurn`.
+(`tests/data/test_locomo.py::test_evidence_resolves_and_the_rest_is_reported`).
 """
 
 from __future__ import annotations

@@ -4,13 +4,11 @@
      "questions": [{"question": "Where does Ann live?", "answer": "Oslo", "evidence": ["t1"]}]}
 
 (on one line). Every key is described in `docs/data.md`; what may be left out has these defaults:
-turn ids `t1`, `t2`, ...; the session of the turn before, from 1; the first two who speak as
+turn ids `t1`, `t2`,...; the session of the turn before, from 1; the first two who speak as
 speakers; question ids `<conversation>/q<position>`; category `question`.
 
 Invariants: what is written is read back equal, or nothing is written; a key that the format does
-not know is BadInput that names line and field, so a misspelt one is never lost in silence
-(`tests/data/test_conversations_jsonl.py`). May import errors, `memory`, `conversation` and
-`json_records`.
+not know is BadInput that names line and field, so a misspelt one is never lost in silence.
 """
 
 from __future__ import annotations

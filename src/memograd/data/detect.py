@@ -1,8 +1,7 @@
 """Loading a file of conversations without saying which format it is in.
 
 Invariant: the format is recognised by what stands in the file, never by its name; what is none of
-them is BadInput that lists them (`tests/data/test_detect.py`). May import errors, the loaders, and
-`lifelog`, which arrives with the first file of that kind.
+them is BadInput that lists them.
 """
 
 from __future__ import annotations

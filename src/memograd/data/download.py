@@ -9,9 +9,8 @@ it: that shows a change, not that the first one was right.
 `MEMOGRAD_DATA_MIRROR` names a server that holds `<data set>/<file>`, as this module lays them out
 on disk, in place of the makers' own. `HF_ENDPOINT` replaces https://huggingface.co, as elsewhere.
 
-Invariants: no failure leaves a wrong file under the right name; whatever interrupts a download,
-the next one ends with the same bytes (`tests/data/test_download.py`). May import errors and
-`catalogue`; standard library and filelock otherwise.
+Invariants: no failure leaves a wrong file under the right name; whatever interrupts a download, the
+next one ends with the same bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reading JSON files of unknown health: every fault becomes one sentence that says where it is.
 
 Invariant: a file or record that is not as expected raises BadInput naming the file, the position
-and the field (`tests/data/test_longmemeval.py`, `test_memdaily.py`, `test_hostile_files.py`). May
-import errors.
+and the field.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Reading the official LoCoMo file format (arXiv 2402.17753).
 
-A file is a JSON list of conversations: `session_1`, `session_2`, ... with one date each, and `qa`.
+A file is a JSON list of conversations: `session_1`, `session_2`,... with one date each, and `qa`.
 Invariants: all evidence that is kept names a turn, and what names none is dropped and counted,
-never in silence; anything else out of the ordinary is BadInput (`tests/data/test_locomo.py`). May
-import errors, `memory`, `conversation` and `json_records`.
+never in silence; anything else out of the ordinary is BadInput.
 
 The format's traps, each with a test: adversarial questions carry `adversarial_answer` instead of
 `answer`; some answers are integers; one evidence string may name several turns; dates exist for

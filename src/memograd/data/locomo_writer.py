@@ -1,7 +1,6 @@
 """Writing the official LoCoMo file format.
 
-Invariant: what `write_locomo` writes, `load_locomo` reads back equal, or nothing is written
-(`tests/data/test_locomo_writer.py`). May import errors, `memory`, `conversation` and `locomo`.
+Invariant: what `write_locomo` writes, `load_locomo` reads back equal, or nothing is written.
 """
 
 from __future__ import annotations

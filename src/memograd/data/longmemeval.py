@@ -7,8 +7,7 @@ messages with role, content and, where they hold the answer, `has_answer: true`)
 session from 1.
 
 Invariants: evidence is exactly the messages that the file marks; what marks none is reported, never
-in silence; anything else out of the ordinary is BadInput (`tests/data/test_longmemeval.py`). May
-import errors, `memory`, `conversation` and `json_records`.
+in silence; anything else out of the ordinary is BadInput.
 
 The format's traps, each with a test: some answers are integers; the oracle file does not sort its
 sessions by time; messages outside answer sessions may carry no `has_answer`; a question whose id

@@ -1,15 +1,14 @@
 """Reading the training data of Mem-alpha (arXiv 2509.25911): chunks, then questions.
 
 A published Parquet file (`train.parquet`, `test.parquet`) has a row for each case: `instance_id`,
-`data_source` (squad, hotpotqa, perltqa, booksum, ...), `chunks` and `questions_and_answers`, the
+`data_source` (squad, hotpotqa, perltqa, booksum,...), `chunks` and `questions_and_answers`, the
 last two as JSON texts. An answer is a text or a list of them, the first of which is `answer` and
-the others `accepted`. A case's id is `<name of the file>/<row>`, since `instance_id` counts anew
-in every source. The published files do not say which chunk holds an answer, so there is no
-evidence; their column `prompt` is an instruction to the original's agent and is not kept.
+the others `accepted`. A case's id is `<name of the file>/<row>`, since `instance_id` counts anew in
+every source. The published files do not say which chunk holds an answer, so there is no evidence;
+their column `prompt` is an instruction to the original's agent and is not kept.
 
 Invariant: what cannot be asked (no text, no answer) or read (empty chunks) is dropped and reported,
-never in silence; anything else out of the ordinary is BadInput (`tests/data/test_mem_alpha.py`).
-May import errors, `conversation`, `construction`, `json_records` and `parquet_rows`.
+never in silence; anything else out of the ordinary is BadInput.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ A file such as `01_simple_roles.json.gz` is a JSON list of streams: `message_lis
 time, place) and `question_list` (question, answer, four choices, `target_step_id`: the mids that
 hold the answer). Every stream becomes one Conversation in which only the user speaks. The messages
 of one day are one session, turn ids are `m<mid>`, and a question's category is the middle of the
-file's name (`simple`, `post_processing`, ...). The place is not kept: a RawTurn has none.
+file's name (`simple`, `post_processing`,...). The place is not kept: a RawTurn has none.
 
 Invariants: evidence names turns of the stream; the questions that the makers' own generator failed
 to write (`[ERRORQ]`) are dropped and reported, never in silence; anything else out of the ordinary
-is BadInput (`tests/data/test_memdaily.py`). May import errors, `memory`, `conversation` and
-`json_records`.
+is BadInput.
 
 The format's traps, each with a test: the failed questions; clocks that run backwards, so the order
 is the messages' order and not their times.

@@ -1,17 +1,14 @@
 """Reading MemoryAgentBench (arXiv 2507.05257): one long context, many questions about it.
 
-A published Parquet file is one of four skills (`Accurate_Retrieval-00000-of-00001.parquet`, ...).
-A row has `context`, `questions`, `answers` (for each question a list of texts, any of which is
-right) and `metadata` (`source`, and where the source has them `question_types`, `question_dates`,
+A published Parquet file is one of four skills (`Accurate_Retrieval-00000-of-00001.parquet`,...). A
+row has `context`, `questions`, `answers` (for each question a list of texts, any of which is right)
+and `metadata` (`source`, and where the source has them `question_types`, `question_dates`,
 `question_ids`). The context is cut into chunks at line and sentence ends. A case's id is
 `<skill>/<row>`; the category of a question is its type, else the source. Movies to recommend stay
 the numbers that the file gives for them.
 
 Invariant: questions without a text or an answer are dropped and reported, dates that cannot be read
-are left out and reported, never in silence; anything else out of the ordinary is BadInput
-(`tests/data/test_memory_agent_bench.py`). May import errors, `conversation`, `construction`,
-`json_records`, `longmemeval` (whose questions and dates are part of it), `parquet_rows` and
-`text_chunks`.
+are left out and reported, never in silence; anything else out of the ordinary is BadInput.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rows of a Parquet file, as plain Python values, one batch in memory at a time.
 
 Invariant: what cannot be read is BadInput in one sentence: no file, no Parquet, a Git LFS pointer
-in its place, a missing column, a missing library (`tests/data/test_parquet_rows.py`). May import
-errors and `json_records`; pyarrow (extra `parquet`) arrives with the first file.
+in its place, a missing column, a missing library.
 """
 
 from __future__ import annotations

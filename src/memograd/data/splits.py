@@ -1,8 +1,8 @@
 """Which conversations are for training and which for evaluation.
 
 Invariants: a split is by whole conversations, since questions of one conversation share their
-turns, and a split by question would train on what it evaluates; a conversation is the same
-whatever its id is (`tests/data/test_splits.py`). May import errors, `memory` and `conversation`.
+turns, and a split by question would train on what it evaluates; a conversation is the same whatever
+its id is.
 """
 
 from __future__ import annotations

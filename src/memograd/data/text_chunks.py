@@ -2,7 +2,7 @@
 
 Places in this order: ends of lines, ends of sentences (English and Chinese), spaces, and within a
 word only where it alone is too long. Invariants: the chunks joined are the text; none is over the
-limit; the work is linear in the length (`tests/data/test_text_chunks.py`). May import errors.
+limit; the work is linear in the length.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ The states of an attempt, as the server's answer decides:
 `If-Range` makes the server choose between the first two. It needs the strong ETag or the date that
 came with the first bytes, which is kept as `NAME.part.version`; without it a part is not trusted.
 
-Invariant: when `transfer` returns, the part holds as many bytes as the server announced, all of
-one version (`tests/data/test_download.py`). Standard library only.
+Invariant: when `transfer` returns, the part holds as many bytes as the server announced, all of one
+version. Standard library only.
 """
 
 from __future__ import annotations

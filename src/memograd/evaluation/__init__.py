@@ -2,8 +2,7 @@
 
 Scores (`score_answers`, `answer_scores`) come from the reward functions themselves or from a judge,
 operations are held against gold ones (`confusion`), intervals come from the bootstrap, reports and
-tables derive everything else from scores per question. May import the rooms below it (here: errors,
-memory, rewards, rollout, the policy protocol); no trainer internals. Tests: `tests/evaluation/`.
+tables derive everything else from scores per question. Tests: `tests/evaluation/`.
 """
 
 from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference

@@ -12,7 +12,7 @@ interval is about other conversations too; with questions alone it would be too 
 The interval is about other questions of the same kind. It says nothing about another training seed,
 and it is too narrow below about twenty questions (or a handful of conversations). Invariant: same
 values and seed, same interval; coverage, clustered and not, is checked by simulation in
-`tests/evaluation/test_bootstrap.py`. May import: errors.
+`tests/evaluation/test_bootstrap.py`.
 """
 
 from __future__ import annotations

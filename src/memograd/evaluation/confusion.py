@@ -9,8 +9,7 @@ Most statements of a life are ADD or NONE, so a policy that always says ADD look
 every table beside the other two.
 
 Invariants: strict <= kind; rows of the matrix sum to the gold operations; an operation always
-chosen has balanced accuracy 1 / (kinds that occur) at most (`tests/evaluation/test_confusion.py`).
-May import: errors, memory.operations, evaluation.figures, evaluation.tables.
+chosen has balanced accuracy 1 / (kinds that occur) at most.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import Final, Protocol
 from memograd.errors import BadInput
 from memograd.evaluation.figures import INK, font_families, new_figure, save_figure
 from memograd.evaluation.tables import markdown_table
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 KINDS: Final = tuple(OpKind)
 _POINTING: Final[tuple[OpKind, ...]] = (OpKind.UPDATE, OpKind.DELETE)

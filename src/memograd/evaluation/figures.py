@@ -1,9 +1,7 @@
 """What all pictures share: colours, a figure without global state, fonts that know Chinese.
 
 Uses matplotlib's objects without `pyplot`, so no global state and no window. Invariant: a picture
-is written whole, with the folders above it made (`tests/evaluation/test_plots.py`,
-`test_confusion.py`, `test_memory_table.py`). May import nothing of memograd; matplotlib arrives
-with the first figure.
+is written whole, with the folders above it made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Asking a policy all questions of an evaluation, greedily, and scoring what it says.
 
 Invariant: the report of a policy does not depend on the batch size; every question is asked once,
-and its scores stand in the order of the scenarios. Tested in `tests/evaluation/test_harness.py`.
-May import rollout, policy (the protocol), evaluation.
+and its scores stand in the order of the scenarios.
 """
 
 from __future__ import annotations

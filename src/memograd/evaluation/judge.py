@@ -11,8 +11,7 @@ prompt and texts, so judging goes on where it stopped.
 
 Invariant: every score is a verdict that the model gave for exactly these texts, never a default;
 what was judged once is not asked again (`tests/evaluation/test_judge.py`, against a real HTTP
-server). May import: errors, memory.chat_model, memory.chat_answers, memory.language and the rest of
-this room.
+server).
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from typing import Any, Final, get_args
 from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.judge_cache import JudgeCache
 from memograd.evaluation.judge_prompts import JUDGE_PROMPTS, Strictness
-from memograd.memory.chat_answers import UnusableAnswer, ask_checked
-from memograd.memory.chat_model import ChatMessage, ChatModel
+from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.language import Language
 from memograd.rewards.squad import squad_f1
 

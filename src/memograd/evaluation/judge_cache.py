@@ -4,8 +4,7 @@ A row holds at least `correct` (true or false) and `reason` (a text). It is foun
 that went into it. Several processes may write one file: a line is appended under a lock, whole. A
 last line that a crash cut off is dropped when the next one is written; other damage is said.
 
-Invariant: what was put is found again, by this process and the next
-(`tests/evaluation/test_judge_cache.py`). May import: errors.
+Invariant: what was put is found again, by this process and the next.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ the answer gets the point. Numbers under the two are not comparable, and publish
 lenient, so a table always says which one it used.
 
 Both end with the same form of answer, and both rule what to do where the right answer is that
-nothing is known (`tests/evaluation/test_judge.py`). The wording is part of a verdict's key in the
-cache: whoever changes a prompt judges anew. May import: memory.language.
+nothing is known. The wording is part of a verdict's key in the cache: whoever changes a prompt
+judges anew.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ accuracy is. The interval speaks of other items of the same kind, not of another
 each seed's run as a method of its own, or the mean of the seeds per item.
 
 Invariants: JSON, Markdown and picture show the same estimates; methods are compared item by item or
-not at all (`tests/evaluation/test_memory_table.py`). May import: errors, evaluation.bootstrap,
-evaluation.figures, evaluation.report, evaluation.tables.
+not at all.
 """
 
 from __future__ import annotations

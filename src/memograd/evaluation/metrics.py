@@ -1,7 +1,6 @@
 """Scores answers with the same functions that reward them in training.
 
-One implementation for both, so a training curve and an evaluation table can be laid side by side
-(`tests/evaluation/test_score_answers.py`). May import: errors, rewards.
+One implementation for both, so a training curve and an evaluation table can be laid side by side.
 """
 
 from __future__ import annotations

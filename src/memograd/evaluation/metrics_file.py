@@ -2,10 +2,7 @@
 
 One JSON object a line, one line a training step. A file that is missing, empty or damaged, or a
 line without the key asked for, is `BadInput` with the line's number, never an empty curve; only a
-last line that is still being written, or that a kill cut off, is left out
-(`tests/evaluation/test_metrics_file.py`).
-
-May import: errors.
+last line that is still being written, or that a kill cut off, is left out.
 """
 
 from __future__ import annotations

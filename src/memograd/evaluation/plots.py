@@ -3,10 +3,8 @@
 Three panels, because one alone misleads: the raw reward is what should rise; the normalised reward
 (group-relative advantages) has mean 0 by construction, its spread says whether groups still teach
 anything; the loss of GRPO is no measure of progress and is there to show trouble, with the KL
-divergence beside it. A metrics file that is missing, empty or damaged is `BadInput`, never an
-empty picture (`tests/evaluation/test_plots.py`).
-
-May import: errors, evaluation.figures, evaluation.metrics_file.
+divergence beside it. A metrics file that is missing, empty or damaged is `BadInput`, never an empty
+picture.
 """
 
 from __future__ import annotations

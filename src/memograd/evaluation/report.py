@@ -6,8 +6,7 @@ whoever builds it decides whether adversarial questions are in. Where the questi
 several conversations, intervals draw conversations first.
 
 Invariant: two reports are compared question by question or not at all; other question ids,
-categories, conversations or metrics raise `MemogradError` (`tests/evaluation/test_report.py`). May
-import: errors, rewards, evaluation.bootstrap.
+categories, conversations or metrics raise `MemogradError`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A group of rollouts read back from a run folder, and its tokens as spans to be coloured.
 
 Invariant: the spans of a row, put together, are the row's text; a token is shown as scored exactly
-where the log says so. Tested in `tests/evaluation/test_rollout_view.py`. May import errors.
+where the log says so.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ went.
 
 Reads `config.json`, `metrics.jsonl`, `state.json` and manifests as plain JSON, so that runs of
 other recipes and other versions are shown too. Invariant: nothing is written, and one damaged run
-is shown as damaged and hides no other. Tested in `tests/evaluation/test_run_summaries.py`. May
-import errors, config, grpo.run_folder and what lies below.
+is shown as damaged and hides no other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reports for reading and for keeping: Markdown, JSON, and tables on the terminal.
 
 Each prints the same estimates; only JSON keeps the scores of every question, in [0, 1], where the
-tables show points (hundredths) with 95% bootstrap intervals. Proved in
-`tests/evaluation/test_tables.py`. May import: evaluation.report.
+tables show points (hundredths) with 95% bootstrap intervals.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ by the library rouge-score with a tokenizer of ours, because the library's knows
 would give a Chinese answer no token at all.
 
 Invariants: scores lie in [0, 1]; an answer equal to the gold scores 1 wherever it has a word; for
-ASCII, ROUGE-L is the library's own number (`tests/evaluation/test_text_metrics.py`). May import:
-errors, memory.language, rewards; rouge-score and nltk arrive with the first score.
+ASCII, ROUGE-L is the library's own number.
 """
 
 from __future__ import annotations

@@ -9,6 +9,5 @@ own for each attempt (a *rollout*), every call it makes is captured with token i
 log-probabilities, and its reward ends the rollout. `store` keeps the traces, `traces_to_rollouts`
 makes training data of them, `agents` runs agents, `drawing` lets the trainer do so.
 
-Its modules are imported by their names: what needs FastAPI, torch or httpx arrives with them. May
-import every room below it.
+Its modules are imported by their names: what needs FastAPI, torch or httpx arrives with them.
 """

@@ -17,8 +17,7 @@ last line of its output, or posts it.
 Invariants: every attempt is a rollout of its own, a retry too; an attempt that crashes, takes too
 long or gives no reward where it should ends its rollout with the reason, and after its last retry
 the run with an error that names it, never with a reward of 0; programs are gone when their time is
-up. Tested in `tests/gateway/test_run_agents.py`. May import the
-standard library, memograd.rewards, memograd.rollout and the room's store.
+up.
 """
 
 from __future__ import annotations

@@ -7,9 +7,7 @@
     POST /v1/...                           the same model, nothing captured
 
 Whatever model an agent names, it gets the one that is served. Invariants: every refusal has
-OpenAI's error form; what a rollout's key opens is that rollout alone. Tested in
-`tests/gateway/test_gateway_app.py`, `test_gateway_security.py`, `test_gateway_fuzz.py`. May import
-fastapi and the room.
+OpenAI's error form; what a rollout's key opens is that rollout alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What answers behind the gateway: the local policy, or another server.
 
 A backend takes a request apart in `prepare`, where whatever is wrong with it is refused before an
-answer begins, and answers in `run`. May import the room's protocol, conversation and records.
+answer begins, and answers in `run`.
 """
 
 from __future__ import annotations

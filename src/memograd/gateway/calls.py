@@ -1,8 +1,7 @@
 """One call of an agent, from its request to its answer: begun, answered, written down, told.
 
 Invariant: an answer reaches its agent only after it is in the trace store; a call whose reader goes
-away, whose time is up or whose rollout is over meanwhile is in no trace and stops costing anything
-(`tests/gateway/test_gateway_app.py`, `tests/gateway/test_gateway_faults.py`). May import the room.
+away, whose time is up or whose rollout is over meanwhile is in no trace and stops costing anything.
 """
 
 from __future__ import annotations

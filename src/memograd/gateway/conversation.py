@@ -10,8 +10,7 @@ messages up to that answer. A conversation of several agents, or one that forks,
     call 3   [a b X f]      -> forks from the ids of a b X
 
 Invariant: where the messages up to an answer come back as they were given, the prompt begins with
-exactly the ids that were seen and drawn (`tests/gateway/test_gateway_conversation.py`). May import
-the room's records.
+exactly the ids that were seen and drawn.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 SQLite: write-ahead log with `synchronous=NORMAL`. What a transaction has committed survives the end
 of the process, however it ends; a power failure may cost the last transactions, but never a part of
 one. PostgreSQL: a transaction is durable as the server is configured. Invariant: a place that
-cannot be used is one `BadInput` sentence (`tests/gateway/test_trace_store.py`); what was committed
-is there after `kill -9` (`tests/gateway/test_gateway_faults.py`). May import sqlalchemy, the room's
-schema and errors.
+cannot be used is one `BadInput` sentence; what was committed is there after `kill -9`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ trainer's generator.
 
 Invariants: a group is the attempts at its scenario, in order, whichever agents finish first; the
 same generator draws the same rollouts again, for agents whose own calls come in the same order, up
-to the rounding of matrix products; an attempt without a reward is an error that names it. Proved in
-`tests/gateway/test_served_agent.py`. May import grpo.drawing and the room.
+to the rounding of matrix products; an attempt without a reward is an error that names it.
 """
 
 from __future__ import annotations

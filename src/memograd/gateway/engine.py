@@ -8,7 +8,7 @@
 Invariants: a job's future is always settled (answered, failed or cancelled), also when the model
 fails or the engine is closed; a cancelled job leaves the batch before the next step; while the
 engine rests, nothing touches the model, and nothing that was computed before a rest is used after
-it. Tested in `tests/gateway/test_engine.py`. May import memograd.policy; torch comes with it.
+it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 OpenTelemetry's are one `ExportTraceServiceRequest` a line in OTLP's JSON, as collectors read from
 files: a span of the rollout (`invoke_agent`), and below it one of each call (`chat`), with the
 attributes of the semantic conventions for generative AI. Ids are made from the rollout's id, so a
-second export is the same spans. Invariant: every call is one line's span, none twice
-(`tests/gateway/test_trace_export.py`). May import the room's records.
+second export is the same spans. Invariant: every call is one line's span, none twice.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A rollout's own key opens that rollout and nothing else. The gateway's key, where it has one, opens
 `/v1` and makes rollouts; where it has none, whoever reaches the address may, so such a gateway
-listens on this machine only. Invariant: no key opens another rollout's paths
-(`tests/gateway/test_gateway_security.py`). May import the room's protocol and errors.
+listens on this machine only. Invariant: no key opens another rollout's paths.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What the gateway takes on at most: bytes of a request, calls at once, seconds of a call.
 
-Invariant: a place among the calls is free again however a call ends
-(`tests/gateway/test_gateway_security.py`); `memograd.body_limit` counts the bytes. May import the
-room's protocol.
+Invariant: a place among the calls is free again however a call ends; `memograd.body_limit` counts
+the bytes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The chat template writes the conversation once; an answer that comes back is the very ids that were
 drawn (`conversation`). Invariants: what cannot be served is refused by name, never ignored; a call
-that names no seed is drawn from its rollout's, so the same calls draw the same ids again
-(`tests/gateway/test_local_backend.py`). May import memograd.policy, memograd.rollout and the room.
+that names no seed is drawn from its rollout's, so the same calls draw the same ids again.
 """
 
 from __future__ import annotations

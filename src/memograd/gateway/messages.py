@@ -3,8 +3,7 @@
 The model writes a tool call as JSON between two tags (`memograd.rollout.tool_calls`); agents read
 and send it back as `tool_calls`. Invariant: an answer without calls is its text to the letter; each
 well-formed call becomes one entry, and what was meant as a call but is none stays in the text, so
-that nothing the model said is lost (`tests/gateway/test_gateway_messages.py`). May import
-memograd.rollout and errors.
+that nothing the model said is lost.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only what the gateway reads is named here; other fields are kept in `model_extra`, and each backend
 says which of them it can serve. Invariant: a body that is not understood is a 400 in OpenAI's error
-form, whatever it holds (`tests/gateway/test_gateway_fuzz.py`). May import pydantic and errors.
+form, whatever it holds.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A *rollout* is one attempt of an agent, as everywhere in memograd; a *call* is one request that the
 agent made of the model; a *choice* is one of the answers it got. Invariant: a record that is stored
-comes back equal, log-probabilities to the bit (`tests/gateway/test_trace_store.py`). May import
-errors only.
+comes back equal, log-probabilities to the bit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Answers in OpenAI's form: one JSON object, or the events of a stream.
 
-Invariant: the pieces of a stream, put together, are the object's message
-(`tests/gateway/test_gateway_app.py`). May import starlette, the room's backend, conversation and
-rows.
+Invariant: the pieces of a stream, put together, are the object's message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Between records and rows of the trace store's tables.
 
-Invariant: `record_of(row_of(record)) == record`, but for names that no database takes
-(`tests/gateway/test_trace_store.py`). May import numpy, sqlalchemy and the room's records.
+Invariant: `record_of(row_of(record)) == record`, but for names that no database takes.
 """
 
 from __future__ import annotations

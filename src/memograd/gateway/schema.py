@@ -1,7 +1,6 @@
 """The tables of a trace store, and the version of their shape.
 
-Invariant: a store written in another format is refused, never half understood
-(`tests/gateway/test_trace_store.py`). May import sqlalchemy only.
+Invariant: a store written in another format is refused, never half understood.
 
 Token ids are little-endian int32 and log-probabilities float64, in one value an answer, because a
 long conversation has thousands of them. A rollout's API key is kept as its SHA-256 only.

@@ -1,7 +1,7 @@
 """A gateway that is running: in a thread beside the caller, or in the foreground.
 
 Invariant: once `start` returns the gateway answers at `base_url`; once `stop` returns the port is
-free and nothing of it runs (`tests/gateway/test_gateway_app.py`). May import uvicorn and the room.
+free and nothing of it runs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Invariants: a rollout moves only as `VALID_TRANSITIONS` says, whoever pushes; a call is written
 whole or not at all, only to a rollout that lives, and under its own number; a reward is finite and
-given once (`tests/gateway/test_trace_store.py`). What was written is there after `kill -9`
-(`tests/gateway/test_gateway_faults.py`). May import sqlalchemy, the room's records and errors.
+given once. What was written is there after `kill -9`.
 """
 
 from __future__ import annotations

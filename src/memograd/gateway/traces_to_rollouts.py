@@ -10,8 +10,7 @@ tree (`memograd.rollout.branches`).
 
 Invariants: every drawn token of the chosen calls is scored once, and no other token; a rollout
 without a reward, and a call without token ids or with log-probabilities of another distribution
-than the one that is trained, is an error with the rollout's id, never a 0 or a gap. Proved in
-`tests/gateway/test_traces_to_rollouts.py`. May import memograd.rollout and the room.
+than the one that is trained, is an error with the rollout's id, never a 0 or a gap.
 """
 
 from __future__ import annotations

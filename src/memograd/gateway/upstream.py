@@ -8,8 +8,7 @@ only, and training from it refuses. Answers are fetched whole, also where the ag
 stream.
 
 Invariant: a failure of the server reaches the agent with its status, its words and its code, never
-its key, and an answer that is not understood is a 502 (`tests/gateway/test_upstream.py`). May
-import httpx and the room.
+its key, and an answer that is not understood is a 502.
 """
 
 from __future__ import annotations

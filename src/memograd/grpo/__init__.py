@@ -1,7 +1,6 @@
 """The trainer: advantages, loss, optimisation, checkpoints, run folder.
 
-Knows neither tasks nor models: policies by their protocol, rewards by their signature. May import
-everything below it; torch only inside modules that are imported on first use.
+Knows neither tasks nor models: policies by their protocol, rewards by their signature.
 """
 
 from memograd.grpo.run_folder import RunFolder

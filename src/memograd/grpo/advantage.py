@@ -9,7 +9,7 @@ of the whole batch, and s = 1e-4, the floor of TRL's trainers, so that numbers c
     batch          (r - mean_batch) / (std_batch + s)      REINFORCE++, arXiv:2501.03262
     group_batch    (r - mean_group) / (std_batch + s)      its variant with a group baseline; the
                     std is that of r - mean_group, all rewards of the batch together
-    gae             r as it is: `memograd.grpo.gae` makes advantages of it, token by token, once
+    gae             r as it is: `token_advantages` makes advantages of it, token by token, once
                     the value head has said what it expected
 
 `normalise_each` puts several rewards on one scale before they are added up (GDPO,
@@ -18,8 +18,7 @@ arXiv:2601.05242): sum over rewards of weight * (r - mean_group) / (std_group + 
 Groups may be of different sizes: K rewards stand group after group, and `sizes_B` says where groups
 end. Invariants, of all but `gae`: advantages with a group baseline sum to zero in each group;
 adding a constant to all rewards changes nothing; equal rewards give advantages of exactly zero; the
-first three take nothing from other groups, whatever their sizes. Proved in
-`tests/grpo/test_advantage.py`. May import numpy only.
+first three take nothing from other groups, whatever their sizes.
 """
 
 from __future__ import annotations

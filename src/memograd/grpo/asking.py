@@ -7,22 +7,173 @@ sampled, also of those that dynamic sampling threw away, before it is asked agai
 Invariants: what is asked is a pure function of (seed, step, attempt, sizes, pass rates), and the
 rates of the groups before it, which every rank has whole: so all ranks ask the same, and a resumed
 run asks what the uninterrupted one would have asked; a draw has exactly the rollouts that it is
-given. Proved in `tests/grpo/test_schedules_in_runs.py`. May import config, experience, batch.
+given.
+
+Curriculum by pass rate: what can teach something now is asked more often.
+
+Scenarios that were never asked come first, in the order of the first epoch, so a run asks what it
+would have asked without a curriculum until everything was asked once. From then on those of a step
+are drawn at random without replacement, with the weights
+
+    w = floor + (1 - floor) * promise        promise = 4 p (1 - p), p the pass rate
+
+Invariants: a scenario's weight is at least `floor` of any other's, so it is drawn with at least
+`floor` of the chance that it would have if all were equal: nothing is starved, and what was always
+failed or always solved is tried again now and then. What is drawn is a pure function of (seed,
+step, attempt, rates).
+
+Group size by difficulty: a step's rollouts go where they can teach most.
+
+A scenario that is always or never passed earns equal rewards in a small group as well as in a large
+one; one that is passed now and then needs a large group for its rewards to differ, and for a good
+baseline. So the rollouts of a step are shared out in proportion to the groups' promise (see
+`memograd.grpo.asking`), between a smallest and a largest size, one after the other: each goes
+to the group that has most promise for a rollout it already has (D'Hondt's rule). CurES
+(arXiv:2510.01037) derives from the gradient how many rollouts a prompt deserves; this is the plain
+form of that idea.
+
+Invariants: the sizes sum to the budget exactly and keep their limits; more promise never means a
+smaller group; equal promise and a budget that divides give equal groups. Imports nothing of
+memograd.
+
+How often the policy passes each scenario, as far as it has been asked.
+
+An attempt passes if its total reward reaches a bar. For each scenario two sums are kept, attempts
+and passes; before a new group is added to them, both are multiplied by `memory`, because they tell
+of an older policy. The pass rate is then
+
+    p = (passes + 1/2) / (attempts + 1)
+
+half a pass and half a failure being assumed beforehand (Jeffreys' prior): it is 1/2 for a scenario
+that was never asked, never quite 0 or 1, and a group of two says less than one of sixteen.
+
+What a group can teach is the variance of its rewards; of passing or not, that is p (1 - p), largest
+at 1/2 (Bae et al. 2025, arXiv:2504.03380). `promise` is four times that, between 0 and 1.
+
+Invariants: the rates are a pure function of the groups added, in their order, and `state` holds all
+of it; 0 < p < 1 and 0 < promise <= 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from memograd.config import TrainConfig
 from memograd.grpo.advantage import by_group
 from memograd.grpo.batch import replacement_scenarios, scenarios_of_step
-from memograd.grpo.curriculum import scenarios_by_pass_rate
 from memograd.grpo.experience import Experience
-from memograd.grpo.group_sizes import sizes_by_promise
-from memograd.grpo.pass_rates import PassRates
 from memograd.rollout.types import Scenario
+
+
+def scenarios_by_pass_rate(
+    scenarios: Sequence[Scenario],
+    rates: PassRates,
+    *,
+    step: int,
+    attempt: int,
+    count: int,
+    seed: int,
+    floor: float,
+) -> list[Scenario]:
+    """`count` scenarios for a step, or in place of dull ones (`attempt` above 0).
+
+    Only where more are asked for than there are does one come twice.
+    """
+    order = list(range(len(scenarios)))
+    random.Random(f"{seed}/0").shuffle(order)
+    unseen = [place for place in order if scenarios[place].id not in rates][:count]
+    weights = [draw_weight(rates.promise(scenario.id), floor) for scenario in scenarios]
+    generator = random.Random(f"{seed}/{step}/{attempt}/pass rate")
+    chosen = list(unseen)
+    while len(chosen) < count:
+        # Every round is a draw of all without replacement; the largest keys are drawn first
+        # (Efraimidis and Spirakis 2006).
+        keys = [math.log(1 - generator.random()) / weight for weight in weights]
+        drawn = sorted(range(len(scenarios)), key=lambda place: keys[place], reverse=True)
+        already = set(unseen) if len(chosen) == len(unseen) else set()
+        chosen += [place for place in drawn if place not in already][: count - len(chosen)]
+    return [scenarios[place] for place in chosen]
+
+
+def draw_weight(promise: float, floor: float) -> float:
+    """The weight of a scenario, from `floor` to 1."""
+    return floor + (1 - floor) * promise
+
+
+def sizes_by_promise(
+    promise_B: Sequence[float], *, budget: int, smallest: int, largest: int
+) -> list[int]:
+    """How many of `budget` rollouts each of B groups gets.
+
+    Raises `ValueError` if no sizes from `smallest` to `largest` make up the budget.
+    """
+    groups = len(promise_B)
+    if not groups * smallest <= budget <= groups * largest:
+        raise ValueError(
+            f"{budget} rollouts cannot be shared out to {groups} groups of {smallest} to {largest}"
+        )
+    sizes_B = [smallest] * groups
+    waiting = [(-promise / smallest, place) for place, promise in enumerate(promise_B)]
+    heapq.heapify(waiting)
+    for _ in range(budget - groups * smallest):
+        _, place = heapq.heappop(waiting)
+        sizes_B[place] += 1
+        if sizes_B[place] < largest:
+            heapq.heappush(waiting, (-promise_B[place] / sizes_B[place], place))
+    return sizes_B
+
+
+class PassRates:
+    """Pass rates by scenario id; scenarios of one id share theirs.
+
+    `passes_from`: the total reward that an attempt must reach; `memory` [0, 1): the weight of what
+    was known when a new group comes.
+    """
+
+    def __init__(self, *, passes_from: float, memory: float) -> None:
+        self._passes_from = passes_from
+        self._memory = memory
+        self._sums: dict[str, tuple[float, float]] = {}
+
+    def __contains__(self, scenario_id: str) -> bool:
+        """Whether the scenario was ever asked."""
+        return scenario_id in self._sums
+
+    def add(self, scenario_id: str, rewards_G: np.ndarray) -> None:
+        """A group of attempts at the scenario earned these total rewards."""
+        passes, attempts = self._sums.get(scenario_id, (0.0, 0.0))
+        self._sums[scenario_id] = (
+            self._memory * passes + int((rewards_G >= self._passes_from).sum()),
+            self._memory * attempts + len(rewards_G),
+        )
+
+    def rate(self, scenario_id: str) -> float:
+        """The pass rate p of the scenario."""
+        passes, attempts = self._sums.get(scenario_id, (0.0, 0.0))
+        return (passes + 0.5) / (attempts + 1.0)
+
+    def promise(self, scenario_id: str) -> float:
+        """How much a group of the scenario can teach: 4 p (1 - p)."""
+        rate = self.rate(scenario_id)
+        return 4 * rate * (1 - rate)
+
+    def mean(self, scenario_ids: Iterable[str]) -> float:
+        """The mean pass rate of scenarios."""
+        return float(np.mean([self.rate(scenario_id) for scenario_id in scenario_ids]))
+
+    def state(self) -> dict[str, tuple[float, float]]:
+        """All that is known, in plain numbers; what is added later does not change it."""
+        return dict(self._sums)
+
+    def restore(self, state: Mapping[str, tuple[float, float]]) -> None:
+        """Know what `state` holds, and nothing else."""
+        self._sums = dict(state)
 
 
 class Asking:

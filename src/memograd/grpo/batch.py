@@ -2,7 +2,18 @@
 
 Invariants: the scenarios of a step are a pure function of (seed, step), so a resumed run asks what
 the uninterrupted one would have asked; every epoch asks each scenario once; rewards stay in rollout
-order. Tested in `tests/grpo/test_batch.py`. May import numpy, rollout, policy, rewards.
+order.
+
+Overlong reward shaping: an answer that comes near the length limit costs something.
+
+DAPO's soft punishment (arXiv:2503.14476), with L the most tokens an answer may have and a buffer of
+`share` * L tokens before it:
+
+    0                                up to L - buffer tokens
+    (L - buffer - tokens) / buffer   within the buffer
+    -1                               at L, and beyond it
+
+Invariant: continuous, never rising with length, between -1 and 0.
 """
 
 from __future__ import annotations
@@ -19,7 +30,6 @@ from memograd.grpo.advantage import group_advantages, normalise_each
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, joined_tables
 from memograd.grpo.objective import Objective
-from memograd.grpo.overlong import overlong_penalty
 from memograd.policy.protocol import Policy, SampledGroup
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards, environment_column
 from memograd.rollout.counts import one_or_each
@@ -28,6 +38,13 @@ from memograd.rollout.types import Group, Rollout, Scenario, Turn
 
 if TYPE_CHECKING:
     import torch
+
+
+def overlong_penalty(tokens_K: np.ndarray, *, longest: int, share: float) -> np.ndarray:
+    """What is added to each rollout's reward [K]; `share` is above 0 and at most 1."""
+    buffer = share * longest
+    return np.clip((longest - buffer - tokens_K) / buffer, -1.0, 0.0)
+
 
 OVERLONG = "overlong"
 """The name under which the length penalty stands among the rewards."""

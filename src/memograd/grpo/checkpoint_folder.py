@@ -6,7 +6,6 @@ step, every file's size and SHA-256), and takes its name in one rename.
 
 Invariant: whenever the process is killed, whatever then bears a checkpoint's name and passes
 `is_complete` has every byte that its writer wrote, and the checkpoints before it are untouched.
-Proved in `tests/grpo/test_run_folder.py` by killing a process at each step of the protocol.
 """
 
 from __future__ import annotations

@@ -6,18 +6,36 @@ rollout, `Episodes` lets environments answer back until they are over or a limit
 
 Invariants: what is drawn depends on the scenarios, the policy and the generator alone, so a resumed
 run draws what the uninterrupted one would have drawn; `old_logprobs` are those of the very tokens
-in `trees`. Proved in `tests/grpo/test_drawing.py`. May import rollout, policy protocol, batch.
+in `trees`.
+
+Dynamic sampling: a group whose rollouts all earned the same is replaced by a fresh one.
+
+Such a group has no advantages, so it takes a place in the batch without teaching anything. DAPO
+(arXiv:2503.14476) samples on until the batch is full of groups that do teach; here there is a limit
+of rounds, after which the dull groups that are left stay where they are.
+
+Invariant: the batch has as many groups as were asked for, and as many rollouts; a group that taught
+something keeps its place; nothing is drawn when every group does.
+
+Sampling by several ranks: each attempts its share of a step's scenarios, and all get all of it.
+
+Invariant: the batch is in the order of the scenarios, rollouts numbered and named as if one process
+had drawn it, whatever the number of ranks and also if some have no share; for a given number of
+ranks it is the same every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 
 from memograd.grpo.batch import answer_rows, rollout_ids, sample_groups
+from memograd.grpo.distributed import World
+from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
@@ -29,8 +47,100 @@ from memograd.rollout.prefill_metrics import prefill_metrics
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario
 
-if TYPE_CHECKING:
-    import torch
+
+@dataclass(frozen=True)
+class Drawn:
+    """The batch, how many groups were drawn for it in all, and how many of those were dull."""
+
+    experience: Experience
+    groups: int
+    dull: int
+
+
+def draw_informative(
+    draw: Callable[[int, Sequence[int]], Experience],
+    *,
+    sizes: Sequence[int],
+    rounds: int,
+    advantage: str,
+) -> Drawn:
+    """A group for each of `sizes` from `draw(attempt, sizes)`, the dull ones replaced in up to
+    `rounds` rounds.
+
+    Attempt 0 draws the whole batch. `draw` may share out the sum of the sizes that it is given in
+    another way. The result is compared as `advantage` says. Where there are rounds, a draw has as
+    many groups as sizes; without, it may have more.
+    """
+    experience = draw(0, sizes)
+    count = len(experience.groups)
+    empty = _dull(experience)
+    groups, dull = count, len(empty)
+    for attempt in range(1, rounds + 1):
+        if not empty:
+            break
+        fresh = draw(attempt, [experience.sizes_B[group] for group in empty])
+        still_dull = _dull(fresh)
+        groups += len(empty)
+        dull += len(still_dull)
+        parts = [experience.single(group, advantage) for group in range(count)]
+        for index, group in enumerate(empty):
+            if index not in still_dull:
+                parts[group] = fresh.single(index, advantage)
+        experience = join(parts, advantage)
+        empty = _dull(experience)
+    return Drawn(experience, groups, dull)
+
+
+def _dull(experience: Experience) -> list[int]:
+    return [group for group, varied in enumerate(experience.advantages.varied_B) if not varied]
+
+
+def draw_by_ranks(
+    world: World,
+    drawing: Drawing,
+    scenarios: Sequence[Scenario],
+    *,
+    step: int,
+    attempt: int,
+    temperature: float,
+    generator: torch.Generator | None,
+    sizes: Sequence[int] | None = None,
+) -> Attempts:
+    """What `drawing` makes of all `scenarios`, in groups of `sizes` rollouts (None: of one size),
+    groups whole on a rank."""
+    share = world.share(len(scenarios))
+
+    def draw() -> Attempts | None:
+        if not share:
+            return None
+        return drawing(
+            scenarios[share.start : share.stop],
+            step=step,
+            attempt=attempt,
+            temperature=temperature,
+            generator=generator,
+            first=share.start,
+            sizes=None if sizes is None else sizes[share.start : share.stop],
+        )
+
+    return join_attempts([part for part in world.together(draw) if part is not None])
+
+
+def join_attempts(parts: Sequence[Attempts]) -> Attempts:
+    """The attempts of all `parts` as one, rollouts numbered through."""
+    rollouts_of_tree: list[tuple[int, ...]] = []
+    before = 0
+    for part in parts:
+        rollouts_of_tree += [
+            tuple(before + rollout for rollout in rollouts) for rollouts in part.rollouts_of_tree
+        ]
+        before += sum(len(group.rollouts) for group in part.groups)
+    return Attempts(
+        groups=tuple(group for part in parts for group in part.groups),
+        trees=tuple(tree for part in parts for tree in part.trees),
+        rollouts_of_tree=tuple(rollouts_of_tree),
+        old_logprobs=tuple(rows for part in parts for rows in part.old_logprobs),
+    )
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ belongs to rollouts is flat, [K], and `sizes_B` cuts it into groups. What the po
 *rows*: branches of token trees. A rollout is one row or several, in one tree or in several; a tree
 holds rows of one group only.
 
-Invariant: `join` of all `single(b)` is the experience itself, rollout numbers included. Proved in
-`tests/grpo/test_experience.py`. May import numpy, rollout, rewards.
+Invariant: `join` of all `single(b)` is the experience itself, rollout numbers included.
 """
 
 from __future__ import annotations

@@ -11,8 +11,12 @@ would have had beside it.
 
 Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
 because every rollout's share of the batch is fixed before they are cut. Nor does it how many ranks
-share the groups. Proved in `tests/grpo/test_learner.py` and `tests/grpo/test_distributed.py`. May
-import torch.
+share the groups.
+
+Micro-batches that keep a rollout whole, for ratios that are taken over all its tokens.
+
+Invariant: every index appears once, and rollouts that share a tree, directly or through others, are
+in one piece. Imports nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +28,33 @@ import numpy as np
 import torch
 
 from memograd.grpo.advantage import GroupAdvantages, group_advantages
-from memograd.grpo.aggregation import rollout_shares
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
-from memograd.grpo.microbatches import keep_rollouts_whole
+from memograd.grpo.loss import rollout_shares
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.piece import Piece
 from memograd.grpo.token_advantages import judge_tokens
 from memograd.policy.protocol import Policy
+
+
+def keep_rollouts_whole(
+    pieces: Sequence[Sequence[int]], rollouts_of_tree: Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """Merge `pieces` (indices of trees) until no rollout has rows in two of them."""
+    merged: list[tuple[list[int], set[int]]] = []
+    for piece in pieces:
+        trees = list(piece)
+        rollouts = {rollout for tree in piece for rollout in rollouts_of_tree[tree]}
+        apart = []
+        for other_trees, other_rollouts in merged:
+            if rollouts.isdisjoint(other_rollouts):
+                apart.append((other_trees, other_rollouts))
+            else:
+                trees = other_trees + trees
+                rollouts |= other_rollouts
+        merged = [*apart, (trees, rollouts)]
+    return [trees for trees, _ in merged]
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,180 @@ Per token, with A the advantage of its rollout, or its own:
 
     objective = importance * surrogate(ratio, A) - beta * kl + entropy_coef * entropy
 
-The surrogate is a choice of `memograd.grpo.ratio`, the KL estimator one of `memograd.grpo.kl`. The
-loss is minus the sum of objectives weighted by `weights_RT`, which `memograd.grpo.aggregation`
+The surrogate is a choice of `memograd.grpo.loss`, the KL estimator one of `memograd.grpo.loss`. The
+loss is minus the sum of objectives weighted by `weights_RT`, which `memograd.grpo.loss`
 makes: a rollout's weights sum to its share of the batch.
 
 Invariant (house contract 3): splitting a rollout in rows, reordering or padding rows leaves loss
-and gradient unchanged. Proved in `tests/grpo/test_loss.py`, against an independent implementation
-and finite differences too, and against TRL's numbers in `tests/grpo/test_trl_agreement.py`. May
-import torch only.
+and gradient unchanged.
+
+How far the policy is from the model before training: three estimators of one divergence.
+
+With d = log policy - log reference of a token that the policy drew (Schulman, "Approximating KL
+Divergence"):
+
+    k1 = d                    unbiased; of either sign
+    k2 = d^2 / 2              biased, small variance; its gradient is that of the true KL
+    k3 = exp(-d) + d - 1      unbiased, never negative; GRPO's (arXiv:2402.03300)
+
+In the loss an estimator is differentiated. On tokens that the policy itself drew, the gradient of
+k1 is zero on average and that of k3 is another divergence's; multiplied by the probability ratio
+(`kl_correction=ratio`, TRL's `use_bias_correction_kl`) both become right. In the reward it is a
+number: the sum over the rollout's tokens (RLOO, arXiv:2402.14740).
+
+Invariant: all three have the mean KL(policy || reference) to second order in d, k1 and k3 exactly.
+
+How far the policy may move on tokens that an older policy drew.
+
+With A the advantage of a rollout, or of its token t, r_t = policy / old policy of token t, and n
+tokens in the rollout:
+
+    token      min(r_t A, clip(r_t) A)            PPO, arXiv:1707.06347; GRPO, arXiv:2402.03300
+    sequence   min(s A, clip(s) A)                GSPO, arXiv:2507.18071: s = (r_1 ... r_n)^(1/n)
+    product    the same, s = r_1 ... r_n          RLOO, arXiv:2402.14740: an answer is one action
+    weight     sg(min(r_t, 1 + high)) A log p_t   CISPO, arXiv:2506.13585: sg stops the gradient
+
+clip(x) keeps x in [1 - epsilon, 1 + epsilon_high]; a high above epsilon leaves room for unlikely
+tokens to grow (DAPO's clip-higher, arXiv:2503.14476). Where policy and old policy are equal, all
+but `product` have the gradient A/n for every token's log-probability once a rollout's tokens are
+averaged; that of `product` is A.
+
+`importance_weights` corrects for a sampler that is another engine and gives the same tokens other
+probabilities: min(old policy / sampler, cap) (truncated importance sampling; the cap bounds the
+variance).
+
+Invariant: a rollout that is cut into rows has the same ratios as in one row.
+
+From tokens to one loss: the weight belongs to the rollout, however many rows it became.
+
+A rollout is one row, or several (a conversation whose later prompts do not continue the earlier
+tokens), in one token tree or in several. With K rollouts of n_k sampled tokens, the share of k is
+
+    rollout     1 / K                       GRPO, arXiv:2402.03300: every rollout weighs the same
+    token       n_k / (n_1 + ... + n_K)     DAPO, arXiv:2503.14476: every sampled token does
+    constant    n_k / (K * L)               Dr.GRPO, arXiv:2503.20783: the same, and the loss does
+                                            not shrink when answers grow (L: most tokens an answer
+                                            may have)
+
+and is spread evenly over the rollout's scored tokens, wherever they are. Shares come from what was
+sampled and never from rows, so frameworks' mistake of weighing rows is not expressible here.
+
+Invariant (house contract 3), for every aggregation: splitting a rollout in rows, reordering or
+padding rows, cutting them into micro-batches, and giving every row of a rollout twice leave loss
+and gradient unchanged. What token-level aggregation does *not* promise: two batches that are
+averaged do not weigh as their union does, since its normaliser is the whole batch's tokens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from memograd.grpo.kl import token_kl
-from memograd.grpo.ratio import surrogate
+_ESTIMATORS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "k1": lambda gap: gap,
+    "k2": lambda gap: gap.square() / 2,
+    "k3": lambda gap: torch.exp(-gap) + gap - 1,
+}
+
+
+def token_kl(
+    kl: str, logprobs_RT: torch.Tensor, reference_logprobs_RT: torch.Tensor
+) -> torch.Tensor:
+    """The estimate of every token [R, T] in nats, by the estimator `kl`."""
+    return _ESTIMATORS[kl](logprobs_RT - reference_logprobs_RT)
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """Per token [R, T]: what is maximised, the ratio, and where clipping took the gradient away."""
+
+    objective_RT: torch.Tensor
+    ratio_RT: torch.Tensor
+    clipped_RT: torch.Tensor
+
+
+def surrogate(
+    ratio: str,
+    *,
+    logprobs_RT: torch.Tensor,
+    old_logprobs_RT: torch.Tensor,
+    advantages_RT: torch.Tensor,
+    mask_RT: torch.Tensor,
+    rollouts_R: torch.Tensor,
+    epsilon: float,
+    epsilon_high: float,
+) -> Surrogate:
+    """The surrogate objective by the choice `ratio`.
+
+    `advantages_RT` may be [R, 1]: one for all tokens. `rollouts_R` names each row's rollout; for
+    `sequence` and `product` all rows of a rollout must be among these, and every token must be
+    scored in one row only for `product`.
+    """
+    log_ratio_RT = (logprobs_RT - old_logprobs_RT) * mask_RT
+    if ratio in ("sequence", "product"):
+        log_ratio_RT = _over_rollouts(log_ratio_RT, mask_RT, rollouts_R, mean=ratio == "sequence")
+    ratio_RT = log_ratio_RT.exp()
+    too_high_RT = (ratio_RT > 1 + epsilon_high) & (advantages_RT > 0)
+    if ratio == "weight":
+        weight_RT = ratio_RT.detach().clamp(max=1 + epsilon_high)
+        return Surrogate(weight_RT * advantages_RT * logprobs_RT, ratio_RT, too_high_RT)
+    too_low_RT = (ratio_RT < 1 - epsilon) & (advantages_RT < 0)
+    clipped_RT = ratio_RT.clamp(1 - epsilon, 1 + epsilon_high)
+    objective_RT = torch.minimum(ratio_RT * advantages_RT, clipped_RT * advantages_RT)
+    return Surrogate(objective_RT, ratio_RT, too_low_RT | too_high_RT)
+
+
+def _over_rollouts(
+    values_RT: torch.Tensor, mask_RT: torch.Tensor, rollouts_R: torch.Tensor, *, mean: bool
+) -> torch.Tensor:
+    """Every token's value [R, T] replaced by the sum, or mean, over its rollout's tokens."""
+    _, local_R = torch.unique(rollouts_R, return_inverse=True)
+    zeros_K = values_RT.new_zeros(int(local_R.max()) + 1 if len(local_R) else 0)
+    total_K = zeros_K.index_add(0, local_R, values_RT.sum(dim=1))
+    if mean:
+        counts_K = zeros_K.index_add(0, local_R, mask_RT.sum(dim=1).to(values_RT.dtype))
+        total_K = total_K / counts_K.clamp_min(1)
+    return total_K[local_R][:, None].expand_as(values_RT)
+
+
+def importance_weights(
+    old_logprobs_RT: torch.Tensor, sampler_logprobs_RT: torch.Tensor, *, cap: float
+) -> torch.Tensor:
+    """min(exp(old - sampler), cap) of every token [R, T], without gradient."""
+    return (old_logprobs_RT - sampler_logprobs_RT).detach().exp().clamp(max=cap)
+
+
+def rollout_shares(
+    aggregation: str, tokens_K: np.ndarray, *, max_completion_length: int
+) -> np.ndarray:
+    """Each rollout's share of the loss [K], from the number of tokens it sampled [K]."""
+    tokens_K = np.asarray(tokens_K, dtype=np.float64)
+    rollouts = len(tokens_K)
+    shares_by_name = {
+        "rollout": np.full(rollouts, 1 / rollouts),
+        "token": tokens_K / max(1.0, tokens_K.sum()),
+        "constant": tokens_K / (rollouts * max_completion_length),
+    }
+    return np.asarray(shares_by_name[aggregation])
+
+
+def token_weights(
+    mask_RT: torch.Tensor,
+    *,
+    rollouts_R: torch.Tensor,
+    shares_K: torch.Tensor,
+    counts_K: torch.Tensor,
+) -> torch.Tensor:
+    """Weights [R, T] fp32 that spread every rollout's share evenly over its scored tokens.
+
+    `rollouts_R` [R] names each row's rollout; `counts_K` [K] counts the scored tokens of all rows
+    of a rollout, also those that are not among these. A rollout without tokens weighs nothing.
+    """
+    weights_K = shares_K / counts_K.clamp_min(1)
+    return mask_RT * weights_K[rollouts_R].float()[:, None]
 
 
 @dataclass(frozen=True)

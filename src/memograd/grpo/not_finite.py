@@ -2,7 +2,6 @@
 
 Training on would spread it into every weight. Invariant: whatever is not finite, a sampled
 log-probability, a reward, the loss or the gradient, ends the step before the weights move.
-Proved in `tests/grpo/test_not_finite.py`. May import errors, policy protocol, rollout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`Objective`: what one step optimises, as one immutable value.
 
 The pure functions of this room take their choices one by one; the learner and the batch pass this
-around. `Objective.from_config` is the only reader of the settings. Tested in
-`tests/grpo/test_objective.py`. May import config only.
+around. `Objective.from_config` is the only reader of the settings.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ measured against them half of the tokens would be clipped before anything has mo
 
 Invariants: only tokens that the policy itself chose (`mask_RT` of its scores) meet the loss;
 whatever the sampler reported for others is ignored. The first pass over what these very weights
-sampled clips nothing. Proved in `tests/grpo/test_learner.py`. May import torch.
+sampled clips nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,10 @@ import numpy as np
 import torch
 
 from memograd.errors import MemogradError
-from memograd.grpo.aggregation import token_weights
 from memograd.grpo.experience import Experience
-from memograd.grpo.gae import value_losses
-from memograd.grpo.kl import token_kl
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import grpo_loss, importance_weights, token_kl, token_weights
 from memograd.grpo.objective import Objective
-from memograd.grpo.ratio import importance_weights
-from memograd.grpo.token_advantages import Tokens
+from memograd.grpo.token_advantages import Tokens, value_losses
 from memograd.policy.protocol import Policy
 from memograd.policy.token_logprobs import BranchLogprobs
 

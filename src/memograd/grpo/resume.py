@@ -3,12 +3,19 @@
 A resumed run keeps the settings it began with, because its numbers shall be those of the run that
 never stopped. Those in `CHANGEABLE` may be given anew: they move no weight, except that a schedule
 which is spread over all `steps` is then spread over more. Everything else is refused. Invariant:
-what is refused leaves `config.json` as it was. Tested in `tests/grpo/test_resume.py`. May import
-errors, config, run_folder.
+what is refused leaves `config.json` as it was.
+
+Notices that a resumed run would be trained on other data than it began with.
+
+`data.json` in the run folder holds a SHA-256 of every scenario (id, prompt, columns) in order,
+written when training begins. Invariant: scenarios that differ anywhere, or come in another order,
+are refused on resume with the first rows that differ; equal ones are never refused.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -19,7 +26,56 @@ from memograd.config import TrainConfig
 from memograd.config.run_settings import RECIPES, settings_of_run
 from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
-from memograd.grpo.run_folder import RunFolder, checkpoint_step
+from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
+from memograd.rollout.types import Scenario
+
+SHOWN = 3
+"""How many rows that differ are named."""
+
+
+def fingerprint(scenario: Scenario) -> str:
+    """SHA-256 (hexadecimal) of one scenario's id, prompt and columns."""
+    content = plain_json([scenario.id, scenario.prompt, dict(scenario.columns)])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
+    """Write the fingerprint of `scenarios` into a new run, or compare it with a resumed one's.
+
+    Raises:
+        BadInput: they are not the scenarios that the run began with.
+    """
+    now = [(scenario.id, fingerprint(scenario)) for scenario in scenarios]
+    stored = run.read_data()
+    if stored is None:
+        digest = hashlib.sha256("".join(row for _, row in now).encode()).hexdigest()
+        run.write_data({"sha256": digest, "scenarios": now})
+        return
+    began = [(str(name), str(row)) for name, row in stored["scenarios"]]
+    if began != now:
+        raise BadInput(
+            f"The data changed since {run.path} began ({'; '.join(_differences(began, now))}): "
+            "resume with the data as it was, or begin a new run with out=FOLDER."
+        )
+
+
+def _differences(began: list[tuple[str, str]], now: list[tuple[str, str]]) -> Iterator[str]:
+    """What differs, in words, rows counted from 1."""
+    if len(began) != len(now):
+        yield f"{len(now)} rows now, {len(began)} then"
+    differing = [
+        (row, old[0], new[0])
+        for row, (old, new) in enumerate(zip(began, now, strict=False), start=1)
+        if old != new
+    ]
+    for row, old, new in differing[:SHOWN]:
+        if old == new:
+            yield f"row {row}, {new}, has another prompt or other columns"
+        else:
+            yield f"row {row} is {new} and was {old}"
+    if len(differing) > SHOWN:
+        yield f"{len(differing) - SHOWN} more"
+
 
 CHANGEABLE = frozenset({"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"})
 """Settings that may differ when a run goes on; `docs/runs.md` lists them."""

@@ -1,8 +1,7 @@
 """Where rollouts are kept: samples in `rollouts/`, and in `failures/` those that stopped the run.
 
 Invariant: when a reward cannot be computed or a number is not finite, the groups that it came from
-are on disk, token ids included, before the run ends, and the message names the file. Proved in
-`tests/grpo/test_not_finite.py`. May import errors, policy protocol, rewards, rollout.
+are on disk, token ids included, before the run ends, and the message names the file.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from pathlib import Path
 from memograd.errors import MemogradError
 from memograd.grpo.experience import Experience
 from memograd.grpo.not_finite import NotFinite
-from memograd.grpo.plain_json import plain_json
 from memograd.grpo.rollout_log import group_records, render_records
-from memograd.grpo.run_folder import RunFolder
+from memograd.grpo.run_folder import RunFolder, plain_json
 from memograd.policy.protocol import Policy
 from memograd.rewards.compose import RewardError
 from memograd.rollout.types import Group

@@ -11,9 +11,8 @@ step-N.jsonl and step-N.txt. A record is one group:
         logprobs     of the scored ones under the sampler (nats); null for the others
 
 A turn that continues the tokens before it stays in its row, what it observed unscored; a turn that
-starts a row of its own begins another. Invariant: `prompt_ids` + `ids` of a row are
-exactly what the model saw, and the scored ones are exactly the rollout's actions. Proved in
-`tests/grpo/test_rollout_log.py`.
+starts a row of its own begins another. Invariant: `prompt_ids` + `ids` of a row are exactly what
+the model saw, and the scored ones are exactly the rollout's actions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from memograd.grpo.plain_json import plain
+from memograd.grpo.run_folder import plain
 from memograd.rewards import RewardTable
 from memograd.rollout.types import Group, Rollout
 

@@ -13,19 +13,33 @@ Imports `memograd.errors`, `checkpoint_folder` and `run_state`, no torch. One pr
 run folder at a time; any number may read.
 
 Invariant: killed at any instant, the folder still opens, its latest checkpoint is complete, and
-after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice. Proved
-in `tests/grpo/test_run_folder.py`.
+after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice.
+
+JSON of anything that a scenario's columns may hold, the same text for the same value.
+
+Columns are free: numbers, texts, dates, arrays, objects of the user's. Invariant: the text is
+strict JSON (NaN and infinities become texts) and never depends on an object's address or on the
+order of a set or a mapping, so it can be hashed.
+
+The run folder as ranks other than 0 have it: read like any other, never written to.
+
+So the trainer writes without asking which rank it is. Invariant: whatever is called on it, no byte
+in the folder changes.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 import memograd
@@ -33,6 +47,40 @@ from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
 from memograd.grpo.checkpoint_folder import checkpoint_step, replace_text
 from memograd.grpo.run_state import LOCK_FILE, recorded
+
+
+def plain_json(value: object) -> str:
+    """One line of strict JSON; an object of an unknown type is told by its type's name alone."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+
+def plain(value: object) -> Any:
+    """`value` made of dicts, lists, texts, finite numbers, booleans and None only."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case np.ndarray() | np.generic():
+            return plain(value.tolist())
+        case Mapping():
+            return {str(key): plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [plain(entry) for entry in value]
+        case set() | frozenset():
+            return sorted((plain(entry) for entry in value), key=plain_json)
+        case Path() | datetime.date() | datetime.time():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {
+                field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+            }
+        case _:
+            kind = type(value)
+            return f"<{kind.__module__}.{kind.__qualname__}>"
+
 
 __all__ = ["RunFolder", "checkpoint_step"]
 
@@ -306,3 +354,36 @@ def _is_finite(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+class FollowerFolder(RunFolder):
+    """Says where things are written, but leaves writing them to rank 0's `RunFolder`."""
+
+    def append_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def truncate_metrics(self, step: int) -> None:
+        """Nothing."""
+
+    def write_rollouts(
+        self, step: int, text: str, records: Sequence[str] = (), *, folder: str = "rollouts"
+    ) -> Path:
+        """The readable file that rank 0 writes."""
+        return self.path / folder / f"step-{step:04d}.txt"
+
+    def write_data(self, fingerprint: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def save_checkpoint(
+        self, name: str, writer: Callable[[Path], None], *, step: int | None = None
+    ) -> Path:
+        """The checkpoint that rank 0 writes."""
+        return self.path / name
+
+    def replace_config(self, config_json: str) -> None:
+        """Nothing."""
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Rank 0 holds the lock for all."""
+        yield

@@ -2,8 +2,14 @@
 
 `state.json` holds what the run's process last wrote about itself; whether that process still lives
 is told by the lock that it holds, which the system takes back when it dies. Invariant: a run whose
-process was killed is never called running. Proved in `tests/grpo/test_run_state.py`. Imports
-`memograd.errors` and `checkpoint_folder`, no torch.
+process was killed is never called running. Imports `memograd.errors` and `checkpoint_folder`, no
+torch.
+
+Every random generator that a step may draw from, captured and put back.
+
+The sampler draws from its own generator, dropout from torch's, and a reward function may use
+Python's or numpy's. Invariant: after `restore_random_states(capture_random_states())` all of them
+give the numbers that they would have given.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,8 +25,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
+
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
+
+
+def seed_everything(seed: int) -> None:
+    """Begin all process-wide generators from `seed` (any whole number from 0)."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def capture_random_states(generator: torch.Generator) -> dict[str, Any]:
+    """The states of `generator` and of the process-wide ones, in plain types and tensors."""
+    numpy_state = np.random.get_state(legacy=False)
+    states: dict[str, Any] = {
+        "sampler": generator.get_state(),
+        "torch": torch.get_rng_state(),
+        "python": random.getstate(),
+        "numpy": {
+            "keys": numpy_state["state"]["key"].tolist(),
+            "position": int(numpy_state["state"]["pos"]),
+            "has_gauss": int(numpy_state["has_gauss"]),
+            "gauss": float(numpy_state["gauss"]),
+        },
+    }
+    if generator.device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(generator.device)
+    return states
+
+
+def restore_random_states(states: dict[str, Any], generator: torch.Generator) -> None:
+    """Put back what `capture_random_states` returned, on the same kind of device."""
+    generator.set_state(states["sampler"])
+    torch.set_rng_state(states["torch"])
+    random.setstate(states["python"])
+    numpy_state = states["numpy"]
+    keys = np.asarray(numpy_state["keys"], dtype=np.uint32)
+    np.random.set_state(
+        ("MT19937", keys, numpy_state["position"], numpy_state["has_gauss"], numpy_state["gauss"])
+    )
+    if generator.device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"], generator.device)
+
 
 LOCK_FILE = ".lock"
 STATE_FILE = "state.json"

@@ -2,8 +2,6 @@
 
 The first signal is only noted: the trainer finishes its step, writes a checkpoint and ends. From
 then on the signals do again what they did before, so that a second one ends the process at once.
-Tested through real processes in `tests/recipes/test_stopping_runs.py`. May import nothing of
-memograd.
 """
 
 from __future__ import annotations

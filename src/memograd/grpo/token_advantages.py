@@ -2,12 +2,28 @@
 
 A rollout's tokens may lie in several rows, trees and micro-batches, on one rank. They are put in
 the order in which they were chosen; the reward is earned at the last of them and, where the KL is
-part of the reward, each pays its own; `memograd.grpo.gae` does the rest. Advantages are then
-normalised over the tokens of the whole batch, of all ranks: (A - mean) / (std + 1e-4).
+part of the reward, each pays its own; `memograd.grpo.token_advantages` does the rest. Advantages
+are then normalised over the tokens of the whole batch, of all ranks: (A - mean) / (std + 1e-4).
 
 Every token must be scored in one row only, and the rows of a rollout must be in their order
 (`memograd.rollout.branches`). Invariant: how a rollout is cut into rows and a batch into
-micro-batches changes nothing. Proved in `tests/grpo/test_token_advantages.py`. May import numpy.
+micro-batches changes nothing.
+
+Generalised advantage estimation and the value loss (arXiv:1506.02438, arXiv:1707.06347).
+
+A value head says before every token what the rollout will still earn. With V_t that value, r_t what
+the token itself earned, and V = 0 after a rollout's last token:
+
+    delta_t  = r_t + gamma V_(t+1) - V_t                        one token better than expected
+    A_t      = delta_t + gamma lambda A_(t+1)                   and the tokens after it, discounted
+    target_t = A_t + V_t                                        what the value head should have said
+    loss_t   = max((v - target)^2, (clip(v) - target)^2) / 2    clip(v) within epsilon of V_t
+
+with v the value while it is being trained. Tokens are the policy's own, in the order in which it
+chose them: what the environment says between two actions belongs to the step from one to the other.
+
+Invariants: with lambda 1, an advantage is the discounted sum of what follows minus the value; with
+exact values advantages are zero.
 """
 
 from __future__ import annotations
@@ -17,11 +33,46 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from memograd.grpo.advantage import STD_FLOOR
 from memograd.grpo.distributed import World
-from memograd.grpo.gae import advantages_by_gae
 from memograd.grpo.objective import Objective
+
+
+def advantages_by_gae(
+    rewards_N: np.ndarray,
+    values_N: np.ndarray,
+    last_N: np.ndarray,
+    *,
+    gamma: float,
+    gae_lambda: float,
+) -> np.ndarray:
+    """A_t [N] float64 of tokens that stand rollout after rollout; `last_N` marks where one ends."""
+    advantages_N = np.zeros(len(rewards_N))
+    advantage = next_value = 0.0
+    for token in reversed(range(len(rewards_N))):
+        if last_N[token]:
+            advantage = next_value = 0.0
+        delta = rewards_N[token] + gamma * next_value - values_N[token]
+        advantage = delta + gamma * gae_lambda * advantage
+        next_value = values_N[token]
+        advantages_N[token] = advantage
+    return advantages_N
+
+
+def value_losses(
+    values_RT: torch.Tensor,
+    old_values_RT: torch.Tensor,
+    targets_RT: torch.Tensor,
+    *,
+    epsilon: float,
+) -> torch.Tensor:
+    """loss_t of every token [R, T]; the gradient reaches `values_RT` only."""
+    moved_RT = (values_RT - old_values_RT).clamp(-epsilon, epsilon)
+    plain_RT = (values_RT - targets_RT).square()
+    clipped_RT = (old_values_RT + moved_RT - targets_RT).square()
+    return torch.maximum(plain_RT, clipped_RT) / 2
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ It knows no task and no model: scenarios carry the chat and the columns that rew
 policy and how it attempts scenarios (`memograd.grpo.drawing`) are protocols. Invariant (house
 contract 5): all state that outlives a step is the policy's weights, the optimiser, the random
 generators, and what schedules remember (pass rates, groups for replay), and a checkpoint holds them
-all, so a resumed run gives the numbers of the run that never stopped. Proved in
-`tests/grpo/test_trainer.py`, `test_schedules_in_runs.py`, `test_drawing.py` and
-`tests/recipes/test_stopping_runs.py`. May import torch.
+all, so a resumed run gives the numbers of the run that never stopped.
 """
 
 from __future__ import annotations
@@ -33,24 +31,21 @@ from memograd.errors import BadInput, Stopped
 from memograd.grpo.advantage import GroupAdvantages
 from memograd.grpo.asking import Asking
 from memograd.grpo.batch import score_rows
-from memograd.grpo.data_fingerprint import check_data
 from memograd.grpo.distributed import ALONE, World
-from memograd.grpo.draw_by_ranks import draw_by_ranks
-from memograd.grpo.drawing import Drawing, SingleTurn
+from memograd.grpo.drawing import Drawing, SingleTurn, draw_by_ranks, draw_informative
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.not_finite import check_sampled
 from memograd.grpo.objective import Objective
-from memograd.grpo.random_states import (
+from memograd.grpo.replay import Kept, Replay, kept_groups, plain_groups, with_replayed
+from memograd.grpo.resume import check_data
+from memograd.grpo.rollout_files import RolloutFiles
+from memograd.grpo.run_folder import RunFolder
+from memograd.grpo.run_state import (
     capture_random_states,
     restore_random_states,
     seed_everything,
 )
-from memograd.grpo.replay import Kept, Replay, with_replayed
-from memograd.grpo.replay_state import kept_groups, plain_groups
-from memograd.grpo.resample import draw_informative
-from memograd.grpo.rollout_files import RolloutFiles
-from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.schedules import learning_rate_at, temperature_at
 from memograd.grpo.stopping import StopRequest, stop_request
 from memograd.grpo.tracking import Tracker, flat_metrics, tracked

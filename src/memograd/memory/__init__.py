@@ -3,8 +3,8 @@
 `Memory` is what applications hold. Behind it, bottom up: `journal` (the truth, in SQL), `state` (an
 owner's memory folded into forkable structures), `index` (Milvus, for what is too large for a
 state), `retrieval` (finding), `reader` and `manager` (what to remember), each with its invariant in
-its own docstring. May import errors and config only. The names below are loaded when first used,
-so importing this room costs next to nothing (`tests/test_package.py`).
+its own docstring. The names below are loaded when first used, so importing this room costs next to
+nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memograd.memory.items import Kind, MemoryItem
-from memograd.memory.operations import Decision, MemoryOp, OpKind
-from memograd.memory.retrieved import RetrievedTurn, fill_budget, render_memory
-from memograd.memory.scope import Scope
-from memograd.memory.turns import MONTHS, RawTurn, format_date
+from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind
+from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import MONTHS, RawTurn, format_date
+from memograd.memory.search.retrieved import RetrievedTurn, fill_budget, render_memory
 
 if TYPE_CHECKING:
     from memograd.memory.async_memory import AsyncMemory

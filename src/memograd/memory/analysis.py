@@ -19,8 +19,7 @@ because "eats meat" and "does not eat meat" should not look alike where contradi
 dropping them too would give 0.601 and 0.664.
 
 Invariant: a function of the text alone, the same in every thread and process; never raises for
-valid Unicode (`tests/memory/test_analysis.py`). May import the standard library only; jieba,
-snowballstemmer and regex arrive with the first text that needs them.
+valid Unicode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What callers of `Memory` hand over, checked: one sentence that names what is wrong.
 
-Invariant: what passes here can be kept and searched; what does not is BadInput and leaves no trace
-(`tests/memory/test_memory.py`). Pure; may import errors, `items`, `learn` and `scope`.
+Invariant: what passes here can be kept and searched; what does not is BadInput and leaves no trace.
+Pure; may import errors, `items`, `learn` and `scope`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.memory.items import Kind
-from memograd.memory.learn import Labels
-from memograd.memory.scope import check_unicode
+from memograd.memory.records.items import Kind
+from memograd.memory.records.scope import check_unicode
+from memograd.memory.write.remember import Labels
 
 
 def checked_labels(

@@ -1,7 +1,6 @@
 """`AsyncMemory`: the same methods for asyncio, each run in a worker thread.
 
-Invariant: it has every public method of `Memory`, with the same parameters
-(`tests/memory/test_async_memory.py`). May import `memory`.
+Invariant: it has every public method of `Memory`, with the same parameters.
 """
 
 from __future__ import annotations

@@ -3,19 +3,17 @@
 A policy decides by itself, or leaves what it is unsure of to the manager that the settings name;
 leaving it to the rules costs nothing.
 
-Invariant: what the settings ask for is made or refused, never replaced by something else
-(`tests/memory/test_configured.py`). May import `chat_model`, `embedders`, `manager`,
-`openai_endpoint`, `reader`, config and errors.
+Invariant: what the settings ask for is made or refused, never replaced by something else.
 """
 
 from __future__ import annotations
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
-from memograd.memory.chat_model import OpenAIChatModel
+from memograd.memory.chat.chat_model import OpenAIChatModel
+from memograd.memory.chat.openai_endpoint import NO_KEY
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager import ChatManager, MemoryManager, RuleManager, StateManager
-from memograd.memory.openai_endpoint import NO_KEY
 from memograd.memory.reader import ChatReader, MemReader, RuleReader
 
 

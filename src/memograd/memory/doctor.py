@@ -1,9 +1,7 @@
 """What a memory needs to work here: one finding for each thing, and what to do where it is lacking.
 
 Nothing is created or changed by looking; only a journal on a database server gets its tables.
-Invariants: `examine` never raises, and no finding holds a key, a token or a password
-(`tests/memory/test_doctor.py`). May import config, errors and the files of this room that open
-things: `configured`, `embedders`, `index`, `journal`, `openai_endpoint` and `store`.
+Invariants: `examine` never raises, and no finding holds a key, a token or a password.
 """
 
 from __future__ import annotations

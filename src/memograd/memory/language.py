@@ -2,8 +2,7 @@
 
 Both look at characters only, so they need no model. Invariant: a Chinese sentence stays Chinese
 when it names brands or people in Latin letters, and an English one stays English when it quotes a
-Chinese word (`tests/memory/test_statements.py`, `tests/memory/test_context.py`). Standard library
-only.
+Chinese word. Standard library only.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ rule manager decides what they change, and search runs in the process. Reader, m
 reranker can each be another one.
 
 Invariants: any sequence of calls answers like a plain dictionary of items would, and nothing
-written under one user is ever returned under another (`tests/memory/test_memory_model.py`). May
-import the other files of this room except `async_memory`.
+written under one user is ever returned under another.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.config import MemorySettings, from_mem0_config, load_memory_settings
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.answers import Answered, check_answered, write_answer, write_feedback
 from memograd.memory.arguments import (
     check_text,
     checked_count,
@@ -31,13 +29,11 @@ from memograd.memory.arguments import (
     checked_labels,
     checked_number,
 )
-from memograd.memory.edits import delete_item, delete_matching, edit_item
-from memograd.memory.events import Event, EventKind
 from memograd.memory.filters import scope_filter
-from memograd.memory.items import Kind
-from memograd.memory.learn import Labels, learn, learn_verbatim
 from memograd.memory.messages import Messages, to_local_moment, to_moment, to_turns
-from memograd.memory.recall import Recall
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.items import Kind
+from memograd.memory.records.scope import Scope
 from memograd.memory.results import (
     history_result,
     hit_result,
@@ -45,14 +41,17 @@ from memograd.memory.results import (
     operation_result,
     turn_result,
 )
-from memograd.memory.scope import Scope
-from memograd.memory.store import MemoryStore
+from memograd.memory.search.recall import Recall
+from memograd.memory.state.store import MemoryStore
+from memograd.memory.write.answers import Answered, check_answered, write_answer, write_feedback
+from memograd.memory.write.edits import delete_item, delete_matching, edit_item
+from memograd.memory.write.remember import Labels, learn, learn_verbatim
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
     from memograd.memory.manager import MemoryManager, StateManager
     from memograd.memory.reader import MemReader
-    from memograd.memory.retrieval import Context, Mode, Reranker
+    from memograd.memory.search import Context, Mode, Reranker
 
 Filters = Mapping[str, Any]
 
@@ -311,7 +310,7 @@ class Memory:
         what happened leaves first, older things before newer. Core items stay. Returns
         `{"batch_id", "merged", "retired", "items", "tokens"}`; `undo_compact` takes it back.
         """
-        from memograd.memory.compaction import compact
+        from memograd.memory.write.compaction import compact
 
         scope = Scope(user_id, agent_id, run_id)
         return compact(self.store, self.manager, scope, checked_count(budget, 0, "budget"))
@@ -321,7 +320,7 @@ class Memory:
 
         Raises BadInput when there was no such compaction or nothing of it is left to undo.
         """
-        from memograd.memory.compaction import undo_compact
+        from memograd.memory.write.compaction import undo_compact
 
         return undo_compact(self.store, checked_id(batch_id))
 
@@ -453,7 +452,7 @@ class Memory:
         is an event without contents that says that, when and by whom something was purged. Returns
         how many items and raw turns were erased. Raises BadInput when there is nothing by that id.
         """
-        from memograd.memory.erase import purge_item, purge_scope
+        from memograd.memory.write.erase import purge_item, purge_scope
 
         if memory_id is not None and (user_id or agent_id or run_id):
             raise BadInput("purge takes either the id of an item or user, agent and run ids.")
@@ -472,7 +471,7 @@ class Memory:
 
     def reset(self) -> dict[str, Any]:
         """Purge everything of everybody."""
-        from memograd.memory.erase import purge_owners
+        from memograd.memory.write.erase import purge_owners
 
         try:
             return purge_owners(self.store, self.store.journal.owners())
@@ -484,7 +483,7 @@ class Memory:
 
         The file appears only when it is complete; an existing file is replaced.
         """
-        from memograd.memory.transfer import export_journal
+        from memograd.memory.write.transfer import export_journal
 
         owners = None if user_id is None else [Scope(user_id).owner]
         return export_journal(self.store, Path(path), owners)
@@ -495,6 +494,6 @@ class Memory:
         Importing twice changes nothing. Raises BadInput, having changed nothing, when a line of the
         file is not an event.
         """
-        from memograd.memory.transfer import import_journal
+        from memograd.memory.write.transfer import import_journal
 
         return import_journal(self.store, Path(path))

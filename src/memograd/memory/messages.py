@@ -3,8 +3,7 @@
 A message is the usual dictionary with `role` and `content`; `name` says who speaks (else the role
 does), `timestamp` when it was said (else the moment given for all). Invariant: what cannot be
 understood raises BadInput that names the message, and nothing is dropped in silence except system
-messages, which are instructions and not conversation (`tests/memory/test_messages.py`). May import
-errors, `scope` and `turns`.
+messages, which are instructions and not conversation.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.memory.scope import check_unicode
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.scope import check_unicode
+from memograd.memory.records.turns import RawTurn
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 

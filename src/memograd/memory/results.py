@@ -1,7 +1,7 @@
 """What callers get back: plain dictionaries in the shape that mem0's users know.
 
-Invariant: every result is JSON as it stands (`tests/memory/test_results.py`). Pure functions; may
-import `events`, `items`, `turns` and `retrieval`.
+Invariant: every result is JSON as it stands. Pure functions; may import `events`, `items`, `turns`
+and `retrieval`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from memograd.memory.events import Event, EventKind
-from memograd.memory.items import MemoryItem
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import RawTurn
 
 if TYPE_CHECKING:
-    from memograd.memory.retrieval import Hit
+    from memograd.memory.search import Hit
 
 
 def item_result(item: MemoryItem) -> dict[str, Any]:

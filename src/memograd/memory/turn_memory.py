@@ -1,8 +1,7 @@
 """Raw turns alone, for tasks that read whole conversations: write under a scope, search within it.
 
 Invariants: nothing written under one scope is ever returned under another; adding a turn twice
-stores it once, also when two do so at once; searches keep to `top_k` and to the token budget
-(`tests/memory/test_turn_memory.py`). May import the files below `recall` in this room.
+stores it once, also when two do so at once; searches keep to `top_k` and to the token budget.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.changes import heard
 from memograd.memory.journal import Conflict
-from memograd.memory.retrieved import RetrievedTurn, fill_budget
-from memograd.memory.scope import Scope, check_unicode
+from memograd.memory.records.scope import Scope, check_unicode
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.retrieved import RetrievedTurn, fill_budget
 from memograd.memory.state import MemoryState
-from memograd.memory.store import MemoryStore
-from memograd.memory.turns import RawTurn
+from memograd.memory.state.store import MemoryStore
+from memograd.memory.write.remember import heard
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder

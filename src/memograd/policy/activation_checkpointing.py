@@ -7,7 +7,7 @@ values on, with their graph, to the nodes below it. So each layer gets a copy of
 own whenever it is computed, and its new keys and values leave it as outputs, like its states.
 
 Invariant: values and gradients equal those without it; sampling, which has no backward pass, is as
-it was. Tested in `tests/policy/test_activation_checkpointing.py`. May import torch, transformers.
+it was.
 """
 
 from __future__ import annotations

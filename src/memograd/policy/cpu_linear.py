@@ -5,9 +5,8 @@ Intel's. oneDNN, which torch also carries, uses AVX-512 wherever it is. So on su
 linear layer of a model becomes a `OneDNNLinear`: same weights, same state dict, same gradients to
 float rounding; nothing is packed or copied.
 
-Invariant: values and gradients are those of `torch.nn.Linear`. Tested in
-`tests/policy/test_cpu_linear.py`. The choice depends on the machine alone, never on a timing, so a
-resumed run computes as before. May import torch.
+Invariant: values and gradients are those of `torch.nn.Linear`. The choice depends on the machine
+alone, never on a timing, so a resumed run computes as before.
 """
 
 from __future__ import annotations

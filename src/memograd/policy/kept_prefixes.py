@@ -6,8 +6,7 @@ in for the beginning of any prompt that it shares them with.
 
 Invariants: what is found for a prompt are the keys and values of the very tokens that it begins
 with, and never of its last one, whose state predicts what follows; no more than `limit` tokens are
-held. Whoever changes the weights must `clear`. Tested in `tests/policy/test_kept_prefixes.py`. May
-import numpy, and torch tensors by way of `slot_cache`.
+held. Whoever changes the weights must `clear`.
 """
 
 from __future__ import annotations

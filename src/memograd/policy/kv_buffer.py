@@ -3,9 +3,7 @@
 Growing a cache by concatenation copies all of it at every token. Here a step writes into free
 slots; only when these run out is the buffer enlarged by half.
 
-Invariant: `update` returns everything written so far, in slot order, whatever the room. Tested in
-`tests/policy/test_sampler.py` (the cache that grows past its room). May import torch, transformers
-and `slot_cache`.
+Invariant: `update` returns everything written so far, in slot order, whatever the room.
 """
 
 from __future__ import annotations

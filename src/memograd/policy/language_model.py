@@ -7,8 +7,7 @@ there is no second model. Token ids are the interface:
 scores these ids.
 
 Invariant: right after loading, the policy and its reference give the same log-probabilities (a
-fresh adapter adds zero). Tested in `tests/policy/test_language_model.py`. May import
-torch, transformers, peft and the rest of the room.
+fresh adapter adds zero).
 """
 
 from __future__ import annotations

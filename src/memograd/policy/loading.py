@@ -3,7 +3,6 @@
 A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded
 in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it and, on
 AMD processors, the faster linear layers of `memograd.policy.cpu_linear`.
-Tested in `tests/policy/test_loading.py`. May import torch and transformers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two halves of a causal language model that the token tree needs apart: body and output layer.
 
 `head(body(ids))` must be the model's logits; `memograd.policy.verify` checks that for each run, and
-`tests/policy/test_verify.py` that it notices. May import transformers.
+`tests/policy/test_verify.py` that it notices.
 """
 
 from __future__ import annotations

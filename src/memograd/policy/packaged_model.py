@@ -5,7 +5,6 @@ safetensors once, into a cache folder, and load in a fraction of a second from t
 itself is never imported (it would want a C++ engine that we do not need).
 
 Invariant: the cache folder appears whole or not at all, also when two processes convert at once.
-Tested in `tests/policy/test_packaged_model.py`. May import torch and transformers (lazily).
 """
 
 from __future__ import annotations

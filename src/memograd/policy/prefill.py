@@ -5,9 +5,7 @@ that goes on from tokens whose keys and values are at hand only the rest is run,
 seeing the beginning and the new tokens up to itself. Prompts that open alike (the same instructions
 and tools, another question) run what they share once, for all of them.
 
-Invariant: states, keys and values are those of the whole prompts, whatever was at hand. Tested in
-`tests/policy/test_turn_sampler.py` and `tests/policy/test_sampler.py`. May import torch,
-transformers and the room.
+Invariant: states, keys and values are those of the whole prompts, whatever was at hand.
 """
 
 from __future__ import annotations

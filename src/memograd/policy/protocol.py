@@ -5,8 +5,7 @@ the language model's place. `LanguageModel` in `memograd.policy.language_model` 
 exists.
 
 Invariant: `sample` returns the token ids that were drawn and `logprobs` scores exactly these ids;
-no text is tokenised in between. Tested in `tests/policy/test_language_model.py`. May import
-rollout.
+no text is tokenised in between.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ This is the reference that the tree forward is measured against, and what a run 
 model's architecture makes the two disagree. It calls the model as any Hugging Face user would and
 shares nothing with the tree forward but the result type. A group with more than `CHUNK` states to
 score goes a few rows at a time, each piece computed again in the backward pass, so that the logits
-of a whole group never exist. Tested in `tests/policy/test_forward.py`. May import torch and
-transformers.
+of a whole group never exist.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The reference for `memograd.policy.sampler`, and what a run falls back to when a model's
 architecture makes tree and row computation disagree. It calls the model as any Hugging Face user
-would: prompts padded left, an attention mask, the model's own cache. Tested in
-`tests/policy/test_row_sampler.py`. May import torch, transformers, `memograd.rollout`.
+would: prompts padded left, an attention mask, the model's own cache.
 """
 
 from __future__ import annotations

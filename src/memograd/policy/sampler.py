@@ -12,7 +12,7 @@ run once for all of them.
 Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
 whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
 against the row forward in `tests/policy/test_sampler.py`; with and without what is kept, in
-`tests/policy/test_turn_sampler.py`. May import torch, transformers, `memograd.rollout`.
+`tests/policy/test_turn_sampler.py`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ is about to do before it does it, and one that has nothing to do, as `World.toge
 the like with a few tokens (`follow`) until nobody has.
 
 Invariants: values and gradients equal those of the whole model; following leaves no trace, in
-gradients or random states; of a layer that was cut nothing but the share is left. Tested in
-`tests/grpo/test_sharding.py`. May import torch, transformers.
+gradients or random states; of a layer that was cut nothing but the share is left.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ live rows are always the first ones, so a step reads a slice and copies nothing;
 is overwritten by the last row.
 
 Invariant: row r holds exactly the keys and values of its own tokens, in order, whoever came or went
-beside it. Tested in `tests/policy/test_continuous.py`. May import torch, transformers.
+beside it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ tensor of a step. Only the states that predict an answer token go through the ou
 than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
 kept.
 
-Invariant: the chunk size changes neither values nor gradients beyond float rounding. Tested in
-`tests/policy/test_token_logprobs.py`. May import torch.
+Invariant: the chunk size changes neither values nor gradients beyond float rounding.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A byte-level token may hold a part of a character only. Invariant: the texts of all tokens, put
 together, are the decoded whole; a character that takes several tokens is shown at its last one.
-Proved in `tests/policy/test_token_texts.py`. Imports nothing of memograd.
+Imports nothing of memograd.
 """
 
 from __future__ import annotations

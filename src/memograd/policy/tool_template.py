@@ -6,8 +6,7 @@ the system message, asks for calls as JSON between `<tool_call>` and `</tool_cal
 results into a user's turn.
 
 Invariant: a rendered conversation begins with every earlier one that ended with an action, so the
-token row of an episode goes on turn after turn. Proved in `tests/policy/test_tool_template.py`. May
-import errors, rollout.
+token row of an episode goes on turn after turn.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ The mask costs M x (P + M) for M inner nodes, which is small while answers are s
 
 Invariant (house contract 2): values and gradients equal `memograd.policy.row_forward` to float
 rounding, for any trees. Proved by `tests/policy/test_forward.py`, measured on SmolLM2 by
-`benchmarks/tree_exactness.py`. May import torch, transformers and `memograd.rollout`.
+`benchmarks/tree_exactness.py`.
 """
 
 from __future__ import annotations

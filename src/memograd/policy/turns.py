@@ -13,8 +13,7 @@ starts a new row finds of its old one just what the new one begins with. Where t
 prompt is run anew; `Turn.reused_tokens` says of every turn what was spared.
 
 Invariant: what is drawn, and its log-probabilities, is what `LanguageModel.sample` would draw, to
-rounding; weights that have moved in place are noticed, and nothing older is used. Proved in
-`tests/policy/test_turn_sampler.py`. May import torch for types, and the room.
+rounding; weights that have moved in place are noticed, and nothing older is used.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ One linear layer on the last hidden state of the policy's own body, the very sta
 token: no second model, no second forward. It begins at zero, so that it expects nothing, draws
 nothing at random, and at first pulls at no weight but its own.
 
-Invariant: a head that was saved and loaded gives the same values to the bit. Tested in
-`tests/policy/test_value_head.py`. May import torch, safetensors.
+Invariant: a head that was saved and loaded gives the same values to the bit.
 """
 
 from __future__ import annotations

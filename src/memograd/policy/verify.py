@@ -3,8 +3,7 @@
 The tree forward assumes a decoder that takes a 4-D mask and an output layer without extras. Most
 causal language models fulfil that; some (sliding windows, scaled or capped logits) do not, and
 would train on wrong numbers without a word. So the run compares log-probabilities and gradients of
-both forwards on two small subtrees of its own first batch. Tested in
-`tests/policy/test_verify.py`.
+both forwards on two small subtrees of its own first batch.
 """
 
 from __future__ import annotations

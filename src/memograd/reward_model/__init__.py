@@ -2,9 +2,8 @@
 
 `model` scores answers, `classifier` opens what it is made of, `calibration`, `length` and
 `held_out` say how good it is and what it owes to mere length, `plots` draws that. `server` (over
-`batching`, `api`) answers scores by HTTP, `client` asks for them, and `reward` makes
-either of them a reward function. Training, which needs TRL, is in `memograd.recipes.reward_model`.
+`batching`, `api`) answers scores by HTTP, `client` asks for them, and `reward` makes either of them
+a reward function. Training, which needs TRL, is in `memograd.warm_start.reward_model`.
 
-May import every room up to evaluation. Nothing heavy is loaded here: import the files by name.
-Tests: `tests/reward_model/`.
+Nothing heavy is loaded here: import the files by name. Tests: `tests/reward_model/`.
 """

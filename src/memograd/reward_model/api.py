@@ -1,8 +1,7 @@
 """What goes over the wire to and from a reward model's server.
 
 Invariant: a request that does not fit is refused (422) before a model sees it, and a message is a
-role and a text. Tested in `tests/reward_model/test_reward_server.py`. May import pydantic and this
-room's scorer.
+role and a text.
 """
 
 from __future__ import annotations

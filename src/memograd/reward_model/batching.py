@@ -5,8 +5,7 @@ together in a thread of its own, and gives every request its scores. Whoever arr
 the next batch, so nobody waits for a timer, and the batches grow with the load.
 
 Invariant: every request gets exactly its own scores or the error of its own batch; a failing
-request is scored again alone, so it fails nobody else. Tested in
-`tests/reward_model/test_reward_batching.py`. May import this room's scorer.
+request is scored again alone, so it fails nobody else.
 """
 
 from __future__ import annotations

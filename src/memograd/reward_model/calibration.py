@@ -8,8 +8,7 @@ expected calibration error is the mean gap, weighted by the pairs in each bin (G
 arXiv:1706.04599).
 
 Invariants: every pair is in exactly one bin; swapping chosen and rejected of all pairs turns
-accuracy a into 1 - a (a tie is half right). Tested in `tests/reward_model/test_calibration.py`.
-May import errors.
+accuracy a into 1 - a (a tie is half right).
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ with: where the tokenizer pads with its end token, another special token pads in
 the backbone is in bf16 and the head in fp32, because two good answers differ by less than bf16 can
 tell at the size of a score.
 
-Invariant: no head that was not trained ever scores. Tested in
-`tests/reward_model/test_classifier.py`. May import errors, policy, torch and transformers.
+Invariant: no head that was not trained ever scores.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ bytes (413) is asked for in halves. When the tries are used up, or the answer is
 number per item, it raises: there is no score to fall back to.
 
 Invariant: `score` returns exactly one finite number per item, in their order, or raises
-`MemogradError`. Tested in `tests/reward_model/test_reward_client.py`. May import errors and this
-room's api and scorer; httpx when it asks.
+`MemogradError`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """How good a reward model is on pairs that it was not trained on, next to "longer wins".
 
 Invariant: the numbers are functions of the scores and answers of the pairs alone, and every
-accuracy stands beside its baseline and its number of pairs. Tested in
-`tests/reward_model/test_held_out.py`. May import errors, evaluation, and calibration, length and
-scorer of this room.
+accuracy stands beside its baseline and its number of pairs.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ length within the pairs it was fitted on. That also removes what is truly better
 longer; it is the price of not inviting verbosity (compare Dubois et al. 2024, arXiv:2404.04475).
 
 Invariants: after the control, the refitted slope is 0; a score that is length alone is controlled
-to a constant. Tested in `tests/reward_model/test_length.py`. May import errors.
+to a constant.
 """
 
 from __future__ import annotations

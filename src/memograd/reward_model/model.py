@@ -6,8 +6,7 @@ loses its beginning, so the end of the answer, where the score is read, is alway
 padded on the right in batches of similar length.
 
 Invariant: the score of an item depends on nothing but the item, neither on its batch mates nor on
-the order (to float rounding). Tested in `tests/reward_model/test_reward_model.py`. May import
-errors, config, grpo's run folder, policy, torch, transformers, peft and the rest of the room.
+the order (to float rounding).
 """
 
 from __future__ import annotations

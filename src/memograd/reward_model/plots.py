@@ -2,8 +2,7 @@
 
 Left: how often the higher score is right against how sure the margin claims to be; a calibrated
 model is on the diagonal. Right: how many pairs are in each bin, without which the left side
-misleads. Uses matplotlib's objects without `pyplot`, so no global state and no window. Tested in
-`tests/reward_model/test_held_out.py`.
+misleads. Uses matplotlib's objects without `pyplot`, so no global state and no window.
 """
 
 from __future__ import annotations

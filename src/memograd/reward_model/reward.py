@@ -12,8 +12,7 @@ when the reward is made, so that a run does not begin in vain; a model by path i
 first use, and once for all rewards with the same settings.
 
 Invariant: a score that cannot be had raises, and `rewards.compose` makes that a `RewardError` with
-the rollouts in it; never a 0. Tested in `tests/reward_model/test_reward_function.py`. May import
-errors, rewards, and this room; torch when a model is loaded.
+the rollouts in it; never a 0.
 """
 
 from __future__ import annotations

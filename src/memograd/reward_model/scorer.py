@@ -1,8 +1,7 @@
 """What scores answers: a model in this process, or a server somewhere.
 
-Invariant: one finite number per item, in the order of the items; what cannot be scored raises.
-Held by `RewardModel` (`tests/reward_model/test_reward_model.py`) and by `RemoteRewardModel`
-(`test_reward_client.py`). May import rollout's types.
+Invariant: one finite number per item, in the order of the items; what cannot be scored raises. Held
+by `RewardModel` and by `RemoteRewardModel`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ request but `/health` must then bring as `Authorization: Bearer KEY`. Bodies, an
 and answers that wait are limited. Concurrent requests share forwards (`batching`).
 
 Invariant: the answer is a finite score of exactly what was asked, or an error with a sentence.
-Tested in `tests/reward_model/test_reward_server.py`. May import the rest of the room; FastAPI and
-uvicorn when a server is made.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Models that reason first are asked to end with `<answer>...</answer>`; where the
 exists, only it is compared. A completion without the tags is an answer as a whole.
 
 Invariants: text outside the last answer tags never changes a comparison; of several right answers
-the one that scores best counts. Tested in `tests/rewards/test_matching.py` and
-`test_accepted_answers.py`. May import: errors.
+the one that scores best counts.
 """
 
 from __future__ import annotations

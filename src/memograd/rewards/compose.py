@@ -8,9 +8,7 @@ reward does not apply to a rollout: it is left out of that rollout's total.
 Invariants. House rule 8: a value that is not a finite number, a list of the wrong length, an
 exception, and a rollout to which no reward applies each stop with a `RewardError` that names the
 function and the rollout; never a silent 0. And values stand in rollout order, whichever function
-ends first. Proved in `tests/rewards/test_compose.py` and `test_compose_async.py`.
-
-May import: errors, rollout, rewards.signature.
+ends first.
 """
 
 from __future__ import annotations

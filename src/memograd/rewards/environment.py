@@ -5,8 +5,7 @@ number a rollout, beside prompts, completions and columns; the built-in reward `
 number. So it is weighted, logged and normalised like any other.
 
 Invariant: a number is there for every rollout or for none; a rollout that earned nothing where
-others did is an error with its id, never a 0. Tested in `tests/rewards/test_environment_reward.py`.
-May import errors, rewards.compose.
+others did is an error with its id, never a 0.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Scripts, not languages: 中文 against English is seen, German against English i
 counted as in `words`, a Han character one and a Latin word one, so a Chinese answer that names a
 brand in Latin letters keeps nearly all of its score; numbers and punctuation belong to all.
 
-Invariant: a text of one script alone scores 1 for it and 0 for the others
-(`tests/rewards/test_language_consistency.py`). May import: errors, rewards.words.
+Invariant: a text of one script alone scores 1 for it and 0 for the others.
 """
 
 from __future__ import annotations

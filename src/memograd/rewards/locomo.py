@@ -10,8 +10,6 @@ Invariant: on text without CJK writing the score equals the official one;
 Extensions, for CJK text only: characters are tokens (`text.py`), lists may also be cut at "，" and
 "、", and an open-domain gold at "；"; for adversarial questions three Chinese phrases say "not
 mentioned" too.
-
-May import: errors, rewards.text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Is the answer right: as a text, or as a number.
 
-Both compare the `answer_part` of a completion with the row's `answer` (one, or a list of which
-each is right) and give 1 or 0. Invariant: writing the same answer in another width, case or
-spacing, or the same number in Arabic, full-width or Chinese digits, never changes the score.
-Tested in `tests/rewards/test_matching.py`. May import: errors, rewards.answer_part, numbers, words.
+Both compare the `answer_part` of a completion with the row's `answer` (one, or a list of which each
+is right) and give 1 or 0. Invariant: writing the same answer in another width, case or spacing, or
+the same number in Arabic, full-width or Chinese digits, never changes the score.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Follow `evaluation/metrics/utils.py` of mem0 (Chhikara et al. 2025, arXiv 2504.19413), which took
 them from A-Mem (Xu et al. 2025, arXiv 2502.12110). They differ from LoCoMo's F1 (`locomo.py`): no
-stemming, repeated words count once, only `. , ! ?` are dropped, articles stay, categories are
+stemming, repeated words count once, only `., ! ?` are dropped, articles stay, categories are
 ignored.
 
 One known difference, in BLEU-1 only: the original cuts sentences with NLTK's *trained* Punkt model,
@@ -13,8 +13,6 @@ conversations 26 and 30: equal tokens in 304 of 304 gold answers and 785 of 788 
 Invariant: otherwise, on text without CJK writing, the scores equal the original's;
 `tests/rewards/test_mem0_metrics.py` checks hand-computed cases and an independent implementation.
 CJK characters are tokens (`text.py`).
-
-May import: rewards.text.
 """
 
 from __future__ import annotations

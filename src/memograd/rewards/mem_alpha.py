@@ -14,8 +14,7 @@ a text is asked whether the text is valid. `MEM_ALPHA_ORIGINAL`, the published c
 DELETE counts in r4 as an invalid text. They are kept to measure what they cost.
 
 Invariants: r1, r2 and r4 lie in [0, 1], r3 is at most 1; under `OP_NEUTRAL` the kinds of operations
-that succeed, none at all included, never change a reward; more success or validity never lowers it
-(`tests/rewards/test_mem_alpha_rewards.py`). May import: errors, memory.operations.
+that succeed, none at all included, never change a reward; more success or validity never lowers it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memograd.errors import BadInput
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 BETA: Final = 0.05
 GAMMA: Final = 0.1

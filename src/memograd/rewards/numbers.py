@@ -4,8 +4,8 @@ Arabic digits of any width, with thousands separators, decimals, a sign, an expo
 Chinese multipliers (3.5万, 2千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are
 read only where a text has no Arabic digit, because 一 is also a part of ordinary words (一起).
 
-Invariant: the Chinese writing of a whole number is read back as that number
-(property test in `tests/rewards/test_numbers.py`). May import: nothing of memograd.
+Invariant: the Chinese writing of a whole number is read back as that number (property test in
+`tests/rewards/test_numbers.py`).
 """
 
 from __future__ import annotations

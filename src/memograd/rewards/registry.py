@@ -6,8 +6,7 @@ completion are columns of the row (`answer`, `keywords`; `prompt` is the prompt'
 after the star are settings, fixed for a run. `bound` makes a reward function of a score.
 
 Invariant: for a row that has no entry (None) in a column it reads, a score gives None: it does not
-apply there. Tested in `tests/rewards/test_registry.py`. May import: errors and the rest of the room
-but `spec` and `user_code`.
+apply there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a reward function asks for, read from its signature.
 
 Invariant: a function is called with what it names and nothing else, so one that takes only
-`completions` works as well as one that takes `**kwargs`. Tested in
-`tests/rewards/test_signature.py`. May import the standard library only.
+`completions` works as well as one that takes `**kwargs`.
 """
 
 from __future__ import annotations

@@ -11,9 +11,7 @@ Entries are separated by commas. A bare name after a file or module is looked fo
 among the built-ins next, so what is the user's own wins. Only built-in rewards, and those that are
 made, have settings.
 
-Invariant: a specification is either understood whole or refused in one sentence
-(`tests/rewards/test_spec.py`, `test_compose.py`). May import: errors, rewards.registry,
-rewards.user_code, rewards.compose.
+Invariant: a specification is either understood whole or refused in one sentence.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ there. CMRC 2018 (arXiv:1810.07366) takes the longest common substring in place 
 F1 of the same words is never above ours.
 
 Invariants: equal answers score 1 in both, exact match never exceeds F1, F1 is symmetric; on English
-the official numbers (`tests/rewards/test_squad.py`). May import: memory.language, rewards.text,
-rewards.answer_part.
+the official numbers.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each score is a pure function of one completion (and of the row's column that it names). Parameters
 after the star are settings of a run: `length(low=40, high=60)`. Invariant: scores lie in [0, 1],
 the penalty in [-1, 0], for any text; a Chinese text is measured in characters where an English one
-is in words. Tested in `tests/rewards/test_style.py`. May import: errors, rewards.words.
+is in words.
 """
 
 from __future__ import annotations

@@ -4,10 +4,7 @@ The published metrics split on blanks, so a Chinese sentence would be one token 
 with one more character would score 0. Our only extension to them: in a text with CJK writing, every
 Han character and every kana is a token of its own, full-width forms become their ASCII twins, and
 CJK punctuation separates. A text without CJK writing comes back unchanged, so the official numbers
-on English data stay the official numbers (`tests/rewards/test_reward_text.py`). Korean keeps its
-blanks.
-
-May import: errors.
+on English data stay the official numbers. Korean keeps its blanks.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the file remembers between calls is the user's affair: it is not in a checkpoint
 
 Invariant: whatever is wrong with the code (it is not there, not Python, fails while loading, lacks
 the name, the name is no function) is one `BadInput` sentence with the file and, where there is one,
-the line. Tested in `tests/rewards/test_user_code.py`. May import: errors.
+the line.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A Han character or a kana is a word of its own (they are written without blanks); every other
 script gives words by its letters and digits. Full-width forms and capitals are folded (NFKC, case).
 
-Invariant: a function of the text alone; a Chinese sentence is never one word. Tested in
-`tests/rewards/test_words.py`. May import: nothing of memograd.
+Invariant: a function of the text alone; a Chinese sentence is never one word.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 One loop and not one a call, because async clients (HTTP sessions, semaphores) belong to the loop
 that they were first used in; and a thread, because the caller may be inside a running loop itself,
-as in a notebook. Invariant: all calls of a process share the loop, whoever makes them. Tested in
-`tests/rollout/test_environment.py` and `tests/rewards/test_compose_async.py`. May import the
-standard library only.
+as in a notebook. Invariant: all calls of a process share the loop, whoever makes them.
 """
 
 from __future__ import annotations

@@ -10,10 +10,9 @@ which are not.
 
 Rows of a group whose prompts begin alike share a tree, so their beginnings are computed once.
 
-Invariants: every action token is scored exactly once over all trees and observations never;
-`prompt + branch` is what the model saw; each branch knows its rollout; the rows of a rollout come
-in their order, tree after tree and branch after branch. Proved in
-`tests/rollout/test_branches.py`. May import numpy and `memograd.rollout`.
+Invariants: every action token is scored exactly once over all trees and observations never; `prompt
++ branch` is what the model saw; each branch knows its rollout; the rows of a rollout come in their
+order, tree after tree and branch after branch.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ thoughts, trims white space, or closes a turn with another end token than the dr
 turn starts a new row from the rendered conversation, and the mismatch is counted by kind.
 
 Invariant: the ids of a continued row begin with the ids held, whatever the tokenizer would make of
-their text. Proved in `tests/rollout/test_chat_ids.py`. May import jinja2, `memograd.errors`.
+their text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How often each prompt is answered: one number for all of them, or each its own.
 
-Samplers take both as `num_generations`. Invariant: `each` undoes `one_or_each`. Proved in
-`tests/rollout/test_counts.py`. Imports nothing.
+Samplers take both as `num_generations`. Invariant: `each` undoes `one_or_each`. Imports nothing.
 """
 
 from __future__ import annotations

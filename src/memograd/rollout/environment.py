@@ -14,8 +14,7 @@ arguments or makes the tool raise is answered with an error for the policy to re
 exception in `reset` or `get_reward` is the environment's fault and stops the run (the runner adds
 the rollout's id). Unlike TRL, which resets used instances, every rollout gets a fresh instance.
 
-Invariant: a call reaches the instance of its own rollout only. Tested in
-`tests/rollout/test_environment.py`. May import transformers (for schemas, inside functions).
+Invariant: a call reaches the instance of its own rollout only.
 """
 
 from __future__ import annotations

@@ -6,9 +6,7 @@ the business of whoever runs it (`memograd.rollout.lockstep`). A *task* gives as
 of a scenario as a group has rollouts.
 
 Invariant: an episode is used once: `reset`, then `step` until `done` or until a limit stops it,
-then `finish`, each call in that order. Tested in `tests/rollout/test_lockstep.py`, which runs
-episodes that refuse anything else. May import `memograd.errors` and
-`memograd.rollout.types`.
+then `finish`, each call in that order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a step's rollouts of several turns were like, in numbers.
 
-Invariant: every rollout is counted under exactly one stop reason
-(`tests/rollout/test_episode_metrics.py`). May import `memograd.rollout`.
+Invariant: every rollout is counted under exactly one stop reason.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ Invariants: an action goes back to the rollout it was drawn for, whichever rollo
 the turns of a rollout hold exactly the ids that the model saw and drew; rollouts come back in the
 order they were given in. The order of a batch depends on the rollouts alone and never on how long
 an environment takes, so the same generator draws the same rollouts again (wall-time limits aside).
-Proved in `tests/rollout/test_lockstep.py`. May import `memograd.rollout`; torch for types only.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only of rollouts whose turns say what was reused, as those of `memograd.rollout.lockstep` do.
 Invariant: nothing is counted twice, so `prefilled_tokens` is the number of prompt tokens that the
-model ran (`tests/policy/test_turn_sampler.py`). May import `memograd.rollout`.
+model ran.
 """
 
 from __future__ import annotations

@@ -15,10 +15,9 @@ A rollout of several turns is one branch as well: action, observation, action, a
 are then not all the policy's own: `scored` says which are. It belongs to the branch and not to the
 node, because the same tokens can be an action in one branch and quoted history in another.
 
-Invariants (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that branch
-i consists of, for any answers, also equal or empty ones, or one that is a prefix of another; and
-what is scored in one branch says nothing about another. Proved by
-`tests/rollout/test_token_tree.py`. May import numpy and `memograd.errors`.
+Invariants (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that branch i
+consists of, for any answers, also equal or empty ones, or one that is a prefix of another; and what
+is scored in one branch says nothing about another. Proved by `tests/rollout/test_token_tree.py`.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ The convention of Qwen 2.5 and 3, Hermes and others is JSON between two tags:
     {"name": "look_up", "arguments": {"patient": 7}}
     </tool_call>
 
-Calls inside a thought (`<think> ... </think>`) are thoughts. Invariant: every other opening tag
+Calls inside a thought (`<think>... </think>`) are thoughts. Invariant: every other opening tag
 yields one entry, a call or the reason why it is none, so that no attempt is passed over in silence.
-Proved in `tests/rollout/test_tool_calls.py`. Imports `memograd.errors`.
+Imports `memograd.errors`.
 """
 
 from __future__ import annotations

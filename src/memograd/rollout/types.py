@@ -6,7 +6,7 @@ rollouts that are compared with each other, because they began in the same state
 
 Invariant: an action is stored as the token ids that the model emitted, with the log-probability
 that the sampler gave each of them. Text is derived from ids, never the other way round (tokens in,
-tokens out). Tested in `tests/rollout/test_types.py`. May import numpy only.
+tokens out).
 """
 
 from __future__ import annotations

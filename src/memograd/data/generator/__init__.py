@@ -1,14 +1,13 @@
 """A procedural generator of conversations in the shape of LoCoMo, for tests and small trainings.
 
-Two people talk over several sessions, weeks apart. Each has facts that change later (job, city,
-...), single events with relative dates, something in common with the other, and small talk that
-answers nothing. `plan` decides who tells what and when, `script` puts it into words, `questions`
-asks for it.
+Two people talk over several sessions, weeks apart. Each has facts that change later (job,
+city,...), single events with relative dates, something in common with the other, and small talk
+that answers nothing. `plan` decides who tells what and when, `script` puts it into words,
+`questions` asks for it.
 
 Invariants: the same seed gives the same conversations, and the first n do not depend on how many
 more follow; every single-hop answer stands word for word in its evidence; a question about the
-current value of something is answered by the last value told (`tests/data/test_generator.py`). May
-import errors, `memory` and the rest of `data`.
+current value of something is answered by the last value told.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From what was told to questions with answers and evidence.
 
 Invariants: evidence is the turns that told it; no question is asked twice; an adversarial question
-about one person is one that only the other could answer (`tests/data/test_generator.py`). Pure but
-for the choice of adversarial questions; may import the files beside it and `conversation`.
+about one person is one that only the other could answer. Pure but for the choice of adversarial
+questions; may import the files beside it and `conversation`.
 """
 
 from __future__ import annotations

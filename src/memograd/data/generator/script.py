@@ -2,8 +2,7 @@
 
 A session is a greeting, one short exchange a telling (prompt, telling, reaction, and where the
 rhythm needs it a closing word), small talk in between, and a farewell. Invariants: the two people
-speak in strict alternation, and no two turns of a conversation have the same text
-(`tests/data/test_generator.py`). May import the files beside it and `memory`.
+speak in strict alternation, and no two turns of a conversation have the same text.
 """
 
 from __future__ import annotations

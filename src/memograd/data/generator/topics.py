@@ -3,7 +3,7 @@
 Only data. A topic is told by its owner in one turn, around which the other person asks and reacts.
 In the wording, `{name}` is the owner and `{other}` the partner; all other slots are filled by the
 plan of the generator. Invariant: the answer of a single-hop question stands in the telling, word
-for word (`tests/data/test_generator.py`). May import `vocabulary`.
+for word.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pools that generated facts are drawn from, large enough that two conversations share few.
 
 Only data. No value is drawn twice within a conversation, except where both people are meant to
-share it. May import nothing.
+share it.
 """
 
 from __future__ import annotations

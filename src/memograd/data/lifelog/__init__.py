@@ -4,7 +4,7 @@
 `from_conversation` makes one of a real conversation. Behind the generator: `kinds` (which
 attributes there are), `english` and `chinese` (how they are told, apart for training and test),
 `world` (what is true), `plan` (what is told next, with the gold operation), `scribe` (in which
-words), `questions`. May import errors, `memory` and the rest of `data`.
+words), `questions`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Life logs as JSONL: one log a line, nothing lost.
 
 Invariant: what `write_lifelogs` writes, `read_lifelogs` reads back equal; a line that is wrong is
-BadInput with its number (`tests/data/test_lifelog_files.py`). May import errors, `memory` and the
-file's neighbours. The format is described in `docs/lifelog.md`.
+BadInput with its number. The format is described in `docs/lifelog.md`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from memograd.data.json_records import field, parsed, typed
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 LANGUAGES = ("en", "zh")
 

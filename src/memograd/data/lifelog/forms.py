@@ -3,9 +3,8 @@
 A *form* is a clause with slots: `{who} [live|lives] in {v}`. What stands in brackets is said in the
 first person, or in the third: `[live|lives]`. Slots: `{who}`, `{whose}` (I, my / Ann, Ann's),
 `{he}`, `{his}`, `{him}` (a pronoun), `{v}` the value, `{old}` the value before, `{k}` the key,
-`{d}` the detail, `{when}` a day; `{a_v}` has an article. A *frame* is a sentence around
-`{clause}`. Invariant: no form and no frame of one split is in the other
-(`tests/data/test_lifelog_wording.py`). May import nothing of this folder.
+`{d}` the detail, `{when}` a day; `{a_v}` has an article. A *frame* is a sentence around `{clause}`.
+Invariant: no form and no frame of one split is in the other.
 """
 
 from __future__ import annotations

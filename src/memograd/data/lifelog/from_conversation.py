@@ -1,7 +1,6 @@
 """A real conversation as a life log: every turn a statement, every question with evidence a probe.
 
-Invariant: needed statements are exactly the evidence, and none is told after the question
-(`tests/data/test_lifelog_from_conversation.py`). May import `data.conversation` and `types`.
+Invariant: needed statements are exactly the evidence, and none is told after the question.
 """
 
 from __future__ import annotations

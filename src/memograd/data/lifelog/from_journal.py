@@ -12,7 +12,7 @@ Repeating and agreeing are shares of content words and numbers that the question
 model is asked. Feedback that teaches nothing is left out and counted.
 
 Invariants: a probe names only statements told before it was asked; what is counted as used and left
-out is all feedback (`tests/data/test_lifelog_from_journal.py`). May import `memory` and `types`.
+out is all feedback.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from datetime import UTC, datetime, timedelta
 from memograd.data.conversation import Question
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
 from memograd.memory import RawTurn
-from memograd.memory.answers import BAD, CORRECTION, GOOD
-from memograd.memory.compaction import is_compaction
-from memograd.memory.events import Event, EventKind
 from memograd.memory.language import language_of
-from memograd.memory.operations import OpKind
+from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.operations import OpKind
 from memograd.memory.statements import wording
+from memograd.memory.write.answers import BAD, CORRECTION, GOOD
+from memograd.memory.write.compaction import is_compaction
 
 SUPPORTS = 0.2  # of an answer's own words, from which a statement clearly says some of it
 NEARLY_BEST = 0.5  # of the best statement's share

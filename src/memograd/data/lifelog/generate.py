@@ -1,7 +1,7 @@
 """Life logs from a seed: sessions over months, a step at a time, with exams in between.
 
-Invariants: the same seed gives the same logs, and the first n do not depend on how many more follow
-(`tests/data/test_lifelog_generate.py`). May import the files beside it.
+Invariants: the same seed gives the same logs, and the first n do not depend on how many more
+follow.
 """
 
 from __future__ import annotations

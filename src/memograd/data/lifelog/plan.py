@@ -2,8 +2,7 @@
 
 Every step knows what is true so far (`world`), so it knows what a careful keeper of the memory does
 with the statement: the gold operation. Invariant: an UPDATE or DELETE aims at the statement that
-carries the old value at that moment; a NONE that repeats, at the one that said it already
-(`tests/data/test_lifelog_gold.py`). May import the tables, `scribe` and `world`.
+carries the old value at that moment; a NONE that repeats, at the one that said it already.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from memograd.data.lifelog.scribe import Clause, Scribe, Written
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import GoldOp
 from memograd.data.lifelog.world import Held, Person, Slot, World
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 RECENT = 4  # statements within which a slip is corrected
 MOST_CHANGES = 3  # of one value

@@ -2,9 +2,8 @@
 
 An exam takes a few questions of each category about what is true now. What matters more is asked
 more often (`Kind.interest`), what changed most of all. Invariants: a question needs only statements
-that the careful keeper holds, and is misled only by what that keeper does not hold
-(`tests/data/test_lifelog_gold.py`); nobody else's fact misleads, since a memory has to hold those
-too. May import the tables and `world`.
+that the careful keeper holds, and is misled only by what that keeper does not hold; nobody else's
+fact misleads, since a memory has to hold those too.
 
 Categories: `single-hop`, `multi-hop` (two facts, or all values of a list), `temporal` (days),
 `knowledge-update` (a value that changed), `abstention` (never told, at most rumoured), `deletion`

@@ -1,8 +1,7 @@
 """Writing it down: a clause becomes a turn, in the speaker's words, and a statement, in a reader's.
 
 Invariant: turn and statement come from the same form and differ in who is named how, in the frame
-around it, and in dates: as spoken in the turn, absolute in the statement
-(`tests/data/test_lifelog_generate.py`). May import the tables, `grammar` and `world`.
+around it, and in dates: as spoken in the turn, absolute in the statement.
 """
 
 from __future__ import annotations

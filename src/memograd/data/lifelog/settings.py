@@ -1,7 +1,6 @@
 """How long a generated life log is, and how hard.
 
-Invariant: settings that cannot make a log are BadInput naming the setting
-(`tests/data/test_lifelog_settings.py`). May import errors.
+Invariant: settings that cannot make a log are BadInput naming the setting.
 """
 
 from __future__ import annotations

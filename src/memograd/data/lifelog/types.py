@@ -6,8 +6,7 @@ know which statements they need and which would mislead. Generated logs also kno
 operation of each statement; logs of real conversations do not (`gold` is None).
 
 Invariants: statements stand in the order of telling; a probe's statements exist and were told
-before it is asked; a gold target is an earlier statement (`tests/data/test_lifelog_types.py`). May
-import `memory` (turns, operations) and `data.conversation`.
+before it is asked; a gold target is an earlier statement.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from datetime import datetime
 from memograd.data.conversation import Conversation, Question
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 
 
 @dataclass(frozen=True, slots=True)

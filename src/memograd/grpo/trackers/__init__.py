@@ -2,7 +2,7 @@
 
 Invariant: a service gets the run's settings and the numbers of `metrics.jsonl`, no more; nothing
 leaves the machine unless the user has set the service up for it; and no service can end a run that
-has begun. Proved in `tests/grpo/test_trackers.py`. Importing this loads none of the services.
+has begun. Importing this loads none of the services.
 """
 
 from memograd.grpo.trackers.opening import check_trackers, open_trackers

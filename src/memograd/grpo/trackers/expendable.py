@@ -3,8 +3,7 @@
 A service that cannot start is an error before the first step, when nothing is lost yet. One that
 fails later does not end hours of work, because `metrics.jsonl` has every number anyway: one warning
 names the step from which the service misses the rest, and it is not called again until the run is
-resumed. Invariant: after `start`, no method raises. Proved in `tests/grpo/test_trackers.py`. May
-import errors and tracking.
+resumed. Invariant: after `start`, no method raises.
 """
 
 from __future__ import annotations

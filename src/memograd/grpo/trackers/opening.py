@@ -1,8 +1,7 @@
 """From the names in the setting `track` to trackers that are ready to start.
 
-`check_trackers` finds what is missing before a run folder is made; `open_trackers` is what a
-recipe hands to the `Trainer`. Invariant: a name without its package is `BadInput` in both. Tested
-in `tests/grpo/test_trackers.py`. May import config, run_folder and this folder.
+`check_trackers` finds what is missing before a run folder is made; `open_trackers` is what a recipe
+hands to the `Trainer`. Invariant: a name without its package is `BadInput` in both.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The files lie in the run folder's `swanlab/`, or where `SWANLAB_LOG_DIR` says. What `SWANLAB_MODE`
 (online, offline, local, disabled) and SwanLab's other variables say counts. Invariant: without an
-API key nothing is sent, and nothing is ever asked; Ctrl-C stays the trainer's. Proved in
-`tests/grpo/test_trackers.py`. Imports swanlab, when started.
+API key nothing is sent, and nothing is ever asked; Ctrl-C stays the trainer's. Imports swanlab,
+when started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """TensorBoard: event files in the run folder's `tensorboard/`, by the writer that torch brings.
 
-Invariant: after a resume its reader shows every step once. Proved in
-`tests/grpo/test_trackers.py`. Imports torch and tensorboard, when started.
+Invariant: after a resume its reader shows every step once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `TRACKIO_DIR` names another folder, which several runs may share; `TRACKIO_SPACE_ID` or
 `TRACKIO_SERVER_URL` a place to send to. Invariant: with neither of the latter nothing is sent, not
-even to ask for the user's name. Proved in `tests/grpo/test_trackers.py`. Imports trackio and
-huggingface_hub, when started.
+even to ask for the user's name. Imports trackio and huggingface_hub, when started.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The files lie in the run folder's `wandb/`, or where `WANDB_DIR` says. What `WANDB_MODE`,
 `WANDB_PROJECT` and wandb's own settings say counts. Invariant: without an API key nothing is sent,
-and nothing is ever asked. Proved in `tests/grpo/test_trackers.py`. Imports wandb, when started.
+and nothing is ever asked. Imports wandb, when started.
 """
 
 from __future__ import annotations

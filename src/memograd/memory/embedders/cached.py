@@ -1,8 +1,8 @@
 """An embedder that remembers what it embedded last, up to a number of texts.
 
 Queries and passages are kept apart, because models may embed them differently. Invariant: the
-vectors equal those of the embedder inside, which sees every text at most once while it is held,
-and never more than `max_entries` are held (`tests/memory/test_embedder.py`). May import `embedder`.
+vectors equal those of the embedder inside, which sees every text at most once while it is held, and
+never more than `max_entries` are held.
 """
 
 from __future__ import annotations

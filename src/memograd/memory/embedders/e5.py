@@ -2,9 +2,7 @@
 
 The default: about a hundred languages, 384 dimensions, 4-bit weights inside the package, no torch.
 The model knows questions from statements by a prefix, which the engine writes. Invariant: any text,
-however long or strange, gives a unit vector without harm to the process
-(`tests/memory/test_embedder.py`). May import errors; numpy and the engine arrive with the first
-embedder.
+however long or strange, gives a unit vector without harm to the process.
 
 What reaches the engine is prepared, because it is C:
 - NUL would end the text there, so it becomes a space.
@@ -15,7 +13,7 @@ What reaches the engine is prepared, because it is C:
   `MAX_CHARACTERS`.
 
 A forked child inherits the engine's idea of threads but not the threads, and would wait for them
-for ever, so it computes on one core (`test_a_forked_child_can_embed`).
+for ever, so it computes on one core.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A store remembers the `name` and `dimension` of the embedder that made it, so the name must change
 whenever the vectors do. Invariant: both methods return float32 `[n, dimension]` with finite rows of
-length 1, for any n including 0 and any text (`tests/memory/test_embedder.py`). May import errors.
+length 1, for any n including 0 and any text.
 """
 
 from __future__ import annotations

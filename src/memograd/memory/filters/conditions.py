@@ -2,7 +2,7 @@
 
 `eq` and `ne` are kept as `in` and `nin` of one value, so that everything behind the parser knows
 one form of equality. Two parsed forms are equal only if they match the same items. Invariant: see
-the package. May import nothing of the room.
+the package.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.items import MemoryItem
-from memograd.memory.scope import SCOPE_FIELDS
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import SCOPE_FIELDS
 
 Getter = Callable[[MemoryItem], Any]
 

@@ -15,8 +15,8 @@ from memograd.memory.filters.conditions import Condition, Group, Node, Value, Va
 from memograd.memory.filters.fields import canonical
 from memograd.memory.filters.matching import ItemTest, compile_node
 from memograd.memory.filters.parse import parse_mapping
-from memograd.memory.items import MemoryItem
-from memograd.memory.scope import SCOPE_FIELDS, Scope, check_id
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import SCOPE_FIELDS, Scope, check_id
 
 
 @dataclass(frozen=True)

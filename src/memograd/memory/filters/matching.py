@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from memograd.memory.filters.conditions import Condition, Node, Value, ValueSort
 from memograd.memory.filters.fields import FieldSort, Getter, getter, sort_of
-from memograd.memory.items import MemoryItem
+from memograd.memory.records.items import MemoryItem
 
 Test = Callable[[Any], bool]
 ItemTest = Callable[[MemoryItem], bool]

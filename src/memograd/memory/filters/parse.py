@@ -23,9 +23,9 @@ from memograd.memory.filters.conditions import (
     ValueSort,
 )
 from memograd.memory.filters.fields import FieldSort, canonical, sort_of
-from memograd.memory.items import Kind
 from memograd.memory.messages import to_moment
-from memograd.memory.scope import check_id
+from memograd.memory.records.items import Kind
+from memograd.memory.records.scope import check_id
 
 MAX_DEPTH: Final = 50
 OPERATORS: Final = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "icontains")

@@ -1,8 +1,7 @@
 """Reach beyond one owner: the journal's items and raw turns in Milvus.
 
 `MilvusIndex` searches across owners, and in owners too large for an in-process state. It holds
-nothing that the journal does not: drop it, and the next catching up fills it again
-(`tests/memory/test_index.py`). May import `events`, `items`, `journal`, `scope`, `turns`, errors.
+nothing that the journal does not: drop it, and the next catching up fills it again.
 """
 
 from memograd.memory.index.connection import IndexUnavailable

@@ -2,8 +2,7 @@
 
 Invariants: a Lite folder has at most one holder, in this process or another, and everybody else
 gets a sentence; closing frees it at once; discarding a collection leaves none of its bytes in a
-Lite folder, whatever state its files are in (`tests/memory/test_index_connection.py`). May import
-errors only.
+Lite folder, whatever state its files are in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a batch of events leaves behind in the index: rows to write, rows and owners to remove.
 
 Invariant: applying a batch at once, or its events one by one, or either of them twice, leaves the
-same rows (`tests/memory/test_index_folding.py`). May import `events`, `items`, `turns` and
-`schema`.
+same rows.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memograd.memory.events import RECORDS, Event, EventKind
 from memograd.memory.index.schema import digest, row_key
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.events import RECORDS, Event, EventKind
+from memograd.memory.records.turns import RawTurn
 
 Layer = Literal["item", "turn"]
 

@@ -1,8 +1,8 @@
 """What a search of the index found: two lists of rows, put in order and merged.
 
 Scores of the two lists cannot be compared (Lite's BM25 is negative, and counted file by file), so
-only ranks are. Invariant: equal scores rank by age, whatever file they came from
-(`tests/memory/test_index.py`). Pure; imports nothing of the room.
+only ranks are. Invariant: equal scores rank by age, whatever file they came from. Pure; imports
+nothing of the room.
 """
 
 from __future__ import annotations

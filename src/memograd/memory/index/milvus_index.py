@@ -6,9 +6,9 @@ It lives among the rows so that it goes wherever they go: an index that is delet
 exchanged notices at opening, empties itself with a sentence in the log, and the next `catch_up`
 fills it.
 
-Invariants (`tests/memory/test_index.py`, `test_index_processes.py`): however catching up is cut
-into pieces, interrupted or repeated, the rows are those that a rebuild gives; a row never goes back
-to an older event; after a purge the erased bytes are in no file of a Milvus Lite folder.
+Invariants: however catching up is cut into pieces, interrupted or repeated, the rows are those that
+a rebuild gives; a row never goes back to an older event; after a purge the erased bytes are in no
+file of a Milvus Lite folder.
 
 Order makes a crash safe: rows are written and flushed before the watermark moves, and folding a
 batch twice changes nothing. On a server several processes may fold at once. Rows with a newer

@@ -1,9 +1,8 @@
 """The rows of the index: how keys, owners and search terms are written into Milvus, and no text.
 
-Invariants: no text of a user ever enters a filter expression, only digests in hexadecimal; two
-rows share a key only if layer, owner and id are the same; a term is found by itself and by
-nothing else, in every script (`tests/memory/test_index_schema.py`). May import nothing of the
-project.
+Invariants: no text of a user ever enters a filter expression, only digests in hexadecimal; two rows
+share a key only if layer, owner and id are the same; a term is found by itself and by nothing else,
+in every script.
 
 Terms come segmented, and Milvus must not segment them again. Milvus Lite has no whitespace
 analyser, and the standard one differs between Lite and servers (one Chinese word, or its

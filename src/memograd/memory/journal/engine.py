@@ -1,9 +1,8 @@
 """The database under a journal: opening it, one writer at a time, failures as sentences.
 
 Invariants: writers are serialised, in this process and among all others, so the order of commits is
-the order of `seq` (`tests/memory/test_journal_faults.py`); whatever stands at the place named, it
-opens or is refused in one sentence, unharmed (`tests/memory/test_journal_opening.py`). May import
-sqlalchemy, `schema` and errors.
+the order of `seq`; whatever stands at the place named, it opens or is refused in one sentence,
+unharmed.
 
 SQLite: write-ahead log, every commit synced to disk, deleted content overwritten. The driver's own
 transaction control is switched off (`isolation_level = None`), because it would begin transactions

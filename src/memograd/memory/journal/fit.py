@@ -7,8 +7,7 @@ under its old id: so a compaction is taken back. A purge, of the subject or of t
 frees the subject. The state that is folded from events (`state/memory_state.py`) goes by the same
 rules, so whatever is let in here can be folded.
 
-Invariant: what is let in is folded without a word of warning (`tests/memory/test_journal_fit.py`).
-May import sqlalchemy, the room's `events`, errors, and `rows` and `schema` of this folder.
+Invariant: what is let in is folded without a word of warning.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from sqlalchemy import bindparam, func, select
 from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import EventKind
 from memograd.memory.journal.rows import LAST_PURGE_OF_OWNER, batches
 from memograd.memory.journal.schema import EVENTS, META
+from memograd.memory.records.events import EventKind
 
 BATCH: Final = 500  # values in one IN (...), well below every database's limit
 BEGINS: Final = frozenset({EventKind.ADD.value, EventKind.TURN.value})

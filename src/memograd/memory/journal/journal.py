@@ -1,11 +1,9 @@
 """The append-only journal of everything that happened to the memories of all owners.
 
-Invariants, for SQLite and PostgreSQL alike (`tests/memory/test_journal.py`): `append` writes all or
-nothing and what it returned is on disk; `seq` rises by one in the order of commits, so whoever
-tails by it misses nothing; `recorded_at` never goes backwards; an `expect` that another writer
-overtook is a Conflict, and so is an event that does not fit (`fit.py`). Faults are in
-`test_journal_faults.py`. May import sqlalchemy, `events` and
-errors, and the files of this folder.
+Invariants, for SQLite and PostgreSQL alike: `append` writes all or nothing and what it returned is
+on disk; `seq` rises by one in the order of commits, so whoever tails by it misses nothing;
+`recorded_at` never goes backwards; an `expect` that another writer overtook is a Conflict, and so
+is an event that does not fit (`fit.py`). Faults are in `test_journal_faults.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +18,7 @@ from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.events import Event, NewEvent
 from memograd.memory.journal import purge, transfer
-from memograd.memory.journal.counts import AddedCounts
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import (
     BATCH,
@@ -35,6 +31,7 @@ from memograd.memory.journal.rows import (
     DERIVED_COLUMNS,
     EVENT_COLUMNS,
     LAST_PURGE,
+    AddedCounts,
     DerivedText,
     batches,
     derived_row,
@@ -45,6 +42,7 @@ from memograd.memory.journal.rows import (
     to_row,
 )
 from memograd.memory.journal.schema import DERIVED, EVENTS, META, VERSION_KEY
+from memograd.memory.records.events import Event, NewEvent
 
 logger = logging.getLogger(__name__)
 

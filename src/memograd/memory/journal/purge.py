@@ -1,9 +1,7 @@
 """Erasing what must be forgotten from the rows of a journal.
 
 Invariants: no column of an erased event, nor any derived text that no other event needs, still
-holds what it said (`tests/memory/test_journal_purge.py`), and once `Database.scrub` has run, no
-file does either (`tests/memory/test_journal_purge_files.py`). May import sqlalchemy, the room's
-`scope`, `items`, `events` and `turns`, errors, and the files of this folder.
+holds what it said, and once `Database.scrub` has run, no file does either.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, EventKind, NewEvent
-from memograd.memory.items import content_hash
 from memograd.memory.journal.rows import EVENT_COLUMNS, batches, to_events
 from memograd.memory.journal.schema import DERIVED, EVENTS
-from memograd.memory.scope import SCOPE_FIELDS, Scope
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.items import content_hash
+from memograd.memory.records.scope import SCOPE_FIELDS, Scope
+from memograd.memory.records.turns import RawTurn
 
 # A PURGE event has no content, and its reason is why there is none.
 _ERASE = (

@@ -1,7 +1,6 @@
 """The tables of a journal, and the version of their shape.
 
-Invariant: a journal written by a newer version of memograd is refused, never half understood
-(`tests/memory/test_journal_opening.py`). May import sqlalchemy only.
+Invariant: a journal written by a newer version of memograd is refused, never half understood.
 
 Times are whole microseconds since 1970 in UTC, so that both databases compare them exactly. `seq`
 is given by the writer, who is alone (`engine.py`), so it rises by one in the order of commits.

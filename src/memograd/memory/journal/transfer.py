@@ -1,8 +1,7 @@
 """Events from one journal to another.
 
 Invariant: importing an export, once or often, in whole or in parts, gives each event once, with its
-uid, contents and time (`tests/memory/test_journal.py`). May import sqlalchemy, the room's `events`,
-errors, and the files of this folder.
+uid, contents and time.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
-from memograd.memory.events import Event, EventKind, NewEvent
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import BATCH, misfit
 from memograd.memory.journal.rows import (
@@ -26,6 +24,7 @@ from memograd.memory.journal.rows import (
     to_row,
 )
 from memograd.memory.journal.schema import EVENTS
+from memograd.memory.records.events import Event, EventKind, NewEvent
 
 PAGE: Final = 1000  # events held in memory at a time by an export
 

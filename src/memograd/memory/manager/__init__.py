@@ -1,7 +1,7 @@
 """Managers: from a fact and the items related to it to one memory operation.
 
 `RuleManager` needs no model; `ChatManager` asks a chat model; a trained policy fills the same
-protocol. May import `items`, `operations`, `reader`, `statements`, `chat_model` and errors.
+protocol.
 """
 
 from memograd.memory.manager.chat import ChatManager

@@ -4,7 +4,7 @@ Related items are shown with the numbers 1 to k, and the answer names them by th
 no id can be invented. An answer that names an item that was not shown, or lacks what its operation
 needs, is sent back once with the fault; then it is an error, never a silent NONE.
 
-Invariant: an UPDATE or DELETE names a related item (`tests/memory/test_manager_chat.py`).
+Invariant: an UPDATE or DELETE names a related item.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.memory.chat_answers import UnusableAnswer, ask_checked
-from memograd.memory.chat_model import ChatMessage, ChatModel
+from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.manager.protocol import RelatedItem
-from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 
 DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",

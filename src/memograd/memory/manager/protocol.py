@@ -2,10 +2,9 @@
 
 A manager sees one fact and the remembered items related to it, and answers with one operation. It
 changes nothing itself; whoever asked applies the decision and writes it down with the manager's
-`actor`. May import `items`, `operations` and `reader.fact`.
+`actor`.
 
-Invariant: UPDATE, DELETE and a NONE that names an item name one of the related items
-(`tests/memory/test_manager_rules.py`, `tests/memory/test_manager_chat.py`).
+Invariant: UPDATE, DELETE and a NONE that names an item name one of the related items.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memograd.memory.items import MemoryItem
-from memograd.memory.operations import Decision
 from memograd.memory.reader.fact import Fact
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import Decision
 
 if TYPE_CHECKING:
-    from memograd.memory.retrieval import Hit, Query
+    from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
 

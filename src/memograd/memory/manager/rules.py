@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import RelatedItem
 from memograd.memory.manager.topics import about, is_whose
-from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
-from memograd.memory.reader.reported_request import reported_topic
+from memograd.memory.reader.forget_english import reported_topic
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.statements import (
     Clause,
     Statement,

@@ -2,8 +2,7 @@
 
 "My address" shares no word with "Ann lives in Mill Road": a topic also has the words in which such
 a thing is usually told. Whose it is must be said by the item too. Invariant: an item about somebody
-else, or with another number, is never the topic (`tests/memory/test_manager_forgetting.py`). Pure
-functions.
+else, or with another number, is never the topic. Pure functions.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
-from memograd.memory.reader.person_chinese import KIN
+from memograd.memory.reader.chinese import KIN
 from memograd.memory.statements import Wording, same_text, wording
 from memograd.memory.statements.statement import plain
 

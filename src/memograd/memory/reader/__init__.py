@@ -1,7 +1,6 @@
 """Readers: from the turns of a conversation to facts.
 
-`RuleReader` needs no model and reads English and Chinese; `ChatReader` asks a chat model. May
-import `items`, `turns`, `statements`, `chat_model` and errors.
+`RuleReader` needs no model and reads English and Chinese; `ChatReader` asks a chat model.
 """
 
 from memograd.memory.reader.chat import ChatReader

@@ -4,7 +4,7 @@ Turns are shown with the numbers 1 to n, and a fact names its sources by these n
 id can be invented: an unknown number is dropped and logged. A Chinese conversation must give
 Chinese facts; where the model drifts into another language it is asked once more.
 
-Invariant: every source of every fact is a turn that was read (`tests/memory/test_reader_chat.py`).
+Invariant: every source of every fact is a turn that was read.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memograd.memory.chat_answers import UnusableAnswer, ask_checked
-from memograd.memory.chat_model import ChatMessage, ChatModel
-from memograd.memory.items import Kind
+from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.language import language_of
 from memograd.memory.reader.fact import Fact
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.items import Kind
+from memograd.memory.records.turns import RawTurn
 
 logger = logging.getLogger(__name__)
 

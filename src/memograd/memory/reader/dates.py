@@ -1,8 +1,8 @@
 """English words that point at a day ("last Friday"), replaced by the day they mean.
 
 A mention says which words it replaces, by what, and the first day it covers. Invariant: the dates
-follow from the words and the day of speaking alone (`tests/memory/test_reader_dates.py`). Pure
-functions; may import `turns` for the spelling of dates.
+follow from the words and the day of speaking alone. Pure functions; may import `turns` for the
+spelling of dates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from memograd.memory.turns import MONTHS, format_date
+from memograd.memory.records.turns import MONTHS, format_date
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 

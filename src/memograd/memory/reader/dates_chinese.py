@@ -1,7 +1,6 @@
 """Chinese words that point at a day (昨天, 上周五, 下个月), replaced by the day they mean.
 
-Invariant: the dates follow from the words and the day of speaking alone
-(`tests/memory/test_reader_dates.py`). Pure functions.
+Invariant: the dates follow from the words and the day of speaking alone. Pure functions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each kind of sentence has its place in `read_english`, tried in this order: what is to be forgotten,
 how the agent is to act, requests and reactions, what is true no longer, plain statements, bare
-answers. Tested in `tests/memory/test_reader.py`. Pure functions.
+answers. Pure functions.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from memograd.memory.items import Kind
 from memograd.memory.reader import person_english
 from memograd.memory.reader import screen_english as screen
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.forget_english import request_to_forget
+from memograd.memory.reader.person_english import is_past, third_person
 from memograd.memory.reader.setting import Draft, Setting, finished
-from memograd.memory.reader.verbs import is_past, third_person
+from memograd.memory.records.items import Kind
 from memograd.memory.statements import wording
 
 _PHOTO = re.compile(r"\b(?:here's|here is|here are|this is|these are|pics?|photo|picture)\b", re.I)

@@ -1,8 +1,8 @@
 """What a reader makes of a conversation: facts, each with the turns it came from.
 
-Readers implement `MemReader`; a manager then decides what becomes of each fact. May import `items`
-and `turns`. The contract is held by `tests/memory/test_reader.py` for the rules and by
-`tests/memory/test_reader_chat.py` for chat models.
+Readers implement `MemReader`; a manager then decides what becomes of each fact. The contract is
+held by `tests/memory/test_reader.py` for the rules and by `tests/memory/test_reader_chat.py` for
+chat models.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from memograd.memory.items import Kind
-from memograd.memory.turns import RawTurn
+from memograd.memory.records.items import Kind
+from memograd.memory.records.turns import RawTurn
 
 
 @dataclass(frozen=True, slots=True)

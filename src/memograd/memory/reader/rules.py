@@ -7,7 +7,7 @@ sentence that leans on the one before it ("It was a gift") joins that one's fact
 searchable behind the facts.
 
 Invariant: every fact names the turn it came from, has no first person left, and the same turns give
-the same facts (`tests/memory/test_reader.py`).
+the same facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from datetime import date, datetime, time
 from itertools import pairwise
 from types import ModuleType
 
-from memograd.memory.items import Kind
 from memograd.memory.language import language_of
 from memograd.memory.reader import (
     forget_chinese,
@@ -31,11 +30,12 @@ from memograd.memory.reader import (
 from memograd.memory.reader.chinese import read_chinese
 from memograd.memory.reader.english import read_english
 from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.person_english import ADVERBS, is_past
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.reader.setting import Draft, Setting
-from memograd.memory.reader.verbs import ADVERBS, is_past
+from memograd.memory.records.items import Kind
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements import Statement, clauses, parse_statement
-from memograd.memory.turns import RawTurn
 
 LONGEST_SENTENCE = 600  # characters; what goes on longer is pasted text, not a statement
 LONGEST_FACT = 400  # characters that sentences leaning on each other may fill

@@ -1,7 +1,7 @@
 """Cutting a text into sentences, in both scripts.
 
-Invariant: joining the sentences gives back every visible character of the text, in order
-(`tests/memory/test_reader_sentences.py`). Pure functions.
+Invariant: joining the sentences gives back every visible character of the text, in order. Pure
+functions.
 """
 
 from __future__ import annotations

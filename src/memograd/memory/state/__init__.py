@@ -1,7 +1,4 @@
-"""The living memory of one owner: exact search in process, forks in no time.
-
-May import `items`, `turns`, `events` and errors. Imports numpy: import it inside functions.
-"""
+"""The living memory of one owner: exact search in process, forks in no time."""
 
 from memograd.memory.state.corpus import Corpus, Eligible, Ranked
 from memograd.memory.state.memory_state import Lookup, LookupMany, MemoryState

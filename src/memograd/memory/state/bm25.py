@@ -3,11 +3,10 @@
 Document frequencies are counted among living rows when a query asks, the mean length comes from a
 running total of integers, and the contributions to a row are added in the order of the query's
 terms. So scores depend on the living records alone, to the last bit: not on how they are spread
-over segments, nor on what was removed before (`tests/memory/test_bm25.py`).
+over segments, nor on what was removed before.
 
 Formula: Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond*, 2009, in
-the form of Lucene (idf never negative, without the constant factor k1 + 1). Imports numpy; imported
-lazily.
+the form of Lucene (idf never negative, without the constant factor k1 + 1).
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ stays at n / 4,096 plus a logarithm. Joining drops removed rows, and a part that
 its rows is written anew, so memory and time follow the living records.
 
 Invariant: any history of writes, joins and forks answers like a corpus built afresh from its living
-records in their order, to the last bit (`tests/memory/test_corpus.py`, `test_bm25.py`). Imports
-numpy, so it is itself imported lazily.
+records in their order, to the last bit.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ at once, before it changes anything: opening a long journal costs no more than i
 and an embedder that fails leaves the state as it was.
 
 Invariant: folding a journal at once, in pieces or event by event gives the same state, and a fork
-never sees what happens to its parent (`tests/memory/test_memory_state.py`). Imports numpy through
-`Corpus`, so it is itself imported lazily.
+never sees what happens to its parent.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from typing import Generic
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.events import RECORDS, Event, EventKind
-from memograd.memory.items import MemoryItem
+from memograd.memory.records.events import RECORDS, Event, EventKind
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.corpus import Corpus
 from memograd.memory.state.segment import T
-from memograd.memory.turns import RawTurn
 
 Analysed = tuple[np.ndarray, Sequence[str]]  # of one text: unit vector float32 [d], search terms
 Lookup = Callable[[str], Analysed]

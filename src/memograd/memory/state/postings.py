@@ -2,8 +2,7 @@
 
 For every term the rows that hold it, how often, and how long those rows are, side by side in one
 block; blocks are found through `vocabulary`. Invariant: joining postings gives what building them
-from the joined rows gives, up to the numbering of terms (`tests/memory/test_bm25.py`). Imports
-numpy, so it is itself imported lazily.
+from the joined rows gives, up to the numbering of terms.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Scores come twice: fast ones for every place, and exact ones that are computed o
 that can still win. The order is total (exact score, then place), so it does not depend on how the
 fast scores were computed, and the best k are always the beginning of the best k + 1.
 
-Invariant: `best` equals sorting everything and filtering (`tests/memory/test_corpus.py`). Pure
-functions over numpy arrays; imported lazily.
+Invariant: `best` equals sorting everything and filtering. Pure functions over numpy arrays;
+imported lazily.
 """
 
 from __future__ import annotations

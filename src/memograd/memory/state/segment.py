@@ -5,8 +5,7 @@ and a mask of the rows that this corpus has removed; it is replaced, never chang
 holds the old part sees what it always saw. Joining parts makes a new segment of the rows that are
 alive, in the same order.
 
-Invariant: joining changes nothing that a search can see (`tests/memory/test_corpus.py`). Imports
-numpy, so it is itself imported lazily.
+Invariant: joining changes nothing that a search can see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a simple sentence says (about whom, which property, which value), and how two agree.
 
-The rule-based reader and manager share this understanding, in English and Chinese. May import
-`language`; every form is pinned by `tests/memory/test_statements.py`.
+The rule-based reader and manager share this understanding, in English and Chinese.
 """
 
 from memograd.memory.statements.clauses import Clause, clauses

@@ -4,8 +4,7 @@
 A text is divided only where every part can stand alone: parts that point back ("it", 它), that
 depend ("because", 如果) or that have no subject and no clear verb stay with what is before them.
 
-Invariant: the clauses are stretches of the text in order, none overlapping
-(`tests/memory/test_clauses.py`). Pure functions.
+Invariant: the clauses are stretches of the text in order, none overlapping. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The one door to the two parsers.
 
-Invariant: text that no form fits gives None, never a guess, and never an exception
-(`tests/memory/test_statements.py`).
+Invariant: text that no form fits gives None, never a guess, and never an exception.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 "Ann moved to Oslo" and "Ann is living in Rome" share but the name. Their property is one, and its
 words ("live", "move", 住, 搬) find the older statement among many about Ann.
 
-Invariant: every form of a listed property holds one of its words
-(`tests/memory/test_property_words.py`). Pure functions.
+Invariant: every form of a listed property holds one of its words. Pure functions.
 """
 
 from __future__ import annotations

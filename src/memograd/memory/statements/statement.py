@@ -2,7 +2,7 @@
 
 A slot is single-valued when a subject has one value of it at a time: a second value then replaces
 the first. Both languages name a known slot with the same English word. Invariant: the names in
-`SINGLE_VALUED` are those that the parsers give (`tests/memory/test_statements.py`).
+`SINGLE_VALUED` are those that the parsers give.
 """
 
 from __future__ import annotations

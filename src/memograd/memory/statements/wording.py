@@ -1,8 +1,8 @@
 """How two sentences agree word for word, whatever an embedder thinks of them.
 
 Embedders put "Rex is 4" and "Rex is 5" on nearly the same spot. What tells them apart is in the
-words: content terms, numbers, names, and negation. Invariant: texts that differ in a number, a
-name or a negation are never `same_text` (`tests/memory/test_statements.py`). Pure functions.
+words: content terms, numbers, names, and negation. Invariant: texts that differ in a number, a name
+or a negation are never `same_text`. Pure functions.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@
 Lines are what a small model learns; `tools` is the way of the model's own chat template
 (`memory_insert`, `memory_update`, `memory_delete`). Items have small numbers, those of the view.
 
-Invariants: reading never raises, whatever was written; every line that is not empty, and every
-tool call, becomes a call, a failed one if it is none; calls that were written by `write` are read
-back unchanged (`tests/tasks/test_construct_answer_format.py`). May import `memory` and `rollout`.
+Invariants: reading never raises, whatever was written; every line that is not empty, and every tool
+call, becomes a call, a failed one if it is none; calls that were written by `write` are read back
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from memograd.memory.items import Kind
-from memograd.memory.operations import OpKind
+from memograd.memory.records.items import Kind
+from memograd.memory.records.operations import OpKind
 from memograd.rollout.episode import ToolSchema
 from memograd.rollout.tool_calls import CLOSE, OPEN, MalformedCall, ToolCall, parse_tool_calls
 

@@ -10,8 +10,7 @@ Where there is a reader, a language model that sees what was found, the score is
 answer (SQuAD's, of characters in Chinese); which items hold the answer is still said by words.
 
 Invariants: between 0 and 1; a question of which nothing was told yet is not judged; the reader sees
-the question and what was found, never gold (`tests/tasks/test_construct_answering.py`). May import
-the files beside it, `memory` and `rewards`.
+the question and what was found, never gold.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from typing import Protocol
 
 from memograd.data.conversation import Question
 from memograd.memory.analysis import analyse
-from memograd.memory.items import MemoryItem
 from memograd.memory.language import Language, estimate_tokens, language_of
+from memograd.memory.records.items import MemoryItem
 from memograd.rewards.squad import squad_f1
 from memograd.tasks.memory_construct.case import Asked
 from memograd.tasks.memory_construct.memory_book import MemoryBook

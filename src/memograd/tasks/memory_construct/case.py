@@ -6,7 +6,7 @@ the statements that it needs ("which came first?") cannot be judged so; it is le
 
 Invariants: chunks never cross a session; a question asks for nothing that is told after it is
 asked; cutting a case to its first chunks leaves exactly the questions about them, with the same
-answers (`tests/tasks/test_construct_case.py`). May import `data`, `memory` and `rewards`.
+answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.language import Language, language_of
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.rewards.words import has_phrase
 
 _BETWEEN_PARTS: Final = regex.compile(r"(?<=\S)(?:, |，|、|; |；)(?=\S)")

@@ -4,8 +4,7 @@ A gold UPDATE of an item that is not in view is an ADD, its DELETE nothing. What
 within the chunk is written once, as it is in the end.
 
 Invariant: every gold call can be carried out, and a walk of gold answers keeps each statement that
-is still true and no other, as far as views show what is to be changed
-(`tests/tasks/test_construct_gold.py`). May import the files beside it.
+is still true and no other, as far as views show what is to be changed.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memograd.errors import BadInput
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.tasks.memory_construct.answer_format import Call, write
 from memograd.tasks.memory_construct.walk import BookWalk
 

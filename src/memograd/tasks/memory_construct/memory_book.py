@@ -5,8 +5,7 @@ is so; both are found by search. Every call is answered by an `Outcome`, and a c
 carried out changes nothing. Who wrote an item last is remembered, for credit.
 
 Invariants: a fork never sees what happens to its parent, and the other way round; a failed call
-leaves the book as it was; `tokens` is the size of the living items
-(`tests/tasks/test_construct_memory_book.py`). May import `memory` and `rewards`.
+leaves the book as it was; `tokens` is the size of the living items.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.analysis import analyse
-from memograd.memory.items import Kind, MemoryItem
 from memograd.memory.language import estimate_tokens
-from memograd.memory.operations import OpKind
-from memograd.memory.retrieval import Hit, Query, retrieve
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.operations import OpKind
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Hit, Query, retrieve
 from memograd.memory.state import MemoryState
 from memograd.rewards.mem_alpha import ToolOutcome
 from memograd.tasks.memory_construct.answer_format import Call

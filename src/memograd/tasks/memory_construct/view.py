@@ -5,8 +5,7 @@ old item can be updated as well as a new one (Mem-alpha's code shows the latest 
 numbered from 1 in each view: small numbers, which models do not make up.
 
 Invariant: a function of book and chunk; never more than `top_k` items beside the core ones, nor
-more tokens of them than the budget (`tests/tasks/test_construct_view.py`). May import the files
-beside it and `memory`.
+more tokens of them than the budget.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.language import Language, estimate_tokens
+from memograd.memory.records.items import MemoryItem
 from memograd.rollout.episode import ToolSchema
 from memograd.rollout.types import Message
 from memograd.tasks.memory_construct.answer_format import TOOLS, Format

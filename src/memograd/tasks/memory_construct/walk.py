@@ -6,8 +6,7 @@
         walk.take(tried)                go on with it; asks the questions whose time has come
 
 Invariants: attempts at one chunk begin in the same state and do not see each other; a walk is a
-function of the case and the answers taken (`tests/tasks/test_construct_walk.py`). May import the
-files beside it.
+function of the case and the answers taken.
 """
 
 from __future__ import annotations

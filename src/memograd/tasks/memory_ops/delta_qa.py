@@ -14,8 +14,7 @@ misleads it counts from when it was superseded: later changes are later decision
 
 Rewards of *all* operations on one state come out of one matrix of similarities, without searching
 each forked memory anew. Invariant: they equal the rewards that forking the memory, applying the
-operation and searching it by meaning give (`tests/tasks/test_memory_ops_delta_qa.py`). Imports
-numpy; may import the files beside it.
+operation and searching it by meaning give.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE, SLOTS
-from memograd.memory.retrieval import Hit
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.search import Hit
 from memograd.tasks.memory_ops.answerability import Standard, answerability
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog

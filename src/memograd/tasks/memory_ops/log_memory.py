@@ -4,8 +4,7 @@ Items are made exactly as the running memory makes them, with one thing more: ea
 statement whose text it carries now. An UPDATE replaces the text, so what the item said before is
 carried no longer.
 
-Invariants: forks never see each other's changes; `carried` names exactly the living items
-(`tests/tasks/test_memory_ops_walk.py`). Imports numpy; may import `memory` and `material`.
+Invariants: forks never see each other's changes; `carried` names exactly the living items.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from memograd.memory.items import MemoryItem
-from memograd.memory.operations import MemoryOp, OpKind
-from memograd.memory.related import find_related
-from memograd.memory.retrieval import Hit
-from memograd.memory.scope import Scope
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Hit
+from memograd.memory.search.related import find_related
 from memograd.memory.state import MemoryState
 from memograd.tasks.memory_ops.material import EmbeddedLog
 

@@ -4,8 +4,7 @@ A statement's subject is found in its text, as the running memory's reader does 
 names none for small talk, so its own word for it would tell what is not worth remembering.
 
 Invariant: a statement becomes the same fact, and is searched by the same vector and terms, as the
-running memory would make of it (`tests/tasks/test_memory_ops_walk.py`). Imports numpy; may import
-`memory`, `data` and errors.
+running memory would make of it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
 from memograd.memory.language import language_of
-from memograd.memory.operations import OpKind
 from memograd.memory.reader.fact import Fact
 from memograd.memory.reader.rules import subject_of
 from memograd.memory.reader.setting import display
-from memograd.memory.retrieval import Query
+from memograd.memory.records.operations import OpKind
+from memograd.memory.search import Query
 from memograd.memory.statements import parse_statement
 
 View = Literal["statements", "turns"]

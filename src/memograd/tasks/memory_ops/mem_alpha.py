@@ -3,15 +3,14 @@
 Every `CHUNK` statements are a chunk. Each chunk earns r1 + r2 + beta r3 + gamma r4, and the walk
 their mean: doing nothing in a chunk and deleting cost, a repeated insert is a failure. It is here
 to be compared with. A written text counts as valid when it does not repeat an item; no judge reads
-it. Invariant: a walk that writes nothing earns r1 and r3 only (`tests/tasks/
-test_memory_ops_walk.py`). May import `rewards` and `walk`.
+it. Invariant: a walk that writes nothing earns r1 and r3 only.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from memograd.memory.operations import OpKind
+from memograd.memory.records.operations import OpKind
 from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL, ToolOutcome, mem_alpha_reward
 from memograd.tasks.memory_ops.walk import Walk
 

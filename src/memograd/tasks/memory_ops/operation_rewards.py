@@ -5,8 +5,7 @@
 
 The function sees what the decision sees: the fact and the related items, with the target marked.
 Invariant: the reward of an action is what the function returns for that operation alone; places
-without an item, and what is not allowed, are never asked about (`tests/tasks/
-test_memory_ops_rewards.py`). Imports numpy; may import `rewards` and `memory`.
+without an item, and what is not allowed, are never asked about.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memograd.memory.manager.trained.observation import ACTIONS, operation_of
-from memograd.memory.operations import OpKind
-from memograd.rewards.operations import (
+from memograd.memory.records.operations import OpKind
+from memograd.tasks.memory_ops.rewards import (
     ChosenOperation,
     OperationReward,
     RetrievedFact,

@@ -6,8 +6,7 @@
         walk.take(action)
 
 Questions are asked when their time comes, of the memory as it then is; what they found is in
-`asked`. Invariant: a walk is a function of the log and the actions taken
-(`tests/tasks/test_memory_ops_walk.py`). May import the files beside it and `memory`.
+`asked`. Invariant: a walk is a function of the log and the actions taken.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager.trained.observation import (
     ADD,
     NONE,
@@ -26,15 +24,16 @@ from memograd.memory.manager.trained.observation import (
     observe,
     operation_of,
 )
-from memograd.memory.operations import OpKind
 from memograd.memory.reader.fact import Fact
-from memograd.memory.retrieval import Hit, Query, retrieve
-from memograd.rewards.operations import OperationReward
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import OpKind
+from memograd.memory.search import Hit, Query, retrieve
 from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
 from memograd.tasks.memory_ops.delta_qa import delta_qa
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
 from memograd.tasks.memory_ops.operation_rewards import rewards_of_actions
+from memograd.tasks.memory_ops.rewards import OperationReward
 
 Evict = Callable[["Walk"], str]  # the item that leaves a memory which is over its budget
 Outcome = Callable[["Walk"], float]

@@ -3,8 +3,7 @@
 A statement counts if the tool was called with it and let it run. The final answer is the last
 message, if it is the assistant's and calls no tool; thoughts are no part of it.
 
-Invariant: reading a conversation runs nothing but its own statements, in the sandbox. Tested in
-`tests/tasks/test_sql_rewards.py`.
+Invariant: reading a conversation runs nothing but its own statements, in the sandbox.
 """
 
 from __future__ import annotations

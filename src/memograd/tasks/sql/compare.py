@@ -15,8 +15,7 @@ so that a statement which finds nothing never earns anything. Nor does one that 
 as `SELECT 3` (`found_something`).
 
 Invariant: a match does not depend on row order (unless asked for), column order or column names;
-every changed value breaks it. Tested in `tests/tasks/test_sql_compare.py`. Imports sqlglot when a
-gold statement is read.
+every changed value breaks it. Imports sqlglot when a gold statement is read.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ split keeps near-duplicates together: questions that share an evidence row, dire
 others, are on the same side, chosen by hash.
 
 Invariant: no evidence row of a held-out question is evidence of a training question, whatever the
-order of the file. Tested in `tests/tasks/test_sql_questions.py`. May import errors.
+order of the file.
 """
 
 from __future__ import annotations

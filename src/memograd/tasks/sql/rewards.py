@@ -15,7 +15,7 @@ always says nothing, asks nothing or finds nothing scores 0. Any other reward ma
 in the specification, a learned reward model too.
 
 Invariant: every value lies in [0, 1] and is a function of the conversation, the row and the
-database alone. Tested in `tests/tasks/test_sql_rewards.py`.
+database alone.
 """
 
 from __future__ import annotations

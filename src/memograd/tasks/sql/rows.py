@@ -3,8 +3,7 @@
     prompt     system: what to do and the schema; user: the question
     columns    database, database_sha256, gold_sql, columns, evidence, question, answer, kind
 
-Invariant: every gold statement was run and found something before a row is made of it. Tested in
-`tests/tasks/test_sql_rows.py`. May import errors, rollout, tasks.text.
+Invariant: every gold statement was run and found something before a row is made of it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from memograd.tasks.sql.compare import gold_of
 from memograd.tasks.sql.questions import Question
 from memograd.tasks.sql.sandbox import Sandbox
 from memograd.tasks.sql.schema import describe_schema
-from memograd.tasks.text import Row
+from memograd.tasks.text.rows import Row
 
 
 @dataclass(frozen=True)

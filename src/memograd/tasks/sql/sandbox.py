@@ -14,8 +14,7 @@ Five fences, each enough against what the others may miss:
 What goes wrong is a text in `Result.error`, for the model to read; no exception leaves `run`.
 
 Invariant: whatever is run, the file's bytes stay the same, and no more than `SqlLimits.steps` of
-SQLite's steps are made. Tested in `tests/tasks/test_sql_sandbox.py` and, with a thousand attacks,
-`test_sql_attacks.py`. Imports sqlglot when a statement is run.
+SQLite's steps are made. Imports sqlglot when a statement is run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The database as the agent is told of it: tables and columns, in Chinese where we know them.
 
-Invariant: every table and column of the database is named once, in its own spelling. Tested in
-`tests/tasks/test_sql_rows.py`.
+Invariant: every table and column of the database is named once, in its own spelling.
 """
 
 from __future__ import annotations

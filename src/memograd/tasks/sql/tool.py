@@ -3,7 +3,7 @@ it.
 
 What the tool answers is compact: the columns, then a row a line, cells separated by ` | `, long
 cells and long results cut with a note. Invariant: `query_database_by_sql` never raises for a text
-as its argument. Tested in `tests/tasks/test_sql_tool.py`.
+as its argument.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ The statement is the gold one as somebody writes it who knows names (`statement_
 must give the gold result. The row has `messages` and `tools` as TRL's data sets have them; calls
 stand in the assistant's text between `<tool_call>` tags, where an episode's stand too.
 
-Invariant: every gold attempt has execution reward 1 (`tests/tasks/test_sql_trajectories.py`). May
-import rollout, tasks.text.
+Invariant: every gold attempt has execution reward 1.
 """
 
 from __future__ import annotations

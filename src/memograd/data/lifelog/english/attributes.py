@@ -1,7 +1,6 @@
 """How people tell of their lives in English: the lasting attributes. Only data; see `forms`.
 
-Invariant: every form of a value names it, so that its text answers the question
-(`tests/data/test_lifelog_wording.py`).
+Invariant: every form of a value names it, so that its text answers the question.
 """
 
 from __future__ import annotations

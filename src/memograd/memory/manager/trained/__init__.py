@@ -2,5 +2,5 @@
 
 `observation` turns a decision into numbers, `network` turns them into probabilities, `files` keeps
 the weights, `manager` decides; `versions` is a folder of heads of which one is current, and
-`following` decides by that one. What each may import stands in its file.
+`following` decides by that one.
 """

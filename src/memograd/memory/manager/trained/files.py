@@ -1,8 +1,7 @@
 """A trained head on disk: `head.npz` (weights) and `head.json` (everything else), numpy alone.
 
 Invariant: what is loaded equals what was saved, to the bit, and a folder that is damaged, half
-written or of another version is refused in one sentence (`tests/memory/test_trained_files.py`). May
-import `network`, `observation` and errors.
+written or of another version is refused in one sentence.
 """
 
 from __future__ import annotations

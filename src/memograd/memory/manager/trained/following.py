@@ -2,8 +2,7 @@
 
 A running memory looks at each call which version is current, so what `memograd learn` adopts, or
 `memograd policy rollback` takes back, holds from the next call on, in every process. Invariant: all
-decisions of one call are made by one version, the one that the journal names
-(`tests/memory/test_policy_versions.py`). May import `manager` and `versions`.
+decisions of one call are made by one version, the one that the journal names.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING
 from memograd.memory.manager.protocol import MemoryManager, StateManager
 from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.manager.trained.versions import PolicyVersions
-from memograd.memory.operations import Decision
 from memograd.memory.reader.fact import Fact
+from memograd.memory.records.operations import Decision
 
 if TYPE_CHECKING:
-    from memograd.memory.items import MemoryItem
-    from memograd.memory.retrieval import Hit, Query
+    from memograd.memory.records.items import MemoryItem
+    from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
 

@@ -3,8 +3,7 @@
 It needs neither torch nor a language model. Decisions that it is unsure of can be left to another
 manager. Invariants: the same state and fact give the same decision; every decision names the
 version of the weights that made it; purging an item takes along what was declined because it said
-so already (`tests/memory/test_policy_in_memory.py`). May import the files beside it,
-`manager.protocol`, `manager.rules`, `retrieval` and errors.
+so already.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memograd.errors import BadInput
-from memograd.memory.items import MemoryItem
 from memograd.memory.manager.protocol import MemoryManager, RelatedItem
 from memograd.memory.manager.rules import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.memory.manager.trained.network import Batch, logits_BA, probabilities_BA
 from memograd.memory.manager.trained.observation import SLOTS, observe, operation_of
-from memograd.memory.operations import Decision, MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 
 if TYPE_CHECKING:
-    from memograd.memory.retrieval import Hit, Query
+    from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
 

@@ -5,12 +5,12 @@ One token for the fact and one for every related item go through a small pre-nor
 item's token UPDATE and DELETE of that item: a pointer, whatever the number and order of the items.
 A pointer's logit has the logarithm of the number of items taken off, so that before anything is
 learnt the four operations are equally likely, however many items there are to point at.
-`memograd.policy.operation_head` trains the same function with torch.
+`memograd.tasks.memory_ops.learning.head` trains the same function with torch.
 
     x_0 = fact_D W_fact + fact_F W_fact_features        x_i = (item_i, |fact - item_i|) W_item
                                                               + pairs_i W_pair
-Invariant: equal to the torch module to float rounding, for any weights and any observations
-(`tests/policy/test_operation_head.py`). Imports numpy and `observation`.
+
+Invariant: equal to the torch module to float rounding, for any weights and any observations.
 """
 
 from __future__ import annotations

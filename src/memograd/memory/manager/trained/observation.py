@@ -9,8 +9,7 @@ places for items; places without an item, and what makes no sense (remembering a
 forget), are not allowed.
 
 Invariant: the observation of a fact depends on the state that is decided on and on nothing else;
-features are finite and of order one (`tests/memory/test_trained_observation.py`). Imports numpy;
-may import `items`, `related`, `retrieval`, `state`, `statements` and `reader.fact`.
+features are finite and of order one.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from memograd.memory.items import MemoryItem
 from memograd.memory.language import language_of
-from memograd.memory.operations import MemoryOp, OpKind
 from memograd.memory.reader.fact import Fact
-from memograd.memory.related import RELATED_ITEMS, SAME_PROPERTY_ITEMS
-from memograd.memory.retrieval import Hit, Query
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.memory.search import Hit, Query
+from memograd.memory.search.related import RELATED_ITEMS, SAME_PROPERTY_ITEMS
 from memograd.memory.statements import (
     Statement,
     Wording,

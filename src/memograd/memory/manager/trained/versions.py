@@ -6,7 +6,7 @@
 
 `current` is replaced in one step, so whoever reads it sees the old version or the new one, whole.
 Invariants: rolling back as often as was adopted leads to the first version; a version is what was
-saved, to the bit (`tests/memory/test_policy_versions.py`). May import `files` and errors.
+saved, to the bit.
 """
 
 from __future__ import annotations

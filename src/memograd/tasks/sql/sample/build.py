@@ -1,7 +1,6 @@
 """From `facts.json` and `classes.json` to the sample database, in a cache, at first use.
 
 Invariant: the same JSON files give the same rows, and the cached file appears whole or not at all.
-Tested in `tests/tasks/test_sql_sample.py`. May import memograd.policy.packaged_model (the cache).
 """
 
 from __future__ import annotations

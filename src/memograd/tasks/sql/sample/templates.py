@@ -4,7 +4,6 @@ Training and test questions have different templates *and* different drugs and d
 measured is whether the agent reads a schema, not whether it remembers a statement.
 
 Invariant: no statement shape (names and numbers taken out) and no evidence row is on both sides.
-Tested in `tests/tasks/test_sql_sample.py`.
 """
 
 from __future__ import annotations

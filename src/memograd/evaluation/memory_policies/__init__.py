@@ -1,5 +1,0 @@
-"""Measuring policies over memory operations beside their baselines.
-
-`deciders` are the policies, `measure` lets them walk through logs. What each may import stands in
-its file.
-"""

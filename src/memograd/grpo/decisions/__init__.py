@@ -1,5 +1,0 @@
-"""Training policies that choose among a few actions: GRPO, REINFORCE, PPO, DQN, supervised.
-
-`experience` walks through episodes, `trainer` has the base class and GRPO, the other files one
-algorithm each. Imports torch with its files; knows no task.
-"""

@@ -1,0 +1,1 @@
+"""Chat models as the memory uses them: one protocol, one OpenAI-compatible endpoint."""

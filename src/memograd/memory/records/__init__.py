@@ -1,0 +1,1 @@
+"""What is written down: items, raw turns, operations, events and the scopes they belong to."""

@@ -1,0 +1,105 @@
+"""One remembered statement, and the two clocks that it lives by.
+
+`valid_from` and `valid_to` say when the statement was true in the world; `created_at` and
+`updated_at` say when the memory learnt it. Updating and deleting never destroy an item: they close
+the validity of its present version, and the journal keeps every version.
+
+Invariant: an item survives its JSON form unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from memograd.memory.records.scope import Scope
+
+
+class Kind(StrEnum):
+    """What sort of memory an item is.
+
+    core: who the user is and how to treat them, always in the prompt and bounded. episodic: what
+    happened. semantic: what is so. procedural: how something is done.
+    """
+
+    CORE = "core"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """One version of one remembered statement.
+
+    metadata: JSON values of the application's own. categories: names that the application defines.
+    sources: ids of the raw turns it came from, within the same owner. valid_from, valid_to: when it
+    was true, None where unknown or still so. created_at: when the item's first version was learnt,
+    updated_at: when this one was; both in UTC.
+    """
+
+    id: str
+    text: str
+    scope: Scope
+    created_at: datetime
+    updated_at: datetime
+    kind: Kind = Kind.SEMANTIC
+    categories: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return content_hash(self.text)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values only; empty fields are left out."""
+        values: dict[str, Any] = {
+            "id": self.id,
+            "text": self.text,
+            **self.scope.ids(),
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+            "kind": self.kind.value,
+        }
+        optional = {
+            "categories": list(self.categories),
+            "metadata": dict(self.metadata),
+            "sources": list(self.sources),
+            "valid_from": self.valid_from.isoformat() if self.valid_from else None,
+            "valid_to": self.valid_to.isoformat() if self.valid_to else None,
+        }
+        return values | {key: value for key, value in optional.items() if value}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> MemoryItem:
+        """The item that `to_json` wrote."""
+        return cls(
+            id=values["id"],
+            text=values["text"],
+            scope=Scope(values.get("user_id"), values.get("agent_id"), values.get("run_id")),
+            created_at=datetime.fromisoformat(values["created_at"]),
+            updated_at=datetime.fromisoformat(values["updated_at"]),
+            kind=Kind(values["kind"]),
+            categories=tuple(values.get("categories", ())),
+            metadata=values.get("metadata", {}),
+            sources=tuple(values.get("sources", ())),
+            valid_from=_moment(values.get("valid_from")),
+            valid_to=_moment(values.get("valid_to")),
+        )
+
+
+def content_hash(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal: the key of everything that is computed from it alone."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,186 @@
+"""What a prompt shows of a memory, within a token budget.
+
+Three parts, each under its heading: the core items, which may take a quarter of the budget (or
+less, if the caller says so); the
+items found, dated; the raw turns behind them, in the order they were said. What a part does not use
+is left to the parts behind it.
+
+Invariants: the text never exceeds the budget, every remembered statement is exactly one line (so no
+text can pass itself off as another), and everything handed in is either shown or listed as left
+out. Pure; may import `items`, `language`, `turns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Generic, TypeVar
+
+from memograd.memory.language import is_chinese
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import RawTurn, format_date
+from memograd.memory.search.hits import Hit
+
+CORE_SHARE: Final = 4  # a quarter of the budget
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """text: ready for a prompt, empty when nothing is known or nothing fits.
+
+    core, items, turns: what the text shows, in its order. left_out_*: what did not fit, in the
+    order it was given. An item that is shown as core is not shown again, nor counted as left out.
+    """
+
+    text: str
+    core: tuple[MemoryItem, ...]
+    items: tuple[Hit[MemoryItem], ...]
+    turns: tuple[Hit[RawTurn], ...]
+    left_out_core: tuple[MemoryItem, ...]
+    left_out_items: tuple[Hit[MemoryItem], ...]
+    left_out_turns: tuple[Hit[RawTurn], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words around the memories; a heading has no colon, which every line of a turn has."""
+
+    core: str
+    items: str
+    turns: str
+    noted: str
+    until: str
+
+
+_ENGLISH: Final = _Words(
+    "## Always keep in mind", "## Remembered", "## Said at the time", "noted", "until"
+)
+_CHINESE: Final = _Words("## 始终牢记", "## 相关记忆", "## 对话原文", "记于", "截至")
+
+
+def build_context(
+    core: Sequence[MemoryItem],
+    items: Sequence[Hit[MemoryItem]],
+    turns: Sequence[Hit[RawTurn]],
+    *,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+    core_budget: int | None = None,
+    query: str = "",
+) -> Context:
+    """The text that shows a prompt what is remembered, with what it shows and what it leaves out.
+
+    core: in the order of importance. items, turns: best first; so each part is filled, and what is
+    too long for what is left is skipped. core_budget: what core items may take at most, if that is
+    less than a quarter. query: headings are Chinese when it is.
+    """
+    words = _CHINESE if is_chinese(query) else _ENGLISH
+    core_part = _Part(words.core, core, _core_line)
+    share = token_budget // CORE_SHARE
+    core_part.fill(share if core_budget is None else min(share, core_budget), count_tokens)
+    shown = {item.id for item in core_part.kept}
+    others = [hit for hit in items if hit.record.id not in shown]
+    item_part = _Part(words.items, others, lambda hit: _dated_line(hit.record, words))
+    turn_part = _Part(words.turns, turns, lambda hit: hit.record.render())
+    left = token_budget - core_part.cost
+    item_part.fill(left, count_tokens)
+    turn_part.fill(left - item_part.cost, count_tokens)
+
+    def written() -> str:
+        order = _in_order(turn_part.kept)
+        blocks = (
+            core_part.block(core_part.kept),
+            item_part.block(item_part.kept),
+            turn_part.block(order),
+        )
+        return "\n\n".join(block for block in blocks if block)
+
+    # A tokenizer may need more tokens for the whole than for its lines one by one.
+    text = written()
+    while text and count_tokens(text) > token_budget:
+        next(part for part in (turn_part, item_part, core_part) if part.kept).drop_last()
+        text = written()
+    return Context(
+        text,
+        core=tuple(core_part.kept),
+        items=tuple(item_part.kept),
+        turns=tuple(_in_order(turn_part.kept)),
+        left_out_core=core_part.left_out(),
+        left_out_items=item_part.left_out(),
+        left_out_turns=turn_part.left_out(),
+    )
+
+
+class _Part(Generic[R]):
+    """A heading and the lines that fit below it."""
+
+    def __init__(self, heading: str, candidates: Sequence[R], line: Callable[[R], str]) -> None:
+        self._heading, self._candidates, self._line = heading, candidates, line
+        self._chosen: list[int] = []
+        self.cost = 0
+
+    def fill(self, budget: int, count_tokens: Callable[[str], int]) -> None:
+        """Choose candidates in their order until the budget is used; skip what is too long."""
+        heading_cost = count_tokens(f"{self._heading}\n\n")
+        for place, candidate in enumerate(self._candidates):
+            cost = count_tokens(self._line(candidate) + "\n")
+            if not self._chosen:
+                cost += heading_cost
+            if self.cost + cost <= budget:
+                self.cost += cost
+                self._chosen.append(place)
+
+    def drop_last(self) -> None:
+        """Leave out the last that was chosen."""
+        self._chosen.pop()
+
+    @property
+    def kept(self) -> list[R]:
+        """What is shown."""
+        return [self._candidates[place] for place in self._chosen]
+
+    def left_out(self) -> tuple[R, ...]:
+        """What is not shown, in the order it was given."""
+        chosen = set(self._chosen)
+        return tuple(c for place, c in enumerate(self._candidates) if place not in chosen)
+
+    def block(self, records: Sequence[R]) -> str:
+        """The heading with the lines of `records`; nothing for none."""
+        if not records:
+            return ""
+        return "\n".join([self._heading, *map(self._line, records)])
+
+
+def _core_line(item: MemoryItem) -> str:
+    return f"- {_one_line(item.text)}"
+
+
+def _dated_line(item: MemoryItem, words: _Words) -> str:
+    """`- text [7 May 2023]`: since when it is so, else when it was noted; until when, if known."""
+    if item.valid_from:
+        dates = format_date(item.valid_from)
+    else:
+        dates = f"{words.noted} {format_date(item.updated_at)}"
+    if item.valid_to:
+        dates += f", {words.until} {format_date(item.valid_to)}"
+    return f"- {_one_line(item.text)} [{dates}]"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def _in_order(hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
+    """The order of telling: by time if every turn has one, and as they were heard otherwise."""
+    times = [_utc(hit.record.time) for hit in hits if hit.record.time]
+    if len(times) < len(hits):
+        return sorted(hits, key=lambda hit: hit.position)
+    timed = zip(times, hits, strict=True)
+    return [hit for _, hit in sorted(timed, key=lambda pair: (pair[0], pair[1].position))]
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

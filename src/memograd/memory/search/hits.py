@@ -1,0 +1,94 @@
+"""What is asked, what is found, and why.
+
+A score is fused from ranks, so it orders the hits of one search and means nothing between searches;
+the cosine similarity does. Invariant: `str(why)` is one sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import RawTurn
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Mode = Literal["hybrid", "dense", "lexical"]
+T = TypeVar("T", bound=MemoryItem | RawTurn)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """text, its vector float32 `[d]` of length 1, and its search terms (may be none)."""
+
+    text: str
+    vector: np.ndarray
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Where a record stood in each ranking (1 is first, None where it was not among the best).
+
+    similarity: cosine to the query. lexical_score, matched: BM25 and the query's terms that the
+    record holds; 0.0 and none without a lexical rank. fused: the fused ranks, 1.0 when first in
+    every ranking that found anything. source_rank: rank of the found item that a raw turn is the
+    source of. recency: the factor for its age. rerank_score: in the reranker's own unit.
+    """
+
+    dense_rank: int | None
+    similarity: float
+    lexical_rank: int | None
+    lexical_score: float
+    matched: tuple[str, ...]
+    fused: float
+    source_rank: int | None = None
+    recency: float = 1.0
+    rerank_score: float | None = None
+
+    def __str__(self) -> str:
+        """One sentence in English."""
+        reasons = []
+        if self.dense_rank is not None:
+            reasons.append(f"rank {self.dense_rank} by meaning")
+        if self.lexical_rank is not None:
+            words = ", ".join(self.matched)
+            reasons.append(
+                f"rank {self.lexical_rank} by words (BM25 {self.lexical_score:.2f} for {words})"
+            )
+        if self.source_rank is not None:
+            reasons.append(f"the source of the memory at rank {self.source_rank}")
+        sentence = f"Found as {' and as '.join(reasons)}, with similarity {self.similarity:.2f}"
+        if self.recency != 1.0:
+            sentence += f", its score times {self.recency:.2f} for its age"
+        if self.rerank_score is not None:
+            sentence += f", then scored {self.rerank_score:.2f} by the reranker"
+        return sentence + "."
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[T]):
+    """A record with its score (`why.fused` times `why.recency`) and the reason for it.
+
+    position: for a raw turn, how many turns its memory heard before it.
+    """
+
+    record: T
+    score: float
+    why: Why
+    position: int = 0
+
+
+def text_of(record: MemoryItem | RawTurn) -> str:
+    """What a reranker reads of a record: the text that was embedded."""
+    return record.text if isinstance(record, MemoryItem) else record.index_text()
+
+
+def moment_of(record: MemoryItem | RawTurn) -> datetime | None:
+    """When an item began to be true (else when it was learnt), or when a turn was said."""
+    if isinstance(record, MemoryItem):
+        return record.valid_from or record.updated_at
+    return record.time

@@ -1,0 +1,1 @@
+"""Everything that changes a memory: remembering, edits, erasing, answers, compaction, transfer."""

@@ -1,0 +1,1 @@
+"""Tool-using agents: environments of one's own, in process or behind the gateway."""

@@ -1,0 +1,116 @@
+"""How a policy fares in the held-out episodes before and after training.
+
+Actions are greedy. Rewards are measured as in the text task (means with 95% bootstrap intervals
+over rows, differences row by row); beside them stand the counts of the episodes: why they ended,
+how many turns they took, which tool calls failed. Invariant: before and after play the same rows
+from the same random state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.grpo.batch import reward_rollouts
+from memograd.grpo.run_state import seed_everything
+from memograd.rewards import WeightedReward
+from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.types import Rollout, Scenario
+from memograd.tasks.agent.setup import AgentJob
+from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.text.measure import Measured, report
+
+
+@dataclass(frozen=True)
+class MeasuredEpisodes:
+    """One rollout a row, what each was worth, and `episode_metrics` of all."""
+
+    measured: Measured
+    counts: dict[str, Any]
+    rollouts: list[Rollout]
+
+
+def measure_episodes(
+    job: AgentJob, config: TrainConfig, label: str, console: Console
+) -> MeasuredEpisodes:
+    """Play one greedy episode of every held-out row, and reward it."""
+    return measured(job.rewards, job.evaluation, play(job, config, label, console))
+
+
+def measured(
+    rewards: Sequence[WeightedReward], scenarios: Sequence[Scenario], rollouts: list[Rollout]
+) -> MeasuredEpisodes:
+    """What these attempts, one at each scenario, were worth."""
+    table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
+    said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
+    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts), rollouts)
+
+
+def play(job: AgentJob, config: TrainConfig, label: str, console: Console) -> list[Rollout]:
+    """One greedy episode of every held-out row."""
+    seed_everything(config.seed)
+    rollouts: list[Rollout] = []
+    scenarios = job.evaluation
+    with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
+        for first in range(0, len(scenarios), config.eval_batch_size):
+            chosen = scenarios[first : first + config.eval_batch_size]
+            played = run_in_lockstep(
+                job.policy.in_turns(),
+                job.chat,
+                [job.task.episodes(scenario, 1) for scenario in chosen],
+                rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
+                limits=job.limits,
+                temperature=0.0,
+                max_completion_length=config.max_completion_length,
+                generator=None,
+            )
+            rollouts += [rollout for (rollout,) in played]
+            on_progress(len(rollouts))
+    return rollouts
+
+
+def report_episodes(
+    before: MeasuredEpisodes,
+    after: MeasuredEpisodes,
+    held_out: Sequence[Scenario],
+    folder: Path,
+    console: Console,
+) -> None:
+    """Print the comparison and write it into `folder`, the counts of episodes too."""
+    report(before.measured, after.measured, held_out, folder, console)
+    lines = [("", "before", "after"), *_counts(before.counts, after.counts)]
+    for line in lines:
+        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    counts = {"before": before.counts, "after": after.counts}
+    (folder / "episodes.json").write_text(json.dumps(counts, indent=2), encoding="utf-8")
+    header, *rows = lines
+    table = [header, ("---", "---:", "---:"), *rows]
+    with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
+        file.write("\nHow the episodes went:\n\n")
+        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+
+
+def _counts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:
+    """A line for every number that is not 0 on both sides; counts by kind one by one."""
+    flat = [_flat(side) for side in (before, after)]
+    names = dict.fromkeys(name for side in flat for name in side)
+    return [
+        (name, f"{flat[0].get(name, 0):g}", f"{flat[1].get(name, 0):g}")
+        for name in names
+        if any(side.get(name, 0) for side in flat)
+    ]
+
+
+def _flat(counts: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        f"{name} {kind}".strip().replace("_", " "): number
+        for name, value in counts.items()
+        for kind, number in (value if isinstance(value, Mapping) else {"": value}).items()
+    }

@@ -1,0 +1,73 @@
+"""Agents from end to end: an environment with tools, rows to reset it with, any chat model.
+
+`train` makes a run folder (or goes on with one) and plays the held-out rows before and after. The
+command line calls it as `memograd train agent`; `docs/episodes.md` is the user's guide.
+
+Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.grpo import RunFolder
+from memograd.grpo.drawing import Episodes
+from memograd.tasks.agent.measure import MeasuredEpisodes, measure_episodes, report_episodes
+from memograd.tasks.agent.setup import AgentJob, prepare, settled
+from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.text.report import describe_dropped, describe_rewards
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+TASK = "agent"
+
+
+def train(config: TrainConfig) -> Path:
+    """Train in `config.episodes.environment` on the rows of `config.data`; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+    """
+    return train_job(settled(config), TASK, make_job, console)
+
+
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
+    """What is trained in which episodes, and how it is measured."""
+    job = prepare(config, checkpoint)
+    return Job(
+        policy=job.policy,
+        rewards=job.rewards,
+        train=job.train,
+        describe=partial(_describe, job),
+        measure=(
+            (lambda label: measure_episodes(job, config, label, console))
+            if job.evaluation
+            else None
+        ),
+        report=lambda before, after, folder: report_episodes(
+            before, after, job.evaluation, folder, console
+        ),
+        drawing=Episodes(
+            job.policy,
+            job.chat,
+            job.task,
+            limits=job.limits,
+            num_generations=config.num_generations,
+            max_completion_length=config.max_completion_length,
+        ),
+    )
+
+
+def _describe(job: AgentJob, run: RunFolder) -> None:
+    """Say what is trained on and by what, and write down which rows were left out."""
+    describe_rewards(job.rewards, console)
+    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    if job.template_note is not None:
+        console.print(job.template_note)
+    console.print(
+        f"training {job.policy.name} on {len(job.train)} rows, {len(job.evaluation)} held out, at "
+        f"most {job.limits.max_turns} turns each, on {job.policy.device.type}"
+    )

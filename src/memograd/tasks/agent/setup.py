@@ -1,0 +1,226 @@
+"""What an agent's job needs before it can begin: rows, environments, rewards, a policy whose chat
+template shows tools, scenarios, limits.
+
+Invariant: whatever is wrong with data, environment, rewards, template or limits is found here,
+before there is a run folder; and no row that is evaluated on is trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.tool_template import use_tool_template
+from memograd.rewards import (
+    ENVIRONMENT,
+    ENVIRONMENT_COLUMN,
+    WeightedReward,
+    with_absolute_files,
+)
+from memograd.rollout.chat_ids import ChatIds
+from memograd.rollout.environment import EnvironmentTask, describe_tools
+from memograd.rollout.episode import ToolSchema
+from memograd.rollout.limits import Limits
+from memograd.rollout.types import Message, Scenario
+from memograd.tasks.agent.environments import Environments, load_environments
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.text.recipe import check_columns, located
+from memograd.tasks.text.rows import (
+    Dropped,
+    Row,
+    check_apart,
+    read_rows,
+    split_rows,
+    text_scenarios,
+)
+
+
+@dataclass(frozen=True)
+class AgentJob:
+    """Everything that is trained and measured; `dropped` are the rows left out for their length.
+
+    `template_note`: a sentence where the chat template is not the model's own.
+    """
+
+    policy: LanguageModel
+    rewards: list[WeightedReward]
+    train: list[Scenario]
+    evaluation: list[Scenario]
+    dropped: list[Dropped]
+    prompt_limit: int
+    chat: ChatIds
+    task: EnvironmentTask
+    limits: Limits
+    template_note: str | None
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """The given settings with every path absolute and the environment's own reward by its name.
+
+    Raises:
+        BadInput: nothing would reward the agent.
+    """
+    config = located_episodes(config)
+    if config.resume is not None or config.episodes.environment is None:
+        return config
+    return config.model_copy(update={"rewards": _rewards(config)})
+
+
+def located_episodes(config: TrainConfig) -> TrainConfig:
+    """The given settings with every path absolute, those of the episodes too."""
+    config = located(config)
+    episodes = config.episodes
+    if episodes.environment is not None:
+        named = with_absolute_files(episodes.environment)
+        episodes = episodes.model_copy(update={"environment": named})
+    if episodes.chat_template is not None:
+        template = episodes.chat_template.resolve()
+        episodes = episodes.model_copy(update={"chat_template": template})
+    if episodes != config.episodes:
+        config = config.model_copy(update={"episodes": episodes})
+    return config
+
+
+def prepare(config: TrainConfig, checkpoint: Path | None) -> AgentJob:
+    """Read the rows, make the environments and open the policy, with the checkpoint's adapter.
+
+    Raises:
+        BadInput: something is missing or does not fit, or no prompt is short enough.
+    """
+    if config.data is None:
+        raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
+    if config.episodes.environment is None:
+        raise BadInput("An agent needs an environment; give --environment my_env.py:ClassName.")
+    train, evaluation = _rows(config, config.data)
+    files = (config.data, config.text.eval_data or config.data)
+    return assemble(config, checkpoint, train, evaluation, files)
+
+
+def assemble(
+    config: TrainConfig,
+    checkpoint: Path | None,
+    train: Sequence[Row],
+    evaluation: Sequence[Row],
+    files: tuple[Path, Path],
+) -> AgentJob:
+    """The job of these rows, which come from these `files`, in the environment of the settings.
+
+    Raises:
+        BadInput: something does not fit, or no prompt is short enough.
+    """
+    environments = load_environments(str(config.episodes.environment))
+    rewards = parse_rewards(config.rewards)
+    for part, file in zip((train, evaluation), files, strict=True):
+        if part:
+            check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
+            _check_environments(part, environments)
+    policy = load_policy(config, checkpoint)
+    tools = [describe_tools(factory()) for factory in environments.by_name.values()]
+    note = None
+    if any(tools):
+        note = use_tool_template(policy.tokenizer, config.episodes.chat_template)
+        _check_template(policy, checkpoint)
+    limits = _limits(config, policy)
+    chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
+    prompt_limit = min(
+        (limits.max_tokens or policy.context_length) - config.max_completion_length,
+        config.max_prompt_length or policy.context_length,
+    )
+    kept, dropped = [], []
+    for name, part in (("train", train), ("evaluate", evaluation)):
+        scenarios, too_long = text_scenarios(
+            part,
+            string_prompts="chat",
+            encode=lambda prompt: _longest(chat, prompt, tools),
+            limit=prompt_limit,
+        )
+        if part and not scenarios:
+            raise BadInput(
+                f"All {len(part)} prompts to {name} on have more than {prompt_limit} tokens, tools "
+                f"included, {min(row.tokens for row in too_long)} at least; raise "
+                "episodes.max_tokens or max_prompt_length, or lower max_completion_length."
+            )
+        kept.append(scenarios)
+        dropped += too_long
+    task = EnvironmentTask(
+        environments.factory, chat_template=str(policy.tokenizer.chat_template or "")
+    )
+    return AgentJob(
+        policy, rewards, kept[0], kept[1], dropped, prompt_limit, chat, task, limits, note
+    )
+
+
+def _rewards(config: TrainConfig) -> str:
+    """The rewards as given, with the environment's own in front unless it is named already."""
+    rewarding = load_environments(str(config.episodes.environment)).rewarding
+    if "rewards" not in config.model_fields_set:
+        if not rewarding:
+            raise BadInput(
+                f"Nothing rewards the agent: {config.episodes.environment} has no get_reward; give "
+                "it one, or name rewards by --rewards."
+            )
+        return ENVIRONMENT
+    named = any(reward.name == ENVIRONMENT for reward in parse_rewards(config.rewards))
+    return f"{ENVIRONMENT},{config.rewards}" if rewarding and not named else config.rewards
+
+
+def _rows(config: TrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
+    rows = read_rows(data)
+    if config.text.eval_data is None:
+        return split_rows(rows, config.text.eval_fraction, by_columns=True)
+    evaluation = read_rows(config.text.eval_data)
+    check_apart(rows, evaluation, by_columns=True)
+    return rows, evaluation
+
+
+def _check_environments(rows: Sequence[Row], environments: Environments) -> None:
+    """With several environments, every row says which one it is for."""
+    if len(environments.by_name) == 1:
+        return
+    for row in rows:
+        name = row.columns.get("environment")
+        if name not in environments.by_name:
+            raise BadInput(
+                f"{row.place}: environment is {name!r}, not one of "
+                f"{', '.join(environments.by_name)}."
+            )
+
+
+def _limits(config: TrainConfig, policy: LanguageModel) -> Limits:
+    episodes, longest = config.episodes, policy.context_length
+    if episodes.max_tokens is not None and episodes.max_tokens > longest:
+        raise BadInput(
+            f"episodes.max_tokens={episodes.max_tokens} is more than the {longest} tokens that "
+            f"{policy.name} was made for; lower it, or leave it out."
+        )
+    return Limits(
+        max_turns=episodes.max_turns,
+        max_tokens=episodes.max_tokens or longest,
+        max_seconds=episodes.max_seconds,
+        max_failed_turns=episodes.max_failed_turns,
+    )
+
+
+def _check_template(policy: LanguageModel, checkpoint: Path | None) -> None:
+    """A run goes on with the chat template that it began with."""
+    saved = None if checkpoint is None else checkpoint / "chat_template.jinja"
+    if saved is None or not saved.is_file():
+        return
+    if saved.read_text(encoding="utf-8") != policy.tokenizer.chat_template:
+        raise BadInput(
+            f"The chat template is not the one of {saved}, which the run began with; set "
+            "episodes.chat_template's file back, or begin a new run."
+        )
+
+
+def _longest(
+    chat: ChatIds, prompt: str | Sequence[Message], tools: Sequence[Sequence[ToolSchema]]
+) -> tuple[int, ...]:
+    """The opening's ids with the tools of whichever environment has the longest description."""
+    messages = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
+    return max((chat.first(messages, those).ids for those in tools), key=len)

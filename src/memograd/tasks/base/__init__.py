@@ -1,0 +1,1 @@
+"""The one life of a run, and what every task needs for it."""

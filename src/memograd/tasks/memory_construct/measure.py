@@ -1,0 +1,171 @@
+"""What memories a policy builds of held-out cases, beside memories that need no training.
+
+Answers are greedy. Baselines: writing nothing, keeping every turn as an item, and, where the data
+know gold operations, the gold keeper, which is the ceiling of this way of writing. Invariant: all
+methods read the same cases and are asked the same questions.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from memograd.evaluation.memory_table import (
+    MethodResult,
+    compare_methods,
+    table_to_markdown,
+    write_table,
+)
+from memograd.memory.records.operations import OpKind
+from memograd.rewards.mem_alpha import tool_success
+from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.memory_construct.answer_format import Call
+from memograd.tasks.memory_construct.case import BuildCase
+from memograd.tasks.memory_construct.drawing import Speaker
+from memograd.tasks.memory_construct.gold import GoldKeeper
+from memograd.tasks.memory_construct.memory_book import ITEM_TOKENS, Texts
+from memograd.tasks.memory_construct.walk import BookWalk, Rules, Tried
+
+PIECE_LETTERS: Final = ITEM_TOKENS  # of text that is kept as it is: short enough in any writing
+
+
+@dataclass(frozen=True)
+class Built:
+    """Finished walks of one method through the same cases, and how long a chunk took."""
+
+    walks: list[BookWalk]
+    seconds_per_chunk: float
+
+    def result(self, name: str) -> MethodResult:
+        """One row of the table."""
+        count = len(self.walks)
+        taken = [tried for walk in self.walks for tried in walk.taken]
+        calls = [call for tried in taken for call in tried.calls]
+        answered = [one for walk in self.walks for one in walk.answered]
+        f1 = [one.f1 for one in answered if one.f1 is not None]  # of all, or of none
+        asked = [walk.case.id for walk in self.walks for _ in walk.answered]
+        read = [walk.case.id for walk in self.walks for _ in walk.taken]
+        return MethodResult(
+            name,
+            {
+                "answerable": [one.by_words for one in answered],
+                **({"reader F1": f1} if f1 else {}),
+                "misled": [float(one.misled) for one in answered],
+                "tool success": [tool_success(tried.calls) for tried in taken],
+            },
+            {
+                "items": sum(len(walk.book) for walk in self.walks) / count,
+                "tokens": sum(walk.book.tokens for walk in self.walks) / count,
+                "calls a chunk": len(calls) / len(taken),
+                "updates and deletes": float(
+                    sum(call.ok and call.kind in (OpKind.UPDATE, OpKind.DELETE) for call in calls)
+                ),
+                "s a chunk": self.seconds_per_chunk,
+            },
+            groups={
+                "answerable": asked,
+                "reader F1": asked,
+                "misled": asked,
+                "tool success": read,
+            },
+        )
+
+
+def build(
+    speaker: Speaker, cases: Sequence[BuildCase], texts: Texts, batch: int, label: str, out: Console
+) -> Built:
+    """Let the policy read all cases, so many at once."""
+    began = time.perf_counter()
+    walks = [BookWalk(case, texts, speaker.rules) for case in cases]
+    total = sum(len(case.chunks) for case in cases)
+    with counting_progress(out, f"reading chunks, {label}", total=total) as on_progress:
+        for first in range(0, len(walks), batch):
+            of_batch = walks[first : first + batch]
+            while live := [walk for walk in of_batch if not walk.over]:
+                sampled = speaker.sample(live, [1] * len(live), temperature=0.0, generator=None)
+                for walk, group in zip(live, sampled, strict=True):
+                    walk.take(speaker.tried(walk, group, 0))
+                on_progress(sum(walk.position for walk in walks))
+    return Built(walks, (time.perf_counter() - began) / total)
+
+
+def baselines(cases: Sequence[BuildCase], texts: Texts, rules: Rules) -> dict[str, Built]:
+    """The memories that need no training, by name."""
+    found = {
+        "nothing": _built(cases, texts, rules, _take_nothing),
+        "every turn": _built(cases, texts, rules, _take_every_turn),
+    }
+    if all(case.gold for case in cases):
+        found["gold keeper"] = _built(cases, texts, rules, None)
+    return found
+
+
+def _built(
+    cases: Sequence[BuildCase],
+    texts: Texts,
+    rules: Rules,
+    take: Callable[[BookWalk], None] | None,
+) -> Built:
+    began = time.perf_counter()
+    walks = [BookWalk(case, texts, rules) for case in cases]
+    for walk in walks:
+        keeper = GoldKeeper()
+        while not walk.over:
+            if take is None:
+                keeper.answer(walk)
+            else:
+                take(walk)
+    chunks = sum(len(case.chunks) for case in cases)
+    return Built(walks, (time.perf_counter() - began) / chunks)
+
+
+def _take_nothing(walk: BookWalk) -> None:
+    walk.take(walk.attempt(""))
+
+
+def _take_every_turn(walk: BookWalk) -> None:
+    """Every line of the chunk as it stands, long ones in pieces."""
+    book = walk.book.fork()
+    outcomes = tuple(
+        book.carry_out(
+            Call(OpKind.ADD, line[start : start + PIECE_LETTERS].strip()),
+            (),
+            chunk=walk.position,
+            source=walk.chunk.text,
+        )
+        for line in walk.chunk.text.splitlines()
+        for start in range(0, len(line), PIECE_LETTERS)
+        if line[start : start + PIECE_LETTERS].strip()
+    )
+    walk.take(Tried(walk.position, "", outcomes, book))
+
+
+def report(
+    built: dict[str, Built], folder: Path, console: Console, *, compared_with: str | None
+) -> None:
+    """Write and show the table of all methods, and write down what each answered."""
+    methods = [one.result(name) for name, one in built.items()]
+    table = compare_methods(methods, baseline=compared_with)
+    write_table(table, folder, stem="evaluation")
+    console.print(table_to_markdown(table))
+    lines = [
+        {
+            "method": name,
+            "case": walk.case.id,
+            "chunk": tried.chunk,
+            "read": walk.case.chunks[tried.chunk].text,
+            "answer": tried.answer,
+            "failures": [one.failure for one in tried.outcomes if one.failure is not None],
+        }
+        for name, one in built.items()
+        for walk in one.walks
+        for tried in walk.taken
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (folder / "answers.jsonl").write_text(text, encoding="utf-8")

@@ -1,0 +1,125 @@
+"""memory-construct from end to end: a language model learns what to write down, chunk by chunk.
+
+`train` makes a run folder (or goes on with one) and measures held-out cases before and after,
+beside memories that need no training; `warm_start_rows` writes gold answers that `memograd sft`
+learns from. The command line calls them as `memograd train memory-construct` and `memograd data
+construct-rows`; `docs/memory-construct.md` is the user's guide.
+
+Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.memory.embedders.load import load_embedder
+from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.memory_construct.gold import gold_answers
+from memograd.tasks.memory_construct.measure import Built, baselines, build, report
+from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.setup import (
+    ConstructJob,
+    cases,
+    chunks_at,
+    prepare,
+    rules_of,
+    settled,
+)
+from memograd.tasks.memory_construct.view import tools_of
+from memograd.tasks.memory_construct.walk import BookWalk
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+TASK = "memory-construct"
+UNTRAINED, WARM, TRAINED = "untrained", "warm start", "trained"
+
+
+def train(config: TrainConfig) -> Path:
+    """Train on cases of `config.build`, or of `config.data`; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+
+    Raises:
+        BadInput: settings or data cannot be used.
+    """
+    return train_job(settled(config), TASK, make_job, console)
+
+
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
+    """What is trained on which cases, and how it is measured."""
+    job = prepare(config, checkpoint)
+    return Job(
+        policy=job.policy,
+        rewards=job.rewards,
+        train=job.scenarios,
+        describe=partial(_describe, job, config),
+        measure=partial(measure, job, config) if job.evaluation else None,
+        report=partial(_report, job, config),
+        drawing=job.drawing,
+        opened=nullcontext if job.reader is None else job.reader.opened,
+        before_alone=True,
+    )
+
+
+def measure(job: ConstructJob, config: TrainConfig, label: str) -> Built:
+    """What the policy makes of the held-out cases as it is now."""
+    return build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label, console)
+
+
+def warm_start_rows(config: TrainConfig, out: Path) -> int:
+    """Write prompt and gold answer of every training chunk into the new file `out`; how many.
+
+    Raises:
+        BadInput: the data have no gold operations, or `out` is taken.
+    """
+    if out.exists():
+        raise BadInput(f"{out} is there already; choose another name, or remove it.")
+    known, _ = cases(settled(config))
+    rules, tools = rules_of(config.build), tools_of(config.build.format)
+    texts = Texts(load_embedder(config.build.embedder))
+    rows = []
+    for case in known:
+        for prompt, said in gold_answers(BookWalk(case, texts, rules)):
+            messages = [*prompt, {"role": "assistant", "content": said}]
+            rows.append({"messages": messages, **({"tools": tools} if tools else {})})
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    out.write_text(text, encoding="utf-8")
+    return len(rows)
+
+
+def _report(
+    job: ConstructJob, config: TrainConfig, before: Built, after: Built, folder: Path
+) -> None:
+    """Compare with the model that training began with, which a warm start makes another one."""
+    built = {**baselines(job.evaluation, job.texts, job.speaker.rules), UNTRAINED: before}
+    if config.adapter is not None:
+        with job.policy.at_start():
+            built[WARM] = measure(job, config, WARM)
+    began = WARM if WARM in built else UNTRAINED
+    report({**built, TRAINED: after}, folder, console, compared_with=began)
+
+
+def _describe(job: ConstructJob, config: TrainConfig, run: RunFolder) -> None:
+    """Say what is trained on and how it is given credit."""
+    construct = config.build
+    if job.silent:
+        console.print(f"{job.silent} cases left out: they ask nothing about their first chunks")
+    unjudged = sum(case.unjudged for case in job.train)
+    if unjudged:
+        console.print(f"{unjudged} questions left out: words alone cannot judge them")
+    asked = sum(len(case.asked) for case in job.evaluation)
+    if job.reader is not None:
+        console.print(f"questions are answered by {job.reader.name}")
+    console.print(
+        f"training {job.policy.name} on {len(job.train)} cases, credit {construct.credit}, "
+        f"{chunks_at(construct, 1)} to {construct.chunks} chunks each; measured by {asked} "
+        f"questions about {len(job.evaluation)} held-out cases, on {job.policy.device.type}"
+    )

@@ -1,0 +1,285 @@
+"""What a memory-construct job needs before it can begin: cases, a policy, rules, a drawing.
+
+Generated logs to measure on share no wording, no name and some not even the attributes with those
+to train on. Invariants: no case that is measured is trained on; every case that is trained on asks
+something at every length that it is cut to; settings that do not go with the drawing are refused
+before there is a run folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from memograd.config import TrainConfig
+from memograd.config.settings import ConstructConfig
+from memograd.data.construction import ConstructionCase
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
+from memograd.data.mem_alpha import load_mem_alpha
+from memograd.data.splits import Told, in_common, told_in
+from memograd.errors import BadInput
+from memograd.memory.embedders.load import load_embedder
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.tool_template import use_tool_template
+from memograd.rewards import ENVIRONMENT, WeightedReward
+from memograd.rollout.chat_ids import ChatIds
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.memory_construct.answering import NoteReader, Standard
+from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
+from memograd.tasks.memory_construct.credit import CREDITS, Weights
+from memograd.tasks.memory_construct.drawing import ConstructDrawing, Plan, Speaker
+from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.reader import RunReader, open_reader
+from memograd.tasks.memory_construct.view import ViewLimits
+from memograd.tasks.memory_construct.walk import BookWalk, Rules
+from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
+from memograd.tasks.text.recipe import located
+
+CHOSEN: Final[dict[str, object]] = {"max_completion_length": 160, "prompts_per_step": 2}
+"""What this task chooses where the settings say nothing."""
+EVAL_PARTS: Final = 10
+"""Of so many cases of one file, every last one is measured on, where no other file is named."""
+
+
+@dataclass(frozen=True)
+class ConstructJob:
+    """Everything that is trained and measured. silent: cases left out because they ask nothing."""
+
+    policy: LanguageModel
+    speaker: Speaker
+    texts: Texts
+    rewards: list[WeightedReward]
+    train: list[BuildCase]
+    evaluation: list[BuildCase]
+    drawing: ConstructDrawing
+    silent: int
+    reader: RunReader | None
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """The cases to train on, as the trainer knows them."""
+        return [
+            Scenario(
+                id=case.id,
+                messages=BookWalk(case, self.texts, self.speaker.rules).view.messages,
+                columns={"chunks": [chunk.text for chunk in case.chunks]},
+            )
+            for case in self.train
+        ]
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """The given settings with absolute paths, and with what this task chooses.
+
+    Raises:
+        BadInput: a setting asks for what this task cannot do.
+    """
+    config = located(config)
+    reader = config.build.reader
+    if reader is not None and Path(reader).is_dir():
+        build = config.build.model_copy(update={"reader": str(Path(reader).resolve())})
+        config = config.model_copy(update={"build": build})
+    if config.resume is not None:
+        return config
+    if "rewards" in config.model_fields_set:
+        raise BadInput("memory-construct rewards by build.credit; leave rewards out.")
+    schedules = config.schedules
+    if (
+        config.resample_rounds
+        or schedules.curriculum != "off"
+        or schedules.group_sizes != "constant"
+        or schedules.replay_groups
+    ):
+        raise BadInput(
+            "memory-construct has several groups a case, which resample_rounds and schedules do "
+            "not go with: set resample_rounds=0 and leave schedules out."
+        )
+    if config.num_generations < 2:
+        raise BadInput("memory-construct compares answers: set num_generations to at least 2.")
+    given = config.model_fields_set
+    update = {name: value for name, value in CHOSEN.items() if name not in given}
+    if config.build.credit == "local" and config.algorithm == "grpo" and "advantage" not in given:
+        # Answers that keep the same questions answerable differ by hundredths (r3, r4): divided by
+        # their spread, that would count as much as a question that is lost.
+        update["advantage"] = "centred"
+    return config.model_copy(update={**update, "rewards": ENVIRONMENT})
+
+
+def prepare(config: TrainConfig, checkpoint: Path | None) -> ConstructJob:
+    """Read or generate the cases, open the policy and make the drawing.
+
+    Raises:
+        BadInput: something is missing or does not fit.
+    """
+    construct = config.build
+    known, held_out = cases(config)
+    asking = [case for case in known if case.first_chunks(chunks_at(construct, 1)).asked]
+    if not asking:
+        raise BadInput(
+            "No case asks anything about its first chunks: raise build.chunks or build.logs."
+        )
+    policy = load_policy(config, checkpoint)
+    reader = open_reader(construct.reader, policy, config.device) if construct.reader else None
+    speaker = speaker_for([*asking, *held_out], policy, config, reader)
+    texts = Texts(load_embedder(construct.embedder))
+    drawing = ConstructDrawing(
+        speaker,
+        {case.id: case for case in asking},
+        texts,
+        Plan(
+            CREDITS[construct.credit],
+            weights_of(construct),
+            walks=construct.walks,
+            chunks=lambda step: chunks_at(construct, step),
+        ),
+        num_generations=config.num_generations,
+    )
+    return ConstructJob(
+        policy,
+        speaker,
+        texts,
+        parse_rewards(config.rewards),
+        asking,
+        [case for case in held_out if case.asked],
+        drawing,
+        silent=len(known) - len(asking),
+        reader=reader,
+    )
+
+
+def speaker_for(
+    read: Sequence[BuildCase],
+    policy: LanguageModel,
+    config: TrainConfig,
+    reader: NoteReader | None = None,
+) -> Speaker:
+    """The policy as one who answers the views of these cases.
+
+    Raises:
+        BadInput: a chunk is too long for the model, or it cannot be shown tools.
+    """
+    rules = rules_of(config.build, reader)
+    if rules.form == "tools":
+        use_tool_template(policy.tokenizer, config.episodes.chat_template)
+    _check_length(policy, read, config)
+    return Speaker(
+        policy,
+        ChatIds(policy.tokenizer, end_ids=policy.end_ids),
+        rules,
+        max_completion_length=config.max_completion_length,
+    )
+
+
+def chunks_at(construct: ConstructConfig, step: int) -> int:
+    """How many chunks of a case are read at a step (from 1): the curriculum over length."""
+    if construct.first_chunks is None:
+        return construct.chunks
+    return min(construct.chunks, construct.first_chunks + (step - 1) // construct.grow_every)
+
+
+def rules_of(construct: ConstructConfig, reader: NoteReader | None = None) -> Rules:
+    """How the settings walk through cases; reader: who answers their questions."""
+    return Rules(
+        construct.format,
+        ViewLimits(construct.view_items, construct.view_tokens),
+        Standard(construct.top_k, construct.token_budget, construct.misled_cost, reader),
+    )
+
+
+def weights_of(construct: ConstructConfig) -> Weights:
+    """What the settings weigh."""
+    return Weights(construct.compression_weight, construct.content_weight, construct.global_weight)
+
+
+def cases(config: TrainConfig) -> tuple[list[BuildCase], list[BuildCase]]:
+    """Cases to train on and cases to measure on, cut to `build.chunks`.
+
+    Raises:
+        BadInput: files cannot be read, or have cases in common.
+    """
+    construct = config.build
+    eval_data = config.text.eval_data
+    held_out: list[BuildCase] = []
+    if config.data is None:
+        known = _generated(construct, construct.logs, config.seed, "train")
+        held_out = _generated(construct, construct.eval_logs, EVAL_SEED, "test")
+    else:
+        known = _of_file(config.data, construct)
+        if eval_data is None:
+            if len(known) < 2:
+                raise BadInput(
+                    f"{config.data} holds one case; name another file with text.eval_data."
+                )
+            kept = max(1, len(known) // EVAL_PARTS)
+            known, held_out = known[:-kept], known[-kept:]
+            again = set(in_common(map(_told, held_out), map(_told, known)))  # as some sets have it
+            known = [case for case in known if case.id not in again]
+            if not known:
+                raise BadInput(
+                    f"All cases of {config.data} say the same, so none is left to train on: name"
+                    " another file with text.eval_data."
+                )
+    if eval_data is not None:
+        held_out = _of_file(eval_data, construct)
+        check_none_in_common(known, held_out, eval_data)
+    return known, held_out
+
+
+def check_none_in_common(
+    known: Sequence[BuildCase | Lifelog], held_out: Sequence[BuildCase | Lifelog], eval_data: Path
+) -> None:
+    """Raise BadInput where what is measured was trained on."""
+    if common := sorted(in_common(map(_told, known), map(_told, held_out))):
+        raise BadInput(
+            f"{eval_data} has {', '.join(common)} in common with what is trained on, which "
+            "says nothing about others; take it out of one of them."
+        )
+
+
+def _told(one: BuildCase | Lifelog) -> Told:
+    if isinstance(one, BuildCase):
+        return one.id, [chunk.text for chunk in one.chunks]
+    return told_in(one)
+
+
+def _generated(construct: ConstructConfig, count: int, seed: int, split: str) -> list[BuildCase]:
+    logs: list[Lifelog] = []
+    for number, language in enumerate(construct.languages):
+        share = count // len(construct.languages) + (number < count % len(construct.languages))
+        if share:
+            settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
+            if split == "train":
+                settings = replace(settings, questions=construct.questions)
+            logs += generate_lifelogs(share, seed, settings)
+    return [_of_log(log, construct) for log in logs]
+
+
+def _of_file(path: Path, construct: ConstructConfig) -> list[BuildCase]:
+    if path.suffix == ".parquet":
+        public: list[ConstructionCase] = load_mem_alpha(path)
+        return [case_of_construction(case) for case in public]
+    return [_of_log(log, construct) for log in logs_of_files([path])]
+
+
+def _of_log(log: Lifelog, construct: ConstructConfig) -> BuildCase:
+    case = case_of_log(log, turns_per_chunk=construct.turns_per_chunk)
+    return case.first_chunks(construct.chunks)
+
+
+def _check_length(policy: LanguageModel, read: Sequence[BuildCase], config: TrainConfig) -> None:
+    """Refuse a chunk that leaves no room in the model's context for memory and answer."""
+    # The view counts by estimate, which is rather too high; 200 tokens are instructions and marks.
+    around = config.build.view_tokens + config.max_completion_length + 200
+    for case in read:
+        for number, chunk in enumerate(case.chunks):
+            size = policy.count_tokens(chunk.text)
+            if size + around > policy.context_length:
+                raise BadInput(
+                    f"Chunk {number} of {case.id} has {size} tokens, and with {around} for memory, "
+                    f"instructions and answer that is more than the {policy.context_length} of "
+                    f"{policy.name}: lower build.turns_per_chunk or build.view_tokens."
+                )

@@ -1,0 +1,197 @@
+"""How well deciders keep memories: every question asked at its time, every decision beside gold.
+
+Each decider walks through the same logs with the same budget of tokens. Invariant: measuring
+changes nothing that a decider sees, and a gold follower has accuracy 1 (`tests/evaluation/
+test_memory_policies.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memograd.evaluation.confusion import ChosenOp, Confusion, compare_operations
+from memograd.memory.manager.trained.observation import operation_of
+from memograd.memory.records.operations import OpKind
+from memograd.memory.search import retrieve
+from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.baselines.deciders import MakeDecider
+from memograd.tasks.memory_ops.material import EmbeddedLog
+from memograd.tasks.memory_ops.rewards import OperationReward
+from memograd.tasks.memory_ops.walk import Asked, Walk
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A question put to a memory.
+
+    log: id of the log. asked: how it went. recalls: share of the needed evidence among the best k,
+    by k. texts: of the items that a reader would see, best first.
+    """
+
+    log: str
+    asked: Asked
+    recalls: Mapping[int, float]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision beside gold.
+
+    told: the kind that the log's gold operation has; in this state `gold` may be another: an
+    UPDATE of what is not remembered is an ADD. failed: none could be had, so nothing was done.
+    """
+
+    log: str
+    told: OpKind
+    gold: ChosenOp
+    chosen: ChosenOp
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One decider on some logs.
+
+    items, tokens: at the end, mean over logs. seconds: a decision took, on average, with the search
+    for related items and their features, whether the decider looks at them or not. calls, failures:
+    of a language model, per decision and in all; failure: the last one in words. reward: of the
+    operations chosen, mean, where it was asked for.
+    """
+
+    name: str
+    looked: tuple[Looked, ...]
+    decided: tuple[Decided, ...]
+    items: float
+    tokens: float
+    seconds: float
+    calls: float = 0.0
+    failures: int = 0
+    failure: str = ""
+    reward: float | None = None
+
+    @property
+    def scores(self) -> list[float]:
+        """Answerability by question."""
+        return [one.asked.score for one in self.looked]
+
+    @property
+    def needing(self) -> list[Looked]:
+        """The questions that need evidence."""
+        return [one for one in self.looked if one.asked.probe.needed]
+
+    @property
+    def misleadable(self) -> list[Looked]:
+        """The questions that something can mislead."""
+        return [one for one in self.looked if one.asked.probe.misleading]
+
+    def hits(self) -> list[float]:
+        """1 for each decision that was right, target included, 0 for others and for failures."""
+        found = self.confusion()
+        right = found.strict_hits if found else ()
+        return [hit * (not one.failed) for hit, one in zip(right, self.decided, strict=True)]
+
+    def balance(self) -> list[float]:
+        """Weights of decisions with which every kind of gold operation in the logs counts alike."""
+        counts = Counter(one.told for one in self.decided)
+        return [1 / counts[one.told] for one in self.decided]
+
+    def confusion(self) -> Confusion | None:
+        """Chosen beside gold operations; None where no log has gold ones."""
+        if not self.decided:
+            return None
+        gold = [one.gold for one in self.decided]
+        return compare_operations(gold, [one.chosen for one in self.decided])
+
+    def by_category(self) -> dict[str, float]:
+        """Mean answerability of each category of questions."""
+        found: dict[str, list[float]] = {}
+        for one in self.looked:
+            category = one.asked.probe.probe.question.category
+            found.setdefault(category, []).append(one.asked.score)
+        return {name: sum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def measure(
+    name: str,
+    make: MakeDecider,
+    logs: Sequence[EmbeddedLog],
+    standard: Standard,
+    *,
+    budget_share: float | None = None,
+    budget_of: Sequence[EmbeddedLog] | None = None,
+    ks: Sequence[int] = (),
+    reward: OperationReward | None = None,
+) -> Measured:
+    """Let a decider walk through all logs.
+
+    budget_share: what share of all statements' tokens the memory may hold at any time; None: all.
+    budget_of: the logs whose tokens are meant, where these have the same statements in other words.
+    ks: the numbers of items for which evidence recall is measured, the standard's if none. reward:
+    of single operations, to be measured too.
+    """
+    looked: list[Looked] = []
+    decided: list[Decided] = []
+    items = tokens = spent = 0.0
+    calls = failures = 0
+    failure = ""
+    earned: list[float] = []
+    for log, paid in zip(logs, budget_of or logs, strict=True):
+        decider = make()
+        budget = None if budget_share is None else int(budget_share * paid.tokens_N.sum())
+        walk = Walk(log, standard, budget=budget, evict=decider.evict, reward=reward)
+        while not walk.over:
+            failed_before = decider.failures
+            began = time.perf_counter()
+            number = walk.point.number  # the search and the features, for whoever needs them or not
+            action = decider.decide(walk)
+            spent += time.perf_counter() - began
+            failed = decider.failures > failed_before
+            gold, told = walk.gold_action(), log.log.statements[number].gold
+            if gold is not None and told is not None:
+                ops = _operation(gold, walk), _operation(action, walk)
+                decided.append(Decided(log.log.id, told.kind, *ops, failed))
+            if reward is not None and walk.observe().allowed_A[action]:
+                earned.append(float(walk.rewards()[action]))
+            before = len(walk.asked)
+            walk.take(action)
+            for asked in walk.asked[before:]:
+                looked.append(_look(walk, asked, number, standard, ks or (standard.top_k,)))
+        items += len(walk.memory.carried)
+        tokens += walk.memory.tokens
+        calls, failures = calls + decider.calls, failures + decider.failures
+        failure = decider.failure or failure
+    count = max(1, sum(len(log.facts) for log in logs))
+    return Measured(
+        name,
+        tuple(looked),
+        tuple(decided),
+        items / max(1, len(logs)),
+        tokens / max(1, len(logs)),
+        spent / count,
+        calls / count,
+        failures,
+        failure,
+        sum(earned) / len(earned) if earned else None,
+    )
+
+
+def _look(walk: Walk, asked: Asked, number: int, standard: Standard, ks: Sequence[int]) -> Looked:
+    """The question once more, of the memory as it was when it was asked: nothing came since."""
+    needed = asked.probe.needed_at(number)
+    memory = walk.memory
+    by_k = {
+        k: retrieve(memory.state.items, asked.probe.query, top_k=k) for k in {*ks, standard.top_k}
+    }
+    recalls = {k: recalled(memory.statements_in(by_k[k]), needed) for k in ks}
+    texts = tuple(hit.record.text for hit in by_k[standard.top_k])
+    return Looked(walk.log.log.id, asked, recalls, texts)
+
+
+def _operation(action: int, walk: Walk) -> ChosenOp:
+    point = walk.point
+    op = operation_of(action, point.fact, point.hits)
+    return ChosenOp(op.kind, op.item_id)

@@ -1,0 +1,160 @@
+"""memory-ops-text from end to end: a language model learns the decision of the operation head.
+
+One statement, one memory, one answer of a word or two; G answers to one state are a group, and what
+each is worth is known beforehand. `train` makes a run folder (or goes on with one); the held-out
+scenarios come from logs in other words. `warm_start_rows` writes gold operations for `memograd
+sft`. Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.memory.embedders.load import load_embedder
+from memograd.policy.language_model import LanguageModel
+from memograd.rewards import WeightedReward
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.memory_construct.setup import check_none_in_common
+from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
+from memograd.tasks.memory_ops.material import embed_logs
+from memograd.tasks.memory_ops_text.task import DEFAULT_REWARDS, decision_scenarios
+from memograd.tasks.text.measure import Measured, measure, report
+from memograd.tasks.text.recipe import located
+from memograd.tasks.text.report import describe_rewards
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+TASK: Final = "memory-ops-text"
+CHOSEN: Final = {"rewards": DEFAULT_REWARDS, "max_completion_length": 8}
+CHOSEN_LOGS: Final = {"logs": 8, "eval_logs": 1}
+"""What this task chooses where the settings say nothing; a log has some 140 statements."""
+
+
+def train(config: TrainConfig) -> Path:
+    """Train on the statements of generated logs, or of `config.data`; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+
+    Raises:
+        BadInput: settings or data cannot be used.
+    """
+    return train_job(settled(config), TASK, make_job, console)
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """The given settings with absolute paths, and with what this task chooses."""
+    config = located(config)
+    if config.resume is not None:
+        return config
+    build = config.build
+    chosen = {k: v for k, v in CHOSEN_LOGS.items() if k not in build.model_fields_set}
+    update = {k: v for k, v in CHOSEN.items() if k not in config.model_fields_set}
+    return config.model_copy(update={**update, "build": build.model_copy(update=chosen)})
+
+
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+    """What is trained on which decisions, and how it is measured."""
+    known, held_out = scenarios(config)
+    rewards = parse_rewards(config.rewards)
+    policy = load_policy(config, checkpoint)
+    return Job(
+        policy=policy,
+        rewards=rewards,
+        train=known,
+        describe=partial(_describe, policy, rewards, known, held_out),
+        measure=lambda label: measure(policy, held_out, rewards, config, label, console),
+        report=lambda before, after, folder: report(before, after, held_out, folder, console),
+    )
+
+
+def scenarios(config: TrainConfig) -> tuple[list[Scenario], list[Scenario]]:
+    """Decisions to train on, and decisions of other logs to measure on.
+
+    Raises:
+        BadInput: files cannot be read, or there is nothing to measure on.
+    """
+    build = config.build
+    eval_data = config.text.eval_data
+    held_out: list[Lifelog] = []
+    if config.data is None:
+        known = _generated(config, build.logs, config.seed, "train")
+        held_out = _generated(config, build.eval_logs, EVAL_SEED, "test")
+    else:
+        known = logs_of_files([config.data])
+        if eval_data is None:
+            if len(known) < 2:
+                raise BadInput(
+                    f"{config.data} holds one log; name another file with text.eval_data."
+                )
+            known, held_out = known[:-1], known[-1:]
+            check_none_in_common(known, held_out, config.data)
+    if eval_data is not None:
+        held_out = logs_of_files([eval_data])
+        check_none_in_common(known, held_out, eval_data)
+    embedder = load_embedder(build.embedder)
+    standard = Standard(top_k=build.top_k, misled_cost=build.misled_cost)
+    made = [decision_scenarios(log, standard) for log in embed_logs([*known, *held_out], embedder)]
+    return (
+        [one for of_log in made[: len(known)] for one in of_log],
+        [one for of_log in made[len(known) :] for one in of_log],
+    )
+
+
+def warm_start_rows(config: TrainConfig, out: Path) -> int:
+    """Write prompt and gold operation of every training statement into the new file `out`.
+
+    Returns how many. Raises:
+        BadInput: the data have no gold operations, or `out` is taken.
+    """
+    if out.exists():
+        raise BadInput(f"{out} is there already; choose another name, or remove it.")
+    known, _ = scenarios(settled(config))
+    rows = [
+        {"messages": [*one.messages, {"role": "assistant", "content": one.columns["gold"]}]}
+        for one in known
+        if one.columns["gold"] is not None
+    ]
+    if not rows:
+        raise BadInput("The data have no gold operations to learn from; use generated logs.")
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    out.write_text(text, encoding="utf-8")
+    return len(rows)
+
+
+def _generated(config: TrainConfig, count: int, seed: int, split: str) -> list[Lifelog]:
+    logs: list[Lifelog] = []
+    languages = config.build.languages
+    for number, language in enumerate(languages):
+        share = count // len(languages) + (number < count % len(languages))
+        if share:
+            settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
+            logs += generate_lifelogs(share, seed, settings)
+    return logs
+
+
+def _describe(
+    policy: LanguageModel,
+    rewards: list[WeightedReward],
+    known: list[Scenario],
+    held_out: list[Scenario],
+    run: RunFolder,
+) -> None:
+    """Say what is trained on and by what."""
+    describe_rewards(rewards, console)
+    console.print(
+        f"training {policy.name} on {len(known)} decisions, {len(held_out)} held out, on "
+        f"{policy.device.type}"
+    )

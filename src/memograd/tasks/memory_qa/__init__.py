@@ -1,0 +1,1 @@
+"""Answering questions about conversations from what a memory retrieves."""

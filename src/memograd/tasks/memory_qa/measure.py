@@ -1,0 +1,112 @@
+"""Asking what a policy says under each method, and writing the comparison down.
+
+A *method* is what the prompt shows (retrieved turns, the last turns, no memory) and whether the
+trained adapter is on. Invariant: all methods of a table answer the same questions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.data import Conversation
+from memograd.evaluation import (
+    compare_reports,
+    print_reports,
+    reports_to_json,
+    reports_to_markdown,
+)
+from memograd.evaluation.harness import Answered, evaluate_policy
+from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.memory_qa.scenarios import MemoryView
+from memograd.tasks.memory_qa.setup import MemoryQASetup
+
+UNTRAINED = "retrieved memory, untrained"
+TRAINED = "retrieved memory, trained"
+METHODS = {
+    "no memory, untrained": (MemoryView.NONE, False),
+    "last turns, untrained": (MemoryView.LAST, False),
+    UNTRAINED: (MemoryView.RETRIEVED, False),
+    "no memory, trained": (MemoryView.NONE, True),
+    TRAINED: (MemoryView.RETRIEVED, True),
+}
+"""Method name -> what the prompt shows, and whether the trained adapter is on."""
+
+EXAMPLES = 5
+
+
+def ask(
+    policy: LanguageModel,
+    setup: MemoryQASetup,
+    conversations: Sequence[Conversation],
+    config: TrainConfig,
+    method: str,
+    console: Console,
+) -> Answered:
+    """Put all questions about `conversations` to the policy under one of `METHODS`."""
+    view, trained = METHODS[method]
+    scenarios = setup.scenarios(conversations, view)
+    with (
+        counting_progress(console, f"asking: {method}", total=len(scenarios)) as on_progress,
+        nullcontext() if trained else policy.untrained(),
+    ):
+        return evaluate_policy(
+            policy,
+            scenarios,
+            method=method,
+            max_completion_length=config.max_completion_length,
+            batch_size=config.eval_batch_size,
+            on_progress=on_progress,
+        )
+
+
+def report_results(
+    answered: Sequence[Answered],
+    conversations: Sequence[Conversation],
+    folder: Path,
+    console: Console,
+) -> None:
+    """Print what was measured and write it into `folder` (Markdown, JSON, every answer)."""
+    reports = [entry.report for entry in answered]
+    by_method = {entry.report.method: entry for entry in answered}
+    comparison = compare_reports(by_method[UNTRAINED].report, by_method[TRAINED].report)
+    print_reports(reports, [comparison], console=console)
+    files = {
+        "evaluation.md": reports_to_markdown(reports, [comparison]),
+        "evaluation.json": reports_to_json(reports, [comparison]),
+        "answers.jsonl": _answers(answered, conversations),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def print_examples(folder: Path, console: Console) -> None:
+    """Show the first questions with what was said before and after training, good or bad."""
+    lines = (folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    console.print(f"the first {min(EXAMPLES, len(lines))} questions:")
+    for record in map(json.loads, lines[:EXAMPLES]):
+        console.print(f"  {record['question']}")
+        console.print(f"    gold    {record['gold']}")
+        console.print(f"    before  {record['answers'][UNTRAINED]}")
+        console.print(f"    after   {record['answers'][TRAINED]}")
+
+
+def _answers(answered: Sequence[Answered], conversations: Sequence[Conversation]) -> str:
+    """Every question with its gold answer and what each method said, one JSON line each."""
+    questions = [question for conversation in conversations for question in conversation.questions]
+    records = [
+        {
+            "id": question.id,
+            "question": question.text,
+            "gold": question.answer,
+            "answers": {entry.report.method: entry.answers[row] for entry in answered},
+        }
+        for row, question in enumerate(questions)
+    ]
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

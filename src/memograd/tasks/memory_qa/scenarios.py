@@ -1,0 +1,201 @@
+"""memory-qa: answer a question about a past conversation from what the memory brings back.
+
+A scenario is one question: the chat holds the retrieved turns, dated and in the order they were
+said, or the items that a memory manager kept of them (`memory_qa_items`), and the question; rewards
+see the gold `answer`, its `category` and the `evidence` ids. What was not kept, or what the
+retrieval missed, no policy can answer: that is part of the task. `category` is LoCoMo's, whose F1
+has a rule for each; questions of other data count as its single-hop, which is the plain F1. What
+the data themselves call it is `kind`.
+
+Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
+the gold answer nor the evidence ids enter it.
+
+What a manager kept of one conversation, found as turns are: by meaning, within a budget.
+
+Items take the place of raw turns in the prompts of memory-qa. They are ranked by cosine alone, as
+turns are there, so that turns and items differ in what was kept and not in how it is found.
+
+Invariants: a search never shows more than `top_k` items nor more tokens than the budget, in the
+order in which they were learnt; a rendered item is one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from memograd.data import Conversation
+from memograd.memory import TurnMemory, format_date
+from memograd.memory.language import is_chinese
+from memograd.rewards import CATEGORIES
+from memograd.rollout.types import Message, Scenario
+
+if TYPE_CHECKING:
+    from memograd.memory.embedders import Embedder
+
+
+@dataclass(frozen=True)
+class KeptItem:
+    """A remembered statement. time: since when it holds or when it was told, None where unknown."""
+
+    text: str
+    time: datetime | None = None
+
+    def render(self) -> str:
+        """The one line that a prompt shows: `[7 May 2023] Caroline lives in Boston.`"""
+        dated = f"[{format_date(self.time)}] " if self.time else ""
+        return " ".join(f"{dated}{self.text}".splitlines())
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values only; a time that is not known is left out."""
+        return {"text": self.text, **({"time": self.time.isoformat()} if self.time else {})}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> KeptItem:
+        """The item that `to_json` wrote."""
+        time = values.get("time")
+        return cls(values["text"], datetime.fromisoformat(time) if time else None)
+
+
+class ItemMemory:
+    """The items of one conversation, in the order in which they were learnt."""
+
+    def __init__(self, items: Sequence[KeptItem], embedder: Embedder) -> None:
+        self.items = list(items)
+        self._embedder = embedder
+        self._vectors_ND = embedder.embed([_indexed(item) for item in items]) if items else None
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int,
+        token_budget: int,
+        count_tokens: Callable[[str], int],
+    ) -> list[list[KeptItem]]:
+        """For every query the `top_k` items nearest to it, as far as they fit in `token_budget`.
+
+        One that exceeds what is left of the budget is skipped, as `memory.fill_budget` does it.
+        """
+        if self._vectors_ND is None or not queries:
+            return [[] for _ in queries]
+        found = []
+        for query_D in self._embedder.embed_queries(queries):
+            ranked = (-(self._vectors_ND @ query_D)).argsort(kind="stable")[:top_k]
+            left, places = token_budget, []
+            for place in ranked.tolist():
+                cost = count_tokens(self.items[place].render() + "\n")
+                if cost <= left:
+                    left -= cost
+                    places.append(place)
+            found.append([self.items[place] for place in sorted(places)])
+        return found
+
+
+def _indexed(item: KeptItem) -> str:
+    """What is embedded: the date behind the text, as `RawTurn.index_text` has it."""
+    return f"{item.text} [{format_date(item.time)}]" if item.time else item.text
+
+
+_INSTRUCTION = (
+    "You answer questions about past conversations from memory notes. "
+    "Reply with the shortest complete answer: a name, a date or a few words, no sentence."
+)
+_INSTRUCTION_ZH = (
+    "你根据记忆记录回答关于过去对话的问题。"
+    "只给出最短的完整答案:一个名字、一个日期或几个词,不要整句。"
+)
+
+
+class MemoryView(Enum):
+    """What a prompt shows: what was retrieved, or one of the two baselines."""
+
+    RETRIEVED = "retrieved"
+    LAST = "last"
+    NONE = "none"
+
+
+def memory_qa_messages(question: str, remembered: Sequence[str]) -> tuple[Message, ...]:
+    """The chat of one question, in Chinese if it has more Chinese characters than Latin words.
+
+    remembered: the lines of memory that it shows, in their order.
+    """
+    chinese = is_chinese(question)
+    memory = "\n".join(remembered)
+    if chinese:
+        notes = f"记忆:\n{memory or '(空)'}"
+        user = f"{notes}\n\n问题:{question}\n简短答案:"
+    else:
+        notes = f"Memory:\n{memory or '(empty)'}"
+        user = f"{notes}\n\nQuestion: {question}\nShort answer:"
+    return (
+        Message(role="system", content=_INSTRUCTION_ZH if chinese else _INSTRUCTION),
+        Message(role="user", content=user),
+    )
+
+
+def memory_qa_scenarios(
+    conversation: Conversation,
+    memory: TurnMemory,
+    *,
+    view: MemoryView,
+    top_k: int,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+    items: ItemMemory | None = None,
+) -> list[Scenario]:
+    """One scenario a question of `conversation` (adversarial ones are kept apart by the loader).
+
+    The memory must hold the conversation's turns under the scope `conversation.id`. `items`: what a
+    manager kept of the conversation, which is retrieved instead of its turns. `token_budget` bounds
+    the tokens of what one prompt shows, `top_k` how many turns or items.
+    """
+    questions = conversation.questions
+    texts = [question.text for question in questions]
+    lines: list[list[str]]
+    if view is MemoryView.RETRIEVED and items is not None:
+        kept = items.search_many(
+            texts, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
+        )
+        lines = [[item.render() for item in found] for found in kept]
+    elif view is MemoryView.RETRIEVED:
+        said = memory.search_many(
+            texts,
+            scope=conversation.id,
+            top_k=top_k,
+            token_budget=token_budget,
+            count_tokens=count_tokens,
+        )
+        lines = [[one.turn.render() for one in found] for found in said]
+    elif view is MemoryView.LAST:
+        last = memory.last_turns(
+            conversation.id, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
+        )
+        lines = [[one.turn.render() for one in last]] * len(questions)
+    else:
+        lines = [[] for _ in questions]
+    return [
+        Scenario(
+            id=question.id,
+            messages=memory_qa_messages(question.text, remembered),
+            columns={
+                "question": question.text,
+                "answer": [question.answer, *question.accepted]
+                if question.accepted
+                else question.answer,
+                "category": _locomo_category(question.category),
+                "kind": question.category,
+                "conversation": conversation.id,
+                "evidence": list(question.evidence),
+            },
+        )
+        for question, remembered in zip(questions, lines, strict=True)
+    ]
+
+
+def _locomo_category(kind: str) -> str:
+    """LoCoMo's name of the rule that an answer is scored by; what is asked here has an answer."""
+    return kind if kind in CATEGORIES and kind != "adversarial" else "single-hop"

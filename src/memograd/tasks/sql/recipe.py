@@ -1,0 +1,303 @@
+"""The SQL agent from end to end: a database, questions about it, any chat model.
+
+Attempts are episodes that memograd plays, or, where `served.agent` names one, those of an agent of
+any framework, through the gateway; questions, rewards and measures are the same.
+
+`train` makes a run folder (or goes on with one) and measures the held-out questions before and
+after, and what the run began with if that was an adapter; `warm_start_rows` writes gold attempts
+that `memograd sft` learns from. The command line calls them as `memograd train sql` and
+`memograd sql`; `docs/sql-agent.md` is the user's guide.
+
+Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
+
+What a job of the SQL agent needs before it can begin: a database, questions, and an agent's job.
+
+Invariants: no evidence of a held-out question is evidence of one that is trained on; every gold
+statement was run; what is wrong with database or questions is found before a model is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.grpo.drawing import Episodes
+from memograd.rollout.types import Rollout
+from memograd.tasks.agent.measure import play
+from memograd.tasks.agent.serving import Serving, located_served
+from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
+from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
+from memograd.tasks.sql.questions import Question, first_by_hash, read_questions, split_questions
+from memograd.tasks.sql.rewards import DEFAULT_REWARDS
+from memograd.tasks.sql.rows import LeftOut, make_rows
+from memograd.tasks.sql.sample.build import sample_database, write_sample
+from memograd.tasks.sql.sample.templates import write_sample_questions
+from memograd.tasks.sql.sandbox import Sandbox
+from memograd.tasks.sql.trajectories import gold_attempts
+from memograd.tasks.text.report import describe_dropped, describe_rewards
+
+ENVIRONMENT = "memograd.tasks.sql.tool:SqlEnvironment"
+SAMPLE = "the sample's own questions"
+ACTION_TOKENS = 160
+TURNS = 4
+"""Tokens of an action and actions of an attempt, where the settings do not say."""
+
+
+@dataclass(frozen=True)
+class SqlJob:
+    """An agent's job over a database; `left_out` are questions that cannot be scored."""
+
+    agent: AgentJob
+    sandbox: Sandbox
+    left_out: list[LeftOut]
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """The given settings with absolute paths, and with what this task chooses where they say
+    nothing: the environment, the rewards, the length of an action and of an attempt."""
+    config = located_served(located_episodes(config))
+    sql = config.sql
+    if sql.database is not None:
+        sql = sql.model_copy(update={"database": sql.database.resolve()})
+    if config.resume is not None:
+        return config if sql == config.sql else config.model_copy(update={"sql": sql})
+    episodes = config.episodes.model_copy(update={"environment": ENVIRONMENT})
+    if "max_turns" not in episodes.model_fields_set:
+        episodes = episodes.model_copy(update={"max_turns": TURNS})
+    update: dict[str, Any] = {"sql": sql, "episodes": episodes}
+    for name, value in (("rewards", DEFAULT_REWARDS), ("max_completion_length", ACTION_TOKENS)):
+        if name not in config.model_fields_set:
+            update[name] = value
+    return config.model_copy(update=update)
+
+
+def prepare(config: TrainConfig, checkpoint: Path | None) -> SqlJob:
+    """Open the database, read and split the questions, and assemble the agent's job.
+
+    Raises:
+        BadInput: something is missing or does not fit.
+    """
+    sandbox = open_database(config)
+    train, evaluation = questions(config)
+    if config.sql.max_eval is not None:
+        evaluation = first_by_hash(evaluation, config.sql.max_eval)
+    train_rows, left_out = make_rows(train, sandbox)
+    evaluation_rows, also_left_out = make_rows(evaluation, sandbox)
+    file = config.data or Path(SAMPLE)
+    agent = assemble(
+        config,
+        checkpoint,
+        train_rows,
+        evaluation_rows,
+        (file, config.text.eval_data or file),
+    )
+    return SqlJob(agent, sandbox, [*left_out, *also_left_out])
+
+
+def open_database(config: TrainConfig) -> Sandbox:
+    """The database of the settings, or the sample.
+
+    Raises:
+        BadInput: it cannot be asked, or the sample's questions would be put to another database.
+    """
+    if config.sql.database is None:
+        return Sandbox(sample_database())
+    if config.data is None:
+        raise BadInput(
+            f"There are no questions about {config.sql.database}; give some with --data FILE.jsonl."
+        )
+    return Sandbox(config.sql.database)
+
+
+def questions(config: TrainConfig) -> tuple[list[Question], list[Question]]:
+    """Questions to train on and questions to measure on.
+
+    Raises:
+        BadInput: they cannot be read, or some are on both sides.
+    """
+    known = read_questions(config.data) if config.data else _sample_questions()
+    if config.text.eval_data is None:
+        return split_questions(known, config.text.eval_fraction)
+    held_out = read_questions(config.text.eval_data)
+    _check_apart(known, held_out)
+    return known, held_out
+
+
+def _sample_questions() -> list[Question]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sample.jsonl"
+        write_sample_questions(path)
+        return read_questions(path)
+
+
+def _check_apart(train: Sequence[Question], held_out: Sequence[Question]) -> None:
+    trained_on = {mark: question for question in train for mark in _marks(question)}
+    for question in held_out:
+        for mark, what in _marks(question).items():
+            if mark in trained_on:
+                raise BadInput(
+                    f"{question.place} has the {what} of {trained_on[mark].place}, which is "
+                    "trained on; take it out of one of them, or the evaluation says nothing about "
+                    "new questions."
+                )
+
+
+def _marks(question: Question) -> dict[tuple[str, ...], str]:
+    """What makes two questions the same, and what each is called."""
+    marks: dict[tuple[str, ...], str] = {(" ".join(question.sql.split()),): "gold statement"}
+    return marks | {(one.table, one.row_id, one.field): "evidence" for one in question.evidence}
+
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+TASK = "sql"
+SHOWN = 3
+CI_FAST = (
+    *("steps=1", "prompts_per_step=1", "num_generations=2", "max_completion_length=32"),
+    *("episodes.max_turns=2", "sql.max_eval=2", "rollout_log_steps=1", "warmup_steps=0"),
+)
+"""Settings of `--ci-fast`: one small step, to see that everything works; own settings win."""
+
+
+def train(config: TrainConfig) -> Path:
+    """Train on the questions of `config.data` over `config.sql.database`; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+    """
+    _need_sqlglot()
+    return train_job(settled(config), TASK, make_job, console)
+
+
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
+    """What is trained on which questions, and how it is measured."""
+    serving = None if config.served.agent is None else Serving(config)
+    sql = prepare(config, checkpoint)
+    job = sql.agent
+
+    def attempts(label: str) -> list[Rollout]:
+        if serving is None:
+            return play(job, config, label, console)
+        return serving.play(job.evaluation, label, console)
+
+    def report(before: MeasuredSql, after: MeasuredSql, folder: Path) -> None:
+        warm_start = None
+        if config.adapter is not None:
+            with job.policy.at_start():
+                warm_start = measure_sql(job, lambda: attempts("warm start"))
+        report_sql(before, after, job, folder, console, warm_start)
+
+    return Job(
+        policy=job.policy,
+        rewards=job.rewards,
+        train=job.train,
+        describe=partial(_describe, sql, config),
+        measure=(
+            (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None
+        ),
+        report=report,
+        opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
+        before_alone=True,
+        drawing=serving
+        or Episodes(
+            job.policy,
+            job.chat,
+            job.task,
+            limits=job.limits,
+            num_generations=config.num_generations,
+            max_completion_length=config.max_completion_length,
+        ),
+    )
+
+
+def warm_start_rows(config: TrainConfig, out: Path, share: float) -> None:
+    """Write gold attempts at `share` of the training questions into the new file `out`.
+
+    Which questions depends on their ids alone. Held-out questions are never among them.
+
+    Raises:
+        BadInput: database or questions cannot be used, or `out` is taken.
+    """
+    _need_sqlglot()
+    if not 0 < share <= 1:
+        raise BadInput(f"--share must lie above 0 and be at most 1, not {share:g}.")
+    _check_new(out)
+    config = settled(config)
+    sandbox = open_database(config)
+    known, held_out = questions(config)
+    chosen = first_by_hash(known, max(1, round(share * len(known))))
+    chats, left_out = gold_attempts(chosen, sandbox)
+    if not chats:
+        raise BadInput(f"None of {len(chosen)} questions can be learnt: {left_out[0].reason}.")
+    lines = "".join(json.dumps(chat, ensure_ascii=False) + "\n" for chat in chats)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(lines, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{out} cannot be written ({error.strerror}); choose another.") from error
+    console.print(
+        f"{len(chats)} gold attempts at {len(known)} training questions, {len(held_out)} held out; "
+        f"{len(left_out)} left out"
+    )
+    for one in left_out[:SHOWN]:
+        console.print(f"  {one.id}: {one.reason}")
+
+
+def write_sample_files(folder: Path) -> tuple[Path, Path]:
+    """Write the sample database and its questions into `folder`, to look at or to change.
+
+    Raises:
+        BadInput: one of the files is there already.
+    """
+    database, asked = folder / "medical.sqlite", folder / "questions.jsonl"
+    for path in (database, asked):
+        _check_new(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_sample(database)
+    write_sample_questions(asked)
+    return database, asked
+
+
+def _check_new(path: Path) -> None:
+    if path.exists():
+        raise BadInput(f"{path} is there already; choose another name, or remove it.")
+
+
+def _need_sqlglot() -> None:
+    if importlib.util.find_spec("sqlglot") is None:
+        raise BadInput("The SQL agent needs the package sqlglot; run pip install 'memograd[sql]'.")
+
+
+def _describe(sql: SqlJob, config: TrainConfig, run: RunFolder) -> None:
+    """Say what is trained on and by what, and write down which questions were left out."""
+    job = sql.agent
+    describe_rewards(job.rewards, console)
+    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    if sql.left_out:
+        listing = [{"id": one.id, "reason": one.reason} for one in sql.left_out]
+        text = json.dumps(listing, indent=2, ensure_ascii=False)
+        (run.path / "left_out.json").write_text(text, encoding="utf-8")
+        console.print(
+            f"{len(sql.left_out)} questions left out, see left_out.json; the first: "
+            f"{sql.left_out[0].reason}"
+        )
+    if job.template_note is not None:
+        console.print(job.template_note)
+    played = config.served.agent or f"at most {job.limits.max_turns} turns each"
+    console.print(
+        f"training {job.policy.name} on {len(job.train)} questions about "
+        f"{sql.sandbox.database.name}, {len(job.evaluation)} held out, {played}, on "
+        f"{job.policy.device.type}"
+    )

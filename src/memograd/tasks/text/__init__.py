@@ -1,0 +1,1 @@
+"""Verifiable text: rows with a prompt, rewards from columns."""

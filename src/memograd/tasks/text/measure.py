@@ -1,0 +1,184 @@
+"""What a policy answers to the held-out rows, and what the rewards say of it, before and after.
+
+Answers are greedy. A reward is averaged over the rows to which it applies, on its own scale, with a
+95% bootstrap interval over rows; before and after are compared row by row. Invariant: both are
+measured on the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
+from memograd.policy.protocol import Policy
+from memograd.rewards import RewardTable, WeightedReward, compute_rewards
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.progress import counting_progress
+
+TOTAL = "total"
+"""The name of the weighted sum among the rewards of a report."""
+EXAMPLES = 5
+"""Rows whose answers are shown in `evaluation.md`; `answers.jsonl` has all of them."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The answers to all rows, and their rewards."""
+
+    answers: list[str]
+    rewards: RewardTable
+
+    def values(self, name: str) -> list[float | None]:
+        """One reward's values, or the total."""
+        return list(self.rewards.total) if name == TOTAL else self.rewards.by_name[name]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One reward over the `n` rows where it applies both before and after.
+
+    Each is (mean, low, high): 95% bootstrap intervals.
+    """
+
+    reward: str
+    n: int
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
+    difference: tuple[float, float, float]
+
+
+def measure(
+    policy: Policy,
+    scenarios: Sequence[Scenario],
+    rewards: Sequence[WeightedReward],
+    config: TrainConfig,
+    label: str,
+    console: Console,
+) -> Measured:
+    """Answer all scenarios greedily and reward the answers."""
+    prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
+    answers: list[str] = []
+    with counting_progress(console, f"answering, {label}", total=len(prompts)) as on_progress:
+        for first in range(0, len(prompts), config.eval_batch_size):
+            groups = policy.sample(
+                prompts[first : first + config.eval_batch_size],
+                num_generations=1,
+                temperature=0.0,
+                max_completion_length=config.max_completion_length,
+                generator=None,
+            )
+            answers += [group.texts[0] for group in groups]
+            on_progress(len(answers))
+    columns = scenarios[0].columns
+    table = compute_rewards(
+        rewards,
+        rollout_ids=[f"evaluation {scenario.id}" for scenario in scenarios],
+        prompts=[scenario.prompt for scenario in scenarios],
+        completions=answers,
+        columns={name: [scenario.columns[name] for scenario in scenarios] for name in columns},
+    )
+    return Measured(answers, table)
+
+
+def compare(before: Measured, after: Measured) -> list[Change]:
+    """Every reward before and after, the total first; one that applies to no row is left out."""
+    changes = []
+    for name in (TOTAL, *before.rewards.by_name):
+        pairs = [
+            (old, new)
+            for old, new in zip(before.values(name), after.values(name), strict=True)
+            if old is not None and new is not None
+        ]
+        if pairs:
+            old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            changes.append(
+                Change(
+                    name,
+                    len(pairs),
+                    before=(sum(old) / len(old), *bootstrap_interval(old)),
+                    after=(sum(new) / len(new), *bootstrap_interval(new)),
+                    difference=paired_bootstrap_difference(old, new),
+                )
+            )
+    return changes
+
+
+def report(
+    before: Measured,
+    after: Measured,
+    scenarios: Sequence[Scenario],
+    folder: Path,
+    console: Console,
+) -> None:
+    """Print the comparison and write it into `folder` (Markdown, JSON, every answer)."""
+    changes = compare(before, after)
+    for line in _table(changes):
+        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    answers = [
+        {
+            "id": scenario.id,
+            "prompt": scenario.prompt,
+            "columns": dict(scenario.columns),
+            "before": _answer(before, row),
+            "after": _answer(after, row),
+        }
+        for row, scenario in enumerate(scenarios)
+    ]
+    files = {
+        "evaluation.md": _markdown(changes, answers),
+        "evaluation.json": json.dumps([asdict(change) for change in changes], indent=2),
+        "answers.jsonl": "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _answer(measured: Measured, row: int) -> dict[str, Any]:
+    names = (TOTAL, *measured.rewards.by_name)
+    return {
+        "answer": measured.answers[row],
+        "rewards": {name: measured.values(name)[row] for name in names},
+    }
+
+
+def _table(changes: Sequence[Change]) -> list[list[str]]:
+    rows = [["reward", "before", "after", "difference"]]
+    for change in changes:
+        name = f"{change.reward} (n={change.n})"
+        cells = [_estimate(change.before), _estimate(change.after)]
+        rows.append([name, *cells, _estimate(change.difference, sign="+")])
+    return rows
+
+
+def _markdown(changes: Sequence[Change], answers: Sequence[dict[str, Any]]) -> str:
+    header, *rows = _table(changes)
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    blocks = [
+        "Greedy answers to the held-out rows; mean [95% bootstrap interval over rows].",
+        "\n".join("| " + " | ".join(line) + " |" for line in lines),
+    ]
+    for entry in answers[:EXAMPLES]:
+        prompt = entry["prompt"]
+        shown = prompt if isinstance(prompt, str) else prompt[-1]["content"]
+        blocks.append(f"**{entry['id']}**\n\n" + _quoted(shown))
+        for label in ("before", "after"):
+            said = entry[label]
+            blocks.append(f"{label}, {said['rewards'][TOTAL]:.3f}:\n\n" + _quoted(said["answer"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """As a block of code, which shows tags and line breaks as they are."""
+    return "\n".join("    " + line for line in text.splitlines() or [""])
+
+
+def _estimate(values: tuple[float, float, float], sign: str = "") -> str:
+    mean, low, high = (format(value, f"{sign}.3f") for value in values)
+    return f"{mean} [{low}, {high}]"

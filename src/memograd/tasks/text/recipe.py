@@ -1,0 +1,178 @@
+"""The text task from end to end: a file of prompts, reward functions, any causal language model.
+
+`train` makes a run folder (or goes on with one) and measures the held-out rows before and after.
+The command line calls it as `memograd train text`; `docs/text-task.md` is the user's guide.
+
+Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
+
+What a text job needs before it can begin: rows, rewards, a policy, scenarios.
+
+Invariant: whatever is wrong with data, rewards, model or settings is found here, before there is a
+run folder; and nothing that is evaluated on is trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from memograd.config import TrainConfig
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.policy.language_model import LanguageModel
+from memograd.rewards import WeightedReward, needed_columns, with_absolute_files
+from memograd.rewards.environment import environment
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.text.measure import Measured, measure, report
+from memograd.tasks.text.report import describe_dropped, describe_rewards
+from memograd.tasks.text.rows import (
+    Dropped,
+    Row,
+    check_apart,
+    read_rows,
+    split_rows,
+    text_scenarios,
+)
+
+
+@dataclass(frozen=True)
+class TextJob:
+    """Everything that is trained and measured; `dropped` are the rows left out for their length."""
+
+    policy: LanguageModel
+    rewards: list[WeightedReward]
+    train: list[Scenario]
+    evaluation: list[Scenario]
+    dropped: list[Dropped]
+    prompt_limit: int
+
+
+def located(config: TrainConfig) -> TrainConfig:
+    """The given settings with every path absolute, so that a run goes on from anywhere."""
+    update: dict[str, object] = {}
+    given = config.model_fields_set
+    if config.data is not None:
+        update["data"] = config.data.resolve()
+    if "model" in given and Path(config.model).is_dir():
+        update["model"] = str(Path(config.model).resolve())
+    if "rewards" in given:
+        update["rewards"] = with_absolute_files(config.rewards)
+    if config.text.eval_data is not None:
+        eval_data = config.text.eval_data.resolve()
+        update["text"] = config.text.model_copy(update={"eval_data": eval_data})
+    return config.model_copy(update=update)
+
+
+def prepare(config: TrainConfig, checkpoint: Path | None) -> TextJob:
+    """Read data and rewards and open the policy, with the checkpoint's adapter if there is one.
+
+    Raises:
+        BadInput: something is missing or does not fit, or no prompt is short enough.
+    """
+    if config.data is None:
+        raise BadInput("The text task needs rows to train on; give --data FILE.jsonl.")
+    if "rewards" not in config.model_fields_set:
+        raise BadInput(
+            "The text task needs rewards: give --rewards my_rewards.py:name, or a built-in one "
+            "such as exact_match."
+        )
+    rewards = parse_rewards(config.rewards)
+    rows = read_rows(config.data)
+    if config.text.eval_data is None:
+        train, evaluation = split_rows(rows, config.text.eval_fraction)
+    else:
+        train, evaluation = rows, read_rows(config.text.eval_data)
+        check_apart(train, evaluation)
+    check_columns(rewards, train, config.data)
+    if evaluation:
+        check_columns(rewards, evaluation, config.text.eval_data or config.data)
+    policy = load_policy(config, checkpoint)
+    limit = policy.context_length - config.max_completion_length
+    limit = min(limit, config.max_prompt_length or limit)
+    kept, dropped = [], []
+    for name, part in (("train", train), ("evaluate", evaluation)):
+        scenarios, too_long = text_scenarios(
+            part, string_prompts=config.text.string_prompts, encode=policy.encode, limit=limit
+        )
+        if part and not scenarios:
+            raise BadInput(
+                f"All {len(part)} prompts to {name} on have more than {limit} tokens, "
+                f"{min(row.tokens for row in too_long)} at least; raise max_prompt_length, or "
+                "lower max_completion_length."
+            )
+        kept.append(scenarios)
+        dropped += too_long
+    return TextJob(policy, rewards, kept[0], kept[1], dropped, limit)
+
+
+def check_columns(
+    rewards: Sequence[WeightedReward], rows: Sequence[Row], file: Path, given: Sequence[str] = ()
+) -> None:
+    """Refuse a reward that cannot be called because no row has a column that it needs.
+
+    `given` are columns that are no part of the rows.
+    """
+    columns = [*rows[0].columns, *given]
+    for reward in rewards:
+        if reward.function is environment and not given:
+            raise BadInput("Reward environment is that of an agent; use memograd train agent.")
+        missing = [name for name in needed_columns(reward.function) if name not in columns]
+        if missing:
+            raise BadInput(
+                f"Reward {reward.name} needs {', '.join(missing)}, but the rows of {file} have "
+                f"only {', '.join(columns)}; add the column, or give the parameter a default."
+            )
+
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+TASK = "text"
+
+
+def train(config: TrainConfig) -> Path:
+    """Train on the rows of `config.data` by `config.rewards`; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+    """
+    return train_job(located(config), TASK, make_job, console)
+
+
+def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+    """What is trained on which rows, and how it is measured."""
+    job = prepare(config, checkpoint)
+    held_out = job.evaluation
+    return Job(
+        policy=job.policy,
+        rewards=job.rewards,
+        train=job.train,
+        describe=partial(_describe, job),
+        measure=(
+            (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))
+            if held_out
+            else None
+        ),
+        report=lambda before, after, folder: report(before, after, held_out, folder, console),
+    )
+
+
+def _describe(job: TextJob, run: RunFolder) -> None:
+    """Say what is trained on and by what, and write down which rows were left out."""
+    policy = job.policy
+    describe_rewards(job.rewards, console)
+    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    if policy.tokenizer.chat_template and any(one.text is not None for one in job.train):
+        console.print(
+            f"string prompts are continued as they stand; {policy.name} has a chat template, which "
+            "text.string_prompts=chat would put them in"
+        )
+    console.print(
+        f"training {policy.name} on {len(job.train)} prompts, "
+        f"{len(job.evaluation)} held out, on {policy.device.type}"
+    )

@@ -1,0 +1,1 @@
+"""What comes before reinforcement: supervised and preference training, reward model, merging."""

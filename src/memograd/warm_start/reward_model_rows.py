@@ -1,0 +1,139 @@
+"""Pairs to train a reward model on and pairs to measure it on, apart from each other.
+
+The unit of the split is the conversation: the first thing the user said (of a text prompt, all of
+it), without differences of case and spaces. So a prompt, and a chat that goes on from it, are on
+one side together. What is left out is counted and listed by line: what `preference_rows` leaves out
+(repeated, equal, empty), pairs that say the opposite of an earlier one, and training pairs whose
+conversation is held out.
+
+Invariants: no conversation is on both sides; which side it is on depends on its words alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from memograd.errors import BadInput
+from memograd.warm_start.preference_rows import PreferenceRow, read_preference_rows
+from memograd.warm_start.rows import Rows
+
+OPPOSITE = "the opposite of an earlier row"
+LEAKING = "its conversation is held out"
+LEARNT = "its conversation was trained on"
+TRAINED_FILE = "trained_on.json"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Pairs to train on, and pairs to measure on."""
+
+    train: Rows[PreferenceRow]
+    held_out: Rows[PreferenceRow]
+
+
+def read_pairs(path: Path, string_prompts: str) -> Rows[PreferenceRow]:
+    """The pairs in `path`; see `read_preference_rows`, and pairs that contradict an earlier one."""
+    rows = read_preference_rows(path, string_prompts)
+    said: set[str] = set()
+    kept = []
+    for row in rows.used:
+        if _key(row, row.rejected, row.chosen) in said:
+            rows.leave_out(row.place, OPPOSITE)
+            continue
+        said.add(_key(row, row.chosen, row.rejected))
+        kept.append(row)
+    rows.used[:] = kept
+    return rows
+
+
+def split_pairs(rows: Rows[PreferenceRow], fraction: float) -> Split:
+    """Hold out `fraction` of the conversations, at least one: those with the smallest hashes.
+
+    Raises BadInput if nothing would be left to train on.
+    """
+    names = [conversation(row) for row in rows.used]
+    different = sorted(set(names), key=lambda name: hashlib.sha256(name.encode()).digest())
+    chosen = set(different[: max(1, round(fraction * len(different)))])
+    if len(chosen) == len(different):
+        raise BadInput(
+            f"{rows.source} has {len(different)} different conversations, and holding out "
+            f"{fraction} of them leaves none to train on; give more, or name another file."
+        )
+    train: Rows[PreferenceRow] = Rows(rows.source, left_out=rows.left_out)
+    held_out: Rows[PreferenceRow] = Rows(rows.source)
+    for row, name in zip(rows.used, names, strict=True):
+        (held_out if name in chosen else train).used.append(row)
+    return Split(train, held_out)
+
+
+def without_leaks(rows: Rows[PreferenceRow], held_out: Rows[PreferenceRow]) -> Rows[PreferenceRow]:
+    """`rows` without the pairs whose conversation is in `held_out`; they are listed.
+
+    Raises BadInput if none is left.
+    """
+    taken = {conversation(row) for row in held_out.used}
+    kept = []
+    for row in rows.used:
+        if conversation(row) in taken:
+            rows.leave_out(row.place, LEAKING)
+        else:
+            kept.append(row)
+    if not kept:
+        raise BadInput(f"Every conversation of {rows.source} is in {held_out.source} too.")
+    rows.used[:] = kept
+    return rows
+
+
+def read_split(data: Path, eval_data: Path | None, fraction: float, string_prompts: str) -> Split:
+    """The pairs of `data` to train on, and to measure on those of `eval_data`, or a part."""
+    rows = read_pairs(data, string_prompts)
+    if eval_data is None:
+        return split_pairs(rows, fraction)
+    held_out = read_pairs(eval_data, string_prompts)
+    return Split(without_leaks(rows, held_out), held_out)
+
+
+def note_trained(rows: Rows[PreferenceRow], run: Path) -> None:
+    """Write down in the run folder which conversations were trained on, as hashes."""
+    names = sorted({_hash(row) for row in rows.used})
+    (run / TRAINED_FILE).write_text(json.dumps(names), encoding="utf-8")
+
+
+def without_trained(rows: Rows[PreferenceRow], run: Path) -> Rows[PreferenceRow]:
+    """`rows` without the pairs that the run in that folder was trained on; they are listed.
+
+    A folder that is no such run leaves nothing out. Raises BadInput if no pair is left.
+    """
+    path = run / TRAINED_FILE
+    learnt = set(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else set()
+    for row in rows.used.copy():
+        if _hash(row) in learnt:
+            rows.used.remove(row)
+            rows.leave_out(row.place, LEARNT)
+    if not rows.used:
+        raise BadInput(
+            f"{run} was trained on every conversation of {rows.source}; measure it on others."
+        )
+    return rows
+
+
+def _hash(row: PreferenceRow) -> str:
+    return hashlib.sha256(conversation(row).encode()).hexdigest()
+
+
+def conversation(row: PreferenceRow) -> str:
+    """What a pair's conversation begins with, as far as the split can tell."""
+    if isinstance(row.prompt, str):
+        text = row.prompt
+    else:
+        said = [message["content"] for message in row.prompt if message["role"] == "user"]
+        text = said[0] if said else row.prompt[0]["content"]
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _key(row: PreferenceRow, better: str, worse: str) -> str:
+    return json.dumps([row.prompt, better, worse], sort_keys=True)

@@ -1,0 +1,220 @@
+"""`reward=`: the policy moves to what a reward prefers; runs, resuming and evaluation know it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from memograd.cli import main
+from memograd.data.lifelog import read_lifelogs
+from memograd.errors import BadInput, Stopped
+from memograd.memory.manager.trained.files import load_head
+from memograd.memory.records.operations import OpKind
+from memograd.rewards.compose import RewardError
+from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.baselines.deciders import ByHead
+from memograd.tasks.memory_ops.evaluate import evaluate_run
+from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
+from memograd.tasks.memory_ops.material import embed_logs
+from memograd.tasks.memory_ops.recipe import train
+from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvaluation
+from memograd.tasks.memory_ops.walk import Walk
+
+OWN = """
+def numbers(action, new_fact, retrieved_facts):
+    wanted = "ADD" if any(c.isdigit() for c in new_fact) else "NONE"
+    return 1.0 if action == wanted else 0.0
+
+def no_numbers(action, new_fact, retrieved_facts):
+    wanted = "NONE" if any(c.isdigit() for c in new_fact) else "ADD"
+    return 1.0 if action == wanted else 0.0
+
+def two(action, new_fact): return 1
+def text(action, new_fact, retrieved_facts): return "much"
+def nan(action, new_fact, retrieved_facts): return float("nan")
+def fails(action, new_fact, retrieved_facts): return 1 / 0
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "my_rewards.py"
+    path.write_text(OWN)
+    return path
+
+
+@pytest.fixture
+def settings(log_files: tuple[Path, Path], tmp_path: Path) -> OperationsConfig:
+    return OperationsConfig(
+        data=[log_files[0]],
+        eval_data=[log_files[1]],
+        out=tmp_path / "run",
+        embedder="trigram",
+        steps=14,
+        logs_per_step=2,
+        learning_rate=1e-2,
+        save_steps=4,
+        width=16,
+        layers=1,
+        heads=2,
+    )
+
+
+def with_reward(settings: OperationsConfig, reward: str, **more: object) -> OperationsConfig:
+    return settings.model_copy(update={"reward": reward, **more})
+
+
+def rewarded(run: Path, logs: Path, embedder, name: str) -> float:
+    """How often the head of a run chooses what the reward of that name prefers, on unseen logs."""
+    right = []
+    for log in embed_logs(read_lifelogs(logs), embedder):
+        walk, head = Walk(log, Standard(), asks=False), ByHead(load_head(run))
+        while not walk.over:
+            action = head.decide(walk)
+            fact = walk.point.fact
+            if not fact.retracts:
+                has = any(letter.isdigit() for letter in fact.text)
+                wanted = has if name == "numbers" else not has
+                right.append(action == (0 if wanted else 1))
+            walk.take(action)
+    return float(np.mean(right))
+
+
+def test_the_policy_moves_to_what_the_reward_prefers(
+    settings: OperationsConfig, log_files, own: Path, trigrams, tmp_path: Path
+) -> None:
+    embedder = trigrams(dimension=64)
+    for name in ("numbers", "no_numbers"):
+        config = with_reward(settings, f"{own}:{name}", out=tmp_path / name)
+        run = train(config, embedder=embedder)
+        assert rewarded(run, log_files[1], embedder, name) > 0.9
+        table = json.loads((run / "methods-all.json").read_text())
+        earned = {one["name"]: one["totals"]["reward"] for one in table["methods"]}
+        assert earned["trained head"] > 0.85
+        assert earned["trained head"] > earned["keep everything (recent first)"]
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        assert lines[-1]["reward_mean"] > lines[0]["reward_mean"] + 0.2
+
+
+def test_opportunity_cost_by_name(settings: OperationsConfig, trigrams) -> None:
+    """It pays for ADD, so a policy that learns from it writes nearly everything down."""
+    config = with_reward(settings, "opportunity_cost", steps=6)
+    run = train(config, embedder=trigrams(dimension=64))
+    assert json.loads((run / "config.json").read_text())["reward"] == "opportunity_cost"
+    table = json.loads((run / "methods-all.json").read_text())
+    earned = {one["name"]: one["totals"]["reward"] for one in table["methods"]}
+    assert earned["trained head"] >= earned["rules"]
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_other_algorithms_take_it_too(
+    settings: OperationsConfig, own: Path, trigrams, algorithm: str
+) -> None:
+    config = with_reward(settings, f"{own}:numbers", algorithm=algorithm, steps=1)
+    run = train(config, embedder=trigrams(dimension=64))
+    [line] = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert 0 <= line["reward_mean"] <= 1
+
+
+def test_resumed_to_the_bit_with_the_same_code_only(
+    settings: OperationsConfig, own: Path, trigrams, tmp_path: Path, monkeypatch
+) -> None:
+    embedder = trigrams(dimension=64)
+    config = with_reward(settings, f"{own}:numbers", steps=3, save_steps=1)
+    whole = train(config, embedder=embedder)
+
+    class Interrupted(GRPOMemoryTrainer):
+        def learn(self, decisions):
+            if self.step == 1:
+                signal.raise_signal(signal.SIGTERM)
+            return super().learn(decisions)
+
+    broken = config.model_copy(update={"out": tmp_path / "broken"})
+    with pytest.raises(Stopped):
+        train(broken, trainer_class=Interrupted, embedder=embedder)
+    again = OperationsConfig(resume=tmp_path / "broken")
+    own.write_text(OWN + "\n# another idea\n")
+    with pytest.raises(BadInput, match="file of the reward changed"):
+        train(again, embedder=embedder)
+    own.write_text(OWN)
+    monkeypatch.chdir(own.parent)
+    relative = OperationsConfig(resume=tmp_path / "broken", reward="my_rewards.py:numbers")
+    resumed = train(relative, embedder=embedder)
+    assert load_head(whole).version == load_head(resumed).version
+    with pytest.raises(BadInput, match="reward cannot be changed"):
+        train(OperationsConfig(resume=whole, reward="opportunity_cost"), embedder=embedder)
+
+
+def test_evaluation_measures_it_and_says_when_the_file_is_gone(
+    settings: OperationsConfig, own: Path, trigrams, tmp_path: Path
+) -> None:
+    embedder = trigrams(dimension=64)
+    run = train(with_reward(settings, f"{own}:numbers", steps=1), embedder=embedder)
+    options = OperationsEvaluation(out=tmp_path / "tables", budgets=[1.0], limit_logs=1)
+    folder = evaluate_run(run, options, embedder=embedder)
+    table = json.loads((folder / "methods-all.json").read_text())
+    assert all(0 <= one["totals"]["reward"] <= 1 for one in table["methods"])
+    assert "| reward |" in (folder / "evaluation.md").read_text()
+    own.unlink()
+    with pytest.raises(BadInput, match=r"no reward file .*my_rewards\.py"):
+        evaluate_run(run, options, embedder=embedder)
+
+
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        ("delta", 'no operation reward "delta"; use delta_qa, opportunity_cost, or a file'),
+        ("none.py", "There is no reward file"),
+        ("my_rewards.py", 'has no reward function "calculate_reward"'),
+        ("my_rewards.py:other", 'has no reward function "other"'),
+        ("my_rewards.py:two", "two in .*takes .*which does not fit"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_sentence_and_leaves_nothing(
+    settings: OperationsConfig, own: Path, monkeypatch, capsys, reward: str, said: str
+) -> None:
+    monkeypatch.chdir(own.parent)
+    arguments = ["train", "memory-ops", f"data={settings.data[0]}", "out=run", f"reward={reward}"]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert re.search(said, error), error
+    assert len(error.splitlines()) == 1
+    assert not (own.parent / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("text", "returned 'much' for .* not a finite number"),
+        ("nan", "returned nan for .* not a finite number"),
+        ("fails", r"raised ZeroDivisionError: .*my_rewards\.py line \d+"),
+    ],
+)
+def test_what_is_no_number_stops_the_run(
+    settings: OperationsConfig, own: Path, trigrams, name: str, said: str
+) -> None:
+    with pytest.raises(RewardError, match=said):
+        train(with_reward(settings, f"{own}:{name}"), embedder=trigrams(dimension=64))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"algorithm": "supervised"}, {"credit": "trajectory"}, {"credit": "mem_alpha_original"}],
+)
+def test_what_would_ignore_it_is_refused(more: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="leave one of them out"):
+        OperationsConfig(reward="opportunity_cost", **more)  # type: ignore[arg-type]
+
+
+def test_kinds_of_operations_are_texts_to_the_function() -> None:
+    assert OpKind.ADD == "ADD" and {"ADD": 1}[OpKind.ADD] == 1

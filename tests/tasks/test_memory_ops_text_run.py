@@ -1,0 +1,68 @@
+"""memory-ops-text from end to end, by the command line, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memograd.cli import main
+from memograd.config import TrainConfig
+from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.tasks.memory_ops_text.task import recipe as memory_ops_text
+
+
+@pytest.fixture(autouse=True)
+def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
+    monkeypatch.setattr(memory_ops_text, "load_embedder", lambda name: trigrams(64))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    path = tmp_path / "logs.jsonl"
+    settings = LifelogSettings(sessions=2, statements_per_session=6)
+    write_lifelogs(generate_lifelogs(2, 1, settings), path)
+    return path
+
+
+def test_rows_and_training(
+    logs: Path, tmp_path: Path, tiny_model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows_path, run = tmp_path / "rows.jsonl", tmp_path / "run"
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "memory-ops-rows", "--data", str(logs), "--out", str(rows_path)])
+    assert ended.value.code == 0, capsys.readouterr()
+    rows = [json.loads(line) for line in rows_path.read_text().splitlines()]
+    assert len(rows) == 12  # of the log that is not held out
+    assert {row["messages"][-1]["content"].split()[0] for row in rows} <= {
+        *("ADD", "NONE", "UPDATE", "DELETE")
+    }
+    given = ["steps=2", "save_steps=1", "num_generations=2", "prompts_per_step=2", "device=cpu"]
+    with pytest.raises(SystemExit) as ended:
+        model = ["--data", str(logs), "--model", str(tiny_model_folder)]
+        main(["train", "memory-ops-text", *model, *given, "lora.r=4", f"out={run}"])
+    assert ended.value.code == 0, capsys.readouterr()
+    changes = {one["reward"]: one["n"] for one in json.loads((run / "evaluation.json").read_text())}
+    assert changes == {"total": 12, "worth": 12, "well_formed": 12, "gold_operation": 12}
+    metrics = RunFolder.open(run).read_metrics()
+    assert [row["step"] for row in metrics] == [1, 2]
+
+
+def test_one_log_is_not_enough(logs: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.jsonl"
+    one.write_text(logs.read_text().splitlines()[0] + "\n")
+    config = TrainConfig(data=one)
+    with pytest.raises(BadInput, match="holds one log"):
+        memory_ops_text.scenarios(config)
+    with pytest.raises(BadInput, match="in common"):
+        memory_ops_text.scenarios(
+            TrainConfig.model_validate({"data": one, "text": {"eval_data": logs}})
+        )
+
+
+def test_rows_do_not_overwrite(logs: Path) -> None:
+    with pytest.raises(BadInput, match="there already"):
+        memory_ops_text.warm_start_rows(TrainConfig(data=logs), logs)

@@ -1,0 +1,202 @@
+"""memory-qa over items that rules, a head or a language model kept; stopped, resumed, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memograd.config import TrainConfig
+from memograd.data import generate_conversations, load_conversations, write_locomo
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo import RunFolder
+from memograd.memory.manager.trained.files import save_head
+from memograd.policy.language_model import LanguageModel
+from memograd.tasks.memory_construct import recipe as memory_construct
+from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_qa import recipe as memory_qa
+from memograd.tasks.memory_qa.keepers import KeptFile
+from memograd.tasks.memory_qa.measure import METHODS
+from memograd.tasks.memory_qa.scenarios import keepers as memory_qa_keepers
+from memograd.tasks.memory_qa.setup import MemoryQASetup
+
+
+@pytest.fixture
+def settings(tiny_model_folder: Path, small_data: Path, tmp_path: Path) -> dict[str, Any]:
+    letters = tmp_path / "letters.py"  # of what a random model says, no answer is right
+    letters.write_text(
+        "def letters(completions, **columns):\n"
+        "    return [sum(map(ord, said[0]['content'])) % 7 / 7 for said in completions]\n"
+    )
+    return {
+        "data": str(small_data),
+        "model": str(tiny_model_folder),
+        "device": "cpu",
+        "steps": 4,
+        "prompts_per_step": 2,
+        "num_generations": 2,
+        "max_completion_length": 4,
+        "save_steps": 2,
+        "memory": {"keep": "items", "top_k": 3},
+        "lora": {"r": 2},
+        "eval_batch_size": 64,
+        "rewards": f"{letters}:letters",
+    }
+
+
+def kept(run: Path) -> dict[str, dict[str, Any]]:
+    rows = [json.loads(line) for line in (run / "items.jsonl").read_text().splitlines()]
+    assert len({row["conversation"] for row in rows}) == len(rows)
+    return {row["conversation"]: row for row in rows}
+
+
+def numbers(run: Path) -> list[dict[str, Any]]:
+    rows = RunFolder.open(run).read_metrics()
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def shown(run: Path, settings: dict[str, Any], tmp_path: Path) -> list[list[str]]:
+    """The memory lines of the prompts about the held-out conversation."""
+    config = TrainConfig(**settings)
+    policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
+    setup = MemoryQASetup(config, policy, run / "memory.db")
+    held_out = load_conversations(config.data)[-1]
+    setup.remember([held_out])
+    texts = [one.messages[-1]["content"] for one in setup.scenarios([held_out])]
+    return [t.split("Memory:\n")[1].split("\n\nQuestion:")[0].splitlines() for t in texts]
+
+
+def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    assert "items of" in capsys.readouterr().out
+    assert any(row["grad_norm"] > 0 for row in numbers(whole))  # or nothing would be compared
+    rows = kept(whole)
+    assert set(rows) == {"gen-7-0", "gen-7-1", "gen-7-2"}
+    assert {row["keeper"] for row in rows.values()} == {"rules"}
+    lines = {item["text"] for item in rows["gen-7-2"]["items"]}
+    for of_prompt in shown(whole, settings, tmp_path):
+        assert 1 <= len(of_prompt) <= 3
+        assert all(line.partition("] ")[2] in lines for line in of_prompt)
+
+    # Stopped while the items of the second conversation are made, then in the middle of training.
+    cut, real = tmp_path / "cut", memory_qa_keepers.ManagerKeeper._kept
+
+    def breaks(self: Any, store: Any, conversation: Any) -> Any:
+        if conversation.id == "gen-7-1":
+            raise MemogradError("out of luck")
+        return real(self, store, conversation)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)
+        with pytest.raises(MemogradError, match="out of luck"):
+            memory_qa.train(TrainConfig(out=cut, **settings))
+    assert set(kept(cut)) == {"gen-7-0"}
+    with (cut / "items.jsonl").open("a") as file:
+        file.write('{"conversation": "gen-7-1", "it')
+    memory_qa.train(TrainConfig(resume=cut, steps=2))
+    with monkeypatch.context() as broken:
+        broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)  # what is there is read
+        memory_qa.train(TrainConfig(resume=cut, steps=4))
+    assert numbers(cut) == numbers(whole)
+    assert kept(cut) == rows
+    name = "final/adapter_model.safetensors"
+    assert (cut / name).read_bytes() == (whole / name).read_bytes()
+
+    for other in ({"keep": "turns"}, {"keep": "items", "policy": tmp_path}):
+        with pytest.raises(BadInput, match=r"keeps its settings, but memory\."):
+            memory_qa.train(TrainConfig(resume=cut, memory=other))
+
+    memory_qa.evaluate(whole, None, [], baselines=True)
+    report = json.loads((whole / "evaluation.json").read_text())
+    assert [entry["method"] for entry in report["reports"]] == list(METHODS)
+    others = generate_conversations(1, seed=99, sessions=3, turns_per_session=4)
+    write_locomo(others, tmp_path / "other.json")
+    memory_qa.evaluate(whole, tmp_path / "other.json", [], baselines=False)
+    assert set(kept(whole / "evaluation-other")) == {"gen-99-0"}
+
+
+def test_a_trained_head_keeps_what_it_decides(
+    tmp_path: Path, settings: dict[str, Any], make_head
+) -> None:
+    for name, logits in (("all", {"add": 9.0}), ("nothing", {"none": 9.0})):
+        save_head(make_head("minilm", 384, **logits), tmp_path / name / "final")
+        settings["memory"] = {"keep": "items", "policy": tmp_path / name}
+        run = memory_qa.train(TrainConfig(out=tmp_path / f"{name}-run", **settings))
+        row = kept(run)["gen-7-2"]
+        assert row["keeper"].startswith("policy:")
+        assert bool(row["items"]) == (name == "all")
+    assert shown(run, settings, tmp_path)[0] == ["(empty)"]
+    save_head(make_head("trigram", 32), tmp_path / "other" / "final")
+    settings["memory"] = {"keep": "items", "policy": tmp_path / "other"}
+    with pytest.raises(BadInput, match=r"set memory\.embedder=trigram"):
+        memory_qa.train(TrainConfig(out=tmp_path / "refused", **settings))
+    assert not (tmp_path / "refused").exists()
+
+
+def test_a_memory_construct_run_keeps_what_it_writes(
+    tmp_path: Path,
+    settings: dict[str, Any],
+    tiny_model_folder: Path,
+    warmed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trigrams,
+) -> None:
+    for module in (memory_construct, memory_construct_setup, memory_qa_keepers):
+        monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
+    built = memory_construct.train(
+        TrainConfig.model_validate(
+            {
+                "data": settings["data"],
+                "adapter": warmed,
+                "out": tmp_path / "construct",
+                "device": "cpu",
+                "steps": 1,
+                "prompts_per_step": 1,
+                "num_generations": 2,
+                "max_completion_length": 6,
+                "build": {"chunks": 2, "turns_per_chunk": 2},
+            }
+        )
+    )
+    settings |= {"steps": 1, "memory": {"keep": "items", "policy": built}}
+    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+    row = kept(run)["gen-7-2"]
+    assert row["keeper"] == "construct/final"
+    assert row["items"] and all("time" in item for item in row["items"])
+    stored = json.loads((run / "config.json").read_text())["memory"]
+    assert stored["policy"] == str(built.resolve())
+
+    # It was trained on gen-7-0 and gen-7-1, and held gen-7-2 out.
+    with pytest.raises(BadInput, match="was trained on gen-7-0"):
+        swapped = {"train": ["gen-7-2"], "eval": ["gen-7-0"]}
+        memory_qa.train(TrainConfig(out=tmp_path / "leaks", **settings, **swapped))
+    assert not (tmp_path / "leaks").exists()
+    settings["memory"] = {"keep": "items", "policy": run}
+    with pytest.raises(BadInput, match="run of memory-qa, which builds no memory"):
+        memory_qa.train(TrainConfig(out=tmp_path / "wrong", **settings))
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    settings["memory"] = {"keep": "items", "policy": tmp_path / "nowhere"}
+    with pytest.raises(BadInput, match="no trained head"):
+        memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+    with pytest.raises(ValueError, match=r"set memory\.keep=items too"):
+        TrainConfig.model_validate({"memory": {"policy": "somewhere"}})
+    first, second = generate_conversations(2, seed=1, sessions=3, turns_per_session=4)
+    path = tmp_path / "items.jsonl"
+    row = {"conversation": first.id, "turns": "other", "keeper": "rules", "items": []}
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(BadInput, match="another conversation"):
+        KeptFile(path).missing([second, first])
+
+
+@pytest.mark.parametrize("line", ["[1]", "5", '{"conversation": "a"}', "{"])
+def test_a_damaged_file_of_items_is_one_sentence(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"items.jsonl is damaged; remove it"):
+        KeptFile(path)

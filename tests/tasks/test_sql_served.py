@@ -1,0 +1,183 @@
+"""The SQL agent on openai-agents, unchanged, trained through the gateway from end to end.
+
+A random byte model writes no SQL, so what it says is read as a call of the tool with one of a few
+statements, or as an answer; agent, gateway, database, rewards and training are real.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from memograd.cli import main
+from memograd.config import LoraConfig, TrainConfig
+from memograd.config.settings import ServedConfig, TextConfig
+from memograd.errors import BadInput
+from memograd.gateway import local
+from memograd.gateway.store import TraceStore
+from memograd.grpo import RunFolder
+from memograd.tasks.sql import recipe as sql
+from memograd.tasks.sql.attempt import TOOL
+from memograd.tasks.sql.measure import MEASURES
+from memograd.tasks.sql.rewards import DEFAULT_REWARDS
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("agents") is None, reason="openai-agents is not installed"
+)
+AGENT = f"{Path(__file__).resolve().parents[2] / 'examples' / 'sql' / 'agent_openai.py'}:run"
+TEMPLATE = (
+    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
+    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+STATEMENTS = ("SELECT med_name FROM drugs_info LIMIT 1", "SELECT gone FROM disease")
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The tiny model with a chat template that shows tools."""
+    folder = tmp_path_factory.mktemp("tools") / "tiny"
+    shutil.copytree(tiny_model_folder, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def called(text: str, name: str = TOOL) -> tuple[str, tuple[dict[str, Any], ...]]:
+    number = sum(map(ord, text))
+    arguments = json.dumps({"sql": STATEMENTS[number // 2 % 2]})
+    function = {"name": name, "arguments": arguments}
+    return "", ({"id": f"call_{number}", "type": "function", "function": function},)
+
+
+@pytest.fixture
+def reads_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Says how the model's texts are read."""
+
+    def read(how: Callable[[str], Any]) -> None:
+        monkeypatch.setattr(local, "from_answer", lambda text, tools: how(text))
+
+    return read
+
+
+def config(folder: Path, model: str) -> TrainConfig:
+    return TrainConfig(
+        model=model, device="cpu", out=folder / "run", steps=1, prompts_per_step=1,
+        num_generations=2, max_completion_length=4, text=TextConfig(eval_fraction=0),
+        lora=LoraConfig(r=2), served=ServedConfig(agent=AGENT, retries=0),
+    )  # fmt: skip
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main([*arguments])
+    shown = capsys.readouterr()
+    return int(exit_.value.code or 0), shown.out, shown.err
+
+
+def test_ci_fast_from_the_command_line_and_measured_again(
+    tmp_path: Path, model: str, reads_as: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reads_as(lambda text: called(text) if sum(map(ord, text)) % 2 else (f"答{text}", ()))
+    path = tmp_path / "run"
+    code, out, err = run(
+        capsys,
+        *(
+            "train",
+            "sql",
+            "--agent",
+            AGENT,
+            "--ci-fast",
+            "--model",
+            model,
+            "device=cpu",
+            "lora.r=2",
+        ),
+        *(f"out={path}", "max_completion_length=6"),
+    )
+    assert code == 0, err
+    assert "on 168 questions about medical-sample-" in out
+    assert f"2 held out, {AGENT}, on cpu" in out
+    (row,) = RunFolder.open(path).read_metrics()
+    assert set(row["rewards"]) == {"execution", "evidence", "valid_sql"}
+    assert row["sampler_gap"] < 1e-3
+    measured = json.loads((path / "sql.json").read_text())
+    assert [one["measure"] for one in measured["measures"]] == list(MEASURES)
+    assert {one["n"] for one in measured["measures"]} == {2}
+    store = TraceStore(f"sqlite:///{path / 'traces.db'}")
+    kept = store.rollouts(state="finished")
+    assert len(kept) == 2 + 2 + 2  # held out, trained, held out
+    calls = [call for record in kept for call in store.calls(record.id)]
+    assert {call.agent for call in calls} == {"agent"}
+    assert all(call.prompt_ids and call.choices[0].logprobs for call in calls)
+    assert any(call.messages[-1]["role"] == "tool" for call in calls)
+
+    code, _, err = run(capsys, "evaluate", "--run", str(path))
+    assert code == 0, err
+    again = json.loads((path / "sql.json").read_text())
+    assert again["measures"] == measured["measures"]
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        (called, "MaxTurnsExceeded"),
+        (lambda text: called(text, "no_such_tool"), "ModelBehaviorError"),
+    ],
+)
+def test_an_agent_that_never_answers_is_over_and_earns_what_its_trace_earns(
+    tmp_path: Path, model: str, reads_as: Any, how: Any, error: str
+) -> None:
+    reads_as(how)
+    out = sql.train(config(tmp_path, model))
+    (row,) = RunFolder.open(out).read_metrics()
+    assert row["stop_reasons"]["error"] == 2
+    assert row["rewards"] == {"execution": 0.0, "evidence": 0.0, "valid_sql": 0.0}
+    kept = TraceStore(f"sqlite:///{out / 'traces.db'}").rollouts()
+    assert {record.state for record in kept} == {"finished"}
+    assert all(str(record.error).startswith(error) for record in kept)
+
+
+def test_a_conversation_that_is_full_is_over_too(
+    tmp_path: Path, model: str, reads_as: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "STATEMENTS", ("SELECT * FROM drugs_info",) * 2)
+    reads_as(called)
+    out = sql.train(config(tmp_path, model))
+    kept = TraceStore(f"sqlite:///{out / 'traces.db'}").rollouts()
+    assert {record.state for record in kept} == {"finished"}
+    assert all("tiny was made for 4096" in str(record.error) for record in kept)
+
+
+def test_a_learned_reward_stands_beside_the_others(
+    tmp_path: Path, model: str, reads_as: Any
+) -> None:
+    judge = tmp_path / "judge"
+    AutoModelForSequenceClassification.from_pretrained(model, num_labels=1).save_pretrained(judge)
+    AutoTokenizer.from_pretrained(model).save_pretrained(judge)
+    reads_as(lambda text: (f"答{text}", ()))
+    rewards = f'{DEFAULT_REWARDS},reward_model(path="{judge}"):0.2'
+    out = sql.train(config(tmp_path, model).model_copy(update={"rewards": rewards}))
+    (row,) = RunFolder.open(out).read_metrics()
+    assert set(row["rewards"]) == {"execution", "evidence", "valid_sql", "reward_model"}
+    assert row["reward_mean"] == pytest.approx(0.2 * row["rewards"]["reward_model"])
+    assert row["reward_mean"] != 0
+
+
+def test_an_agent_that_is_not_there_is_found_before_the_model_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="There is no agent file"):
+        sql.train(
+            TrainConfig(
+                model="no/such", out=tmp_path / "run", served=ServedConfig(agent="gone.py:run")
+            )
+        )
+    assert not (tmp_path / "run").exists()
