@@ -30,20 +30,20 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from memograd.tasks.base.job import Job, train_job
 from rich.console import Console
 
 from memograd.config import TrainConfig, load_config
-from memograd.config.warm_start_settings import SftSettings
 from memograd.evaluation.bootstrap import clustered_interval
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.tasks.base.job import Job, train_job
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct.credit import CREDITS
 from memograd.tasks.memory_construct.measure import Built, baselines
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.recipe import make_job, measure
 from memograd.tasks.memory_construct.setup import cases, prepare, rules_of, settled
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
 GRPO_SEED = 100  # added to the seed: GRPO reads other logs than SFT did

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from memograd.config import TrainConfig
-from memograd.config.warm_start_settings import DpoSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.reward_model.model import RewardModel
@@ -26,6 +25,7 @@ from memograd.warm_start.reward_model import (
     train_reward_model,
 )
 from memograd.warm_start.reward_model_rows import conversation, read_split
+from memograd.warm_start.settings import DpoSettings
 
 
 def metrics(run: Path) -> list[dict[str, float]]:
@@ -128,7 +128,7 @@ def test_another_run_goes_on_with_the_adapter(polite_run, tmp_path, polite_file)
 
 
 def settings_for(data: Path, **given):
-    from memograd.config.reward_model_settings import RewardModelSettings
+    from memograd.warm_start.reward_model_settings import RewardModelSettings
 
     small = {"device": "cpu", "batch_size": 4, "warmup_steps": 0, "learning_rate": 1e-4}
     return RewardModelSettings(data=data, **{**small, **given})

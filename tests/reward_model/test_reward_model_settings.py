@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from memograd.config.run_settings import settings_of_run
 
 from memograd.config.load import load_settings
-from memograd.config.reward_model_settings import RewardModelSettings
-from memograd.config.run_settings import settings_of_run
-from memograd.config.warm_start_settings import DpoSettings
 from memograd.errors import BadInput
+from memograd.warm_start.reward_model_settings import RewardModelSettings
+from memograd.warm_start.settings import DpoSettings
 
 
 def test_the_defaults_are_the_documented_adapter() -> None:

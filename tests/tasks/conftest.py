@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from memograd.config import LoraConfig, load_config
-from memograd.config.warm_start_settings import SftSettings
 from memograd.data import generate_conversations, write_locomo
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.tasks.memory_construct.setup import cases
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
 

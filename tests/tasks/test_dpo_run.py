@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from memograd.config.warm_start_settings import DpoSettings
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import TokenTree
 from memograd.warm_start.dpo import dpo
+from memograd.warm_start.settings import DpoSettings
 
 PROMPT = [{"role": "user", "content": "Who?"}]
 PAIRS = [("Ann", "Bob"), ("Ann Lee", "I do not know")]

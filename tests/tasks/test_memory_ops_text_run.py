@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from memograd.tasks.memory_ops_text.task import recipe as memory_ops_text
 
 from memograd.cli import main
 from memograd.config import TrainConfig
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.tasks.memory_ops_text.task import recipe as memory_ops_text
 
 
 @pytest.fixture(autouse=True)

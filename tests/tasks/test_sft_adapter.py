@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 
 from memograd.config import TrainConfig
-from memograd.config.warm_start_settings import SftSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -20,6 +19,7 @@ from memograd.rollout import TokenTree
 from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.text import recipe as text
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
 TREES = [TokenTree.from_branches(range(5, 25), [[30, 31], [30, 40, 41]])]

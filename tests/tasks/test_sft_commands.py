@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from memograd.config.run_settings import settings_of_run
 
 from memograd.cli import main
 from memograd.config import LoraConfig, TrainConfig
-from memograd.config.run_settings import settings_of_run
-from memograd.config.warm_start_settings import DpoSettings, SftSettings, WarmStartSettings
+from memograd.warm_start.settings import DpoSettings, SftSettings, WarmStartSettings
 
 
 def run(capsys, *arguments: object) -> tuple[int, str, str]:

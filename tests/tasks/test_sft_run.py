@@ -13,7 +13,6 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from memograd.config import LoraConfig, TrainConfig
-from memograd.config.warm_start_settings import SftSettings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -21,6 +20,7 @@ from memograd.policy.packaged_model import PACKAGED_MODEL
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import _gold_answers, _split, sft
 
 ROWS = [

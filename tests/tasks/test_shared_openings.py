@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from memograd.config.warm_start_settings import SftSettings
 from memograd.grpo import RunFolder
 from memograd.warm_start import shared_openings
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 from memograd.warm_start.shared_openings import behind_opening, opening_length
 from memograd.warm_start.tokens import IGNORED

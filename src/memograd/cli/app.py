@@ -14,13 +14,11 @@ from memograd.cli import (
     data,
     doctor,
     gateway,
+    gold_rows,  # noqa: F401  (its commands belong to `data`)
     learn,
     memory,
-    memory_construct,  # noqa: F401  (its commands belong to `train` and `data`)
-    memory_ops,
     reward_model,
     runs,
-    served_agent,  # noqa: F401  (its command belongs to `train`)
     sql,
     training,
     warm_start,
@@ -48,7 +46,6 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(data.app, name="data")
 app.add_typer(chat.app)
 app.add_typer(doctor.app)
-training.train_app.add_typer(memory_ops.app)
 app.add_typer(training.app)
 app.add_typer(warm_start.app)
 app.add_typer(reward_model.app)

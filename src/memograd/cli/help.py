@@ -1,12 +1,13 @@
-"""What the help of every command ends with: settings, examples, and what the exit codes mean.
-
-Imports config.
-"""
+"""What the help of every command ends with: settings, examples, and what the exit codes mean."""
 
 from __future__ import annotations
 
-from memograd.config import TrainConfig, known_settings
-from memograd.config.settings import Settings
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic.fields import FieldInfo
+
+from memograd.config import Settings, TrainConfig, known_settings
+from memograd.config.settings import COMMON, GROUPS
 
 EXIT_CODES = """\
 \b
@@ -24,12 +25,39 @@ def epilog(*paragraphs: str) -> str:
     return "\n\n".join([*("\b\n" + paragraph for paragraph in paragraphs), EXIT_CODES])
 
 
-def setting_lines(kind: type[Settings] = TrainConfig) -> str:
-    """Every setting of a command with its default and what it means."""
-    lines = ["Settings (key=value, with their defaults):"]
-    for key, field in known_settings(kind).items():
+def examples(lines: Sequence[str]) -> str:
+    """Commands to try, one a line."""
+    return "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
+def setting_paragraphs(kind: type[Settings]) -> list[str]:
+    """Every setting of a command with its default and what it means, a paragraph a group."""
+    known = known_settings(kind)
+    return [_paragraph(title, known, names) for title, names in _grouped(kind, known)]
+
+
+def _paragraph(title: str, known: Mapping[str, FieldInfo], names: Sequence[str]) -> str:
+    lines = [f"{title} (key=value, with their defaults):"]
+    for key in names:
+        field = known[key]
         listed = isinstance(field.default, list)
         default = ",".join(map(str, field.default)) if listed else field.default
         meaning = " ".join((field.description or "").split())
-        lines += [f"  {key}={'none' if default is None else default}", f"      {meaning}"]
+        lines += [f"  {key}={'none' if default in (None, '') else default}", f"      {meaning}"]
     return "\n".join(lines)
+
+
+def _grouped(
+    kind: type[Settings], known: Mapping[str, FieldInfo]
+) -> Iterator[tuple[str, list[str]]]:
+    """The keys by groups, the commonest first, then those that only this command reads."""
+    if not issubclass(kind, TrainConfig):
+        yield "Settings", list(known)
+        return
+    yield "Settings", list(COMMON)
+    shared = TrainConfig.model_fields.keys()
+    own = [key for key in known if key.partition(".")[0] not in shared]
+    if own:
+        yield "Settings of this task", own
+    for title, fields in GROUPS.items():
+        yield title, [key for name in fields for key in known if key.partition(".")[0] == name]

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from memograd.cli import given, show
-from memograd.cli.help import epilog, setting_lines
+from memograd.cli.help import epilog, setting_paragraphs
 from memograd.config.load import load_settings
 from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OnlineConfig
@@ -44,7 +44,7 @@ Folder = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Folder of th
         "The policy is the folder --policy-dir, else MEMOGRAD_POLICY. A new version becomes current"
         "\nonly if it is not worse on feedback and generated logs that were held out; see docs/"
         "memory-policy-in-use.md.",
-        setting_lines(OnlineConfig),
+        *setting_paragraphs(OnlineConfig),
     )
 )
 def learn(

@@ -1,7 +1,7 @@
 """`memograd reward-model`: convert, train, evaluate, merge and serve.
 
-Each is a few lines over a function of `memograd.warm_start` or `memograd.reward_model`, which arrive,
-and torch with them, when a command runs.
+Each is a few lines over a function of `memograd.warm_start` or `memograd.reward_model`, which
+arrive, and torch with them, when a command runs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Annotated
 
 import typer
 
-from memograd.cli.help import epilog, setting_lines
+from memograd.cli.help import epilog, setting_paragraphs
 from memograd.cli.warm_start import NumberType
 from memograd.config.load import load_settings
-from memograd.config.reward_model_settings import RewardModelSettings
 from memograd.errors import BadInput
+from memograd.warm_start.reward_model_settings import RewardModelSettings
 
 app = typer.Typer()
 reward_model_app = typer.Typer(no_args_is_help=True)
@@ -108,7 +108,7 @@ def convert(
         "  memograd reward-model train --data pairs.jsonl\n"
         "  memograd reward-model train --data pairs.jsonl --eval test.jsonl model=./qwen\n"
         "  memograd reward-model train --data pairs.jsonl tuning=full epochs=2",
-        setting_lines(RewardModelSettings),
+        *setting_paragraphs(RewardModelSettings),
     )
 )
 def train(

@@ -12,8 +12,10 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog
-from memograd.cli.training import recipe
-from memograd.config import load_config
+from memograd.cli.training import room
+from memograd.config import load_settings
+from memograd.tasks.registry import tasks_that_read
+from memograd.tasks.sql.settings import SqlTrainConfig
 
 app = typer.Typer(
     no_args_is_help=True, help="The SQL agent's sample database, and gold attempts to learn from."
@@ -48,8 +50,9 @@ def warm_start_rows(
     """Write gold attempts at training questions, for memograd sft."""
     options = {"sql.database": database, "data": data}
     overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_config(None, [*overrides, *(settings or [])])
-    recipe("tasks.sql.recipe").warm_start_rows(resolved, out, share)
+    overrides += settings or []
+    resolved = load_settings(SqlTrainConfig, None, overrides, read_elsewhere=tasks_that_read)
+    room("tasks.sql.recipe", "train,sql").warm_start_rows(resolved, out, share)
 
 
 @app.command(epilog=epilog("Examples:\n  memograd sql sample --out medical"))
@@ -57,5 +60,5 @@ def sample(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the two files.")],
 ) -> None:
     """Write the sample database and its questions, to look at or to change."""
-    database, questions = recipe("tasks.sql.recipe").write_sample_files(out)
+    database, questions = room("tasks.sql.recipe", "train,sql").write_sample_files(out)
     typer.echo(f"database   {database}\nquestions  {questions}")

@@ -1,23 +1,26 @@
-"""The commands that train: `train`, `evaluate` and `demo`, each over a verb of `memograd.tasks`.
+"""The commands that train: `train TASK`, `evaluate` and the demos.
 
-The recipes, and torch with them, arrive when a command runs.
+Each task of the registry (`memograd.tasks.registry`) is a command; its options and settings stand
+in its definition. Recipes, and torch with them, arrive when a command runs.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from memograd.cli.help import epilog, setting_lines
-from memograd.config import load_config
-from memograd.config.load import load_settings
+from memograd.cli.help import epilog, examples, setting_paragraphs
+from memograd.config import load_settings
 from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OperationsEvaluation
+from memograd.tasks.registry import TASKS, Task, tasks_that_read, train
 
 app = typer.Typer()
 train_app = typer.Typer(no_args_is_help=True)
@@ -34,220 +37,86 @@ app.add_typer(
     ),
 )
 
-
-@train_app.command(
-    "memory-qa",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30\n"
-        "  memograd train memory-qa --config run.toml steps=100 lora.r=32\n"
-        "  memograd train memory-qa resume=runs/my-run steps=200",
-        setting_lines(),
-    ),
-)
-def train_memory_qa(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Conversations (docs/data.md); else generated ones."),
-    ] = None,
-    train: Annotated[
-        str | None, typer.Option(metavar="IDS", help="Conversations to train on: conv-26,conv-30.")
-    ] = None,
-    evaluate: Annotated[
-        str | None, typer.Option("--eval", metavar="IDS", help="Conversations to evaluate on.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
-) -> None:
-    """Train a model to answer from what is remembered."""
-    options = {"data": data, "train": train, "eval": evaluate}
-    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_config(config, [*overrides, *(settings or [])])
-    memory_qa = recipe("tasks.memory_qa.recipe")
-
-    run = memory_qa.train(resolved)
-    say_where(run)
+GivenSettings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
+]
+SettingsFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")]
 
 
-@train_app.command(
-    "text",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd train text --data prompts.jsonl --rewards my_rewards.py:exact,length:0.2\n"
-        "  memograd train text --data sums.jsonl --rewards numeric_match --model ./qwen\n"
-        "  memograd train text --config run.toml --eval held-out.jsonl steps=100\n"
-        "  memograd train text resume=runs/my-run steps=200",
-        "Rewards, by commas, a weight behind a colon:\n"
-        "  exact_match                    a built-in reward\n"
-        "  'length(low=40, high=60):0.2'  one with settings\n"
-        "  my_rewards.py:exact,polite     functions of a Python file\n"
-        "  my_package.rewards:exact       functions of a module",
-        setting_lines(),
-    ),
-)
-def train_text(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Rows to train on: JSONL, each with a prompt."),
-    ] = None,
-    evaluate: Annotated[
-        Path | None,
-        typer.Option("--eval", metavar="FILE", help="Rows to evaluate on; else a part of --data."),
-    ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="What is rewarded; see below.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
-) -> None:
-    """Train a model on prompts of any kind by reward functions."""
-    options = {"data": data, "text.eval_data": evaluate, "rewards": rewards, "model": model}
-    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_config(config, [*overrides, *(settings or [])])
-    text = recipe("tasks.text.recipe")
-
-    run = text.train(resolved)
-    say_where(run)
+def add_task(name: str) -> None:
+    """Make `memograd train NAME` of a task; one that does not load says so when it is called."""
+    try:
+        task = TASKS[name]
+    except BadInput as error:
+        train_app.command(name, help=f"(does not load: {error})")(_refusing(str(error)))
+        return
+    train_app.command(
+        name,
+        help=task.summary,
+        epilog=epilog(examples(task.examples), *task.notes, *setting_paragraphs(task.settings)),
+    )(_command(task))
 
 
-@train_app.command(
-    "agent",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl\n"
-        "  memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl \\\n"
-        "      --rewards environment:0.5,my_rewards.py:polite episodes.max_turns=5\n"
-        "  memograd train agent resume=runs/my-run steps=200",
-        "An environment is a class as TRL's environment_factory takes it:\n"
-        "  reset(**row)     begins an attempt; may return a text for the prompt\n"
-        "  public methods   are the tools, with type hints and a docstring\n"
-        "  get_reward()     what the attempt was worth: the reward named environment",
-        setting_lines(),
-    ),
-)
-def train_agent(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
-    environment: Annotated[
-        str | None, typer.Option(metavar="FILE:CLASS", help="What the agent acts in; see below.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSONL rows: a prompt, and what reset is given."),
-    ] = None,
-    evaluate: Annotated[
-        Path | None,
-        typer.Option("--eval", metavar="FILE", help="Rows to evaluate on; else a part of --data."),
-    ] = None,
-    rewards: Annotated[
-        str | None,
-        typer.Option(metavar="SPEC", help="Rewards beside the environment's own."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
-) -> None:
-    """Train a model to act over several turns, with tools."""
-    options = {
-        "episodes.environment": environment,
-        "data": data,
-        "text.eval_data": evaluate,
-        "rewards": rewards,
-        "model": model,
-    }
-    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_config(config, [*overrides, *(settings or [])])
-    agent = recipe("tasks.agent.recipe")
+def _command(task: Task) -> Callable[..., None]:
+    """A function with one parameter an option, as typer reads them."""
+    keys = {_parameter(option.name): option.key for option in task.options}
+    presets = {_parameter(flag): settings for flag, (_, settings) in task.presets.items()}
 
-    run = agent.train(resolved)
-    say_where(run)
+    def command(**given: Any) -> None:
+        overrides = [one for flag, some in presets.items() if given[flag] for one in some]
+        overrides += [
+            f"{key}={given[name]}" for name, key in keys.items() if given[name] is not None
+        ]
+        if given["out"] is not None:
+            overrides.append(f"out={given['out']}")
+        overrides += given["settings"] or []
+        config = load_settings(
+            task.settings, given["config"], overrides, read_elsewhere=tasks_that_read
+        )
+        say_where(train(config))
+
+    parameters = [_keyword("settings", GivenSettings)]
+    parameters += [
+        _keyword(
+            _parameter(option.name),
+            Annotated[
+                str | None, typer.Option(option.name, metavar=option.metavar, help=option.help)
+            ],
+        )
+        for option in task.options
+    ]
+    parameters += [
+        _keyword(_parameter(flag), Annotated[bool, typer.Option(flag, help=meaning)], False)
+        for flag, (meaning, _) in task.presets.items()
+    ]
+    parameters += [_keyword("out", Out), _keyword("config", SettingsFile)]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
-@train_app.command(
-    "sql",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd train sql --ci-fast\n"
-        "  memograd train sql --agent examples/sql/agent_openai.py:run --ci-fast\n"
-        "  memograd train sql --model Qwen/Qwen2.5-0.5B-Instruct steps=100\n"
-        "  memograd train sql --db medical.sqlite --data questions.jsonl adapter=runs/sft\n"
-        "  memograd train sql resume=runs/my-run steps=200",
-        "Rewards, unless --rewards names others (docs/sql-agent.md):\n"
-        "  memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1",
-        setting_lines(),
-    ),
-)
-def train_sql(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
-    database: Annotated[
-        Path | None,
-        typer.Option("--db", metavar="FILE", help="SQLite file to ask; else the medical sample."),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Questions with gold SQL; else the sample's own."),
-    ] = None,
-    evaluate: Annotated[
-        Path | None,
-        typer.Option("--eval", metavar="FILE", help="Questions to measure on; else held-out ones."),
-    ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="What is rewarded; see below.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A causal language model: hub id or folder.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE:FUNCTION",
-            help="An agent of your own that asks, through the gateway; else memograd's.",
-        ),
-    ] = None,
-    ci_fast: Annotated[
-        bool, typer.Option("--ci-fast", help="One small step, to see that everything works.")
-    ] = False,
-) -> None:
-    """Train a model to answer questions by asking a database in SQL."""
-    options = {
-        "served.agent": agent,
-        "sql.database": database,
-        "data": data,
-        "text.eval_data": evaluate,
-        "rewards": rewards,
-        "model": model,
-    }
-    sql = recipe("tasks.sql.recipe")
-    overrides = [*(sql.CI_FAST if ci_fast else ())]
-    overrides += [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_config(config, [*overrides, *(settings or [])])
+def _keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
 
-    run = sql.train(resolved)
-    say_where(run)
+
+def _parameter(option: str) -> str:
+    """`--ci-fast` as a name in Python; behind an underscore, apart from the names of all tasks."""
+    return "_" + option.removeprefix("--").replace("-", "_")
+
+
+def _refusing(sentence: str) -> Callable[[], None]:
+    def refuse() -> None:
+        raise BadInput(sentence)
+
+    return refuse
+
+
+for _name in TASKS:
+    add_task(_name)
 
 
 @app.command(
@@ -260,7 +129,7 @@ def train_sql(
         "  memograd evaluate --policy heads/ours --data locomo.json,logs.jsonl ks=10\n"
         "  memograd evaluate --run runs/ops --with supervised=runs/sup/final budgets=0.5",
         "For policies over memory operations (train memory-ops) only:",
-        setting_lines(OperationsEvaluation),
+        *setting_paragraphs(OperationsEvaluation),
     )
 )
 def evaluate(
@@ -303,13 +172,15 @@ def evaluate(
     conversations = [name.strip() for name in conversation.split(",") if name.strip()]
     files = [name.strip() for name in (data or "").split(",") if name.strip()]
     if run is not None and not settings and not others and len(files) < 2:
-        given = Path(files[0]) if files else None
-        recipe("tasks.evaluate").evaluate(run, given, conversations, baselines)
+        asked = room("tasks.base.recipe").Evaluation(
+            Path(files[0]) if files else None, conversations, baselines
+        )
+        room("tasks.evaluate").evaluate(run, asked)
         return
     typed = [f"data={','.join(files)}"] if files else []
     typed += [f"heads={','.join(others)}"] if others else []
     options = load_settings(OperationsEvaluation, None, [*typed, *(settings or [])])
-    measuring = recipe("tasks.memory_ops.evaluate")
+    measuring = room("tasks.memory_ops.evaluate")
     measure = measuring.evaluate_head if run is None else measuring.evaluate_run
     measure(run or policy, options, conversations=conversations)
 
@@ -321,10 +192,10 @@ def demo(
         typer.Option(metavar="FILE", help="Life logs or conversations; else generated ones."),
     ] = None,
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
+    out: Out = None,
 ) -> None:
     """Train what a memory keeps for two minutes, show before and after."""
-    recipe("tasks.memory_ops.demo").demo(data, steps, out)
+    room("tasks.memory_ops.demo").demo(data, steps, out)
 
 
 @app.command(
@@ -337,10 +208,10 @@ def demo_lm(
         typer.Option(metavar="FILE", help="Conversations (docs/data.md); else generated ones."),
     ] = None,
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Training steps.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
+    out: Out = None,
 ) -> None:
     """Train a language model to answer from a memory, show before and after."""
-    recipe("tasks.memory_qa.recipe").demo(data, steps, out)
+    room("tasks.memory_qa.recipe").demo(data, steps, out)
 
 
 def say_where(run: Path) -> None:
@@ -349,13 +220,17 @@ def say_where(run: Path) -> None:
         typer.echo(f"The run is in {run}")
 
 
-def recipe(name: str) -> ModuleType:
-    """One of the recipes, which need the training libraries."""
+def room(name: str, extra: str = "train") -> ModuleType:
+    """A part of memograd that needs the packages of an extra.
+
+    Raises:
+        BadInput: one of them is missing.
+    """
     try:
         return importlib.import_module(f"memograd.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("memograd"):
             raise
         raise BadInput(
-            f"This command needs the package {error.name}; run pip install 'memograd[train]'."
+            f"This command needs the package {error.name}; run pip install 'memograd[{extra}]'."
         ) from error

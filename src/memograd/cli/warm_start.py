@@ -1,7 +1,7 @@
 """The commands around training: `sft` and `dpo` before it, `merge` after it.
 
-Each is a few lines over a function of `memograd.warm_start`. The recipes, and torch with them, arrive
-when a command runs.
+Each is a few lines over a function of `memograd.warm_start`. They, and torch with them, arrive when
+a command runs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Annotated
 
 import typer
 
-from memograd.cli.help import epilog, setting_lines
+from memograd.cli.help import epilog, setting_paragraphs
 from memograd.config.load import load_settings
-from memograd.config.warm_start_settings import DpoSettings, SftSettings
 from memograd.errors import BadInput
+from memograd.warm_start.settings import DpoSettings, SftSettings
 
 app = typer.Typer()
 
@@ -49,7 +49,7 @@ File = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in a T
         "  memograd sft --data chats.jsonl\n"
         "  memograd sft --task memory-qa --data locomo.json --train conv-26 steps=60\n"
         "  memograd sft --data more.jsonl --from runs/my-run learning_rate=1e-4",
-        setting_lines(SftSettings),
+        *setting_paragraphs(SftSettings),
     )
 )
 def sft(
@@ -92,7 +92,7 @@ def sft(
         "Examples:\n"
         "  memograd dpo --data pairs.jsonl\n"
         "  memograd dpo --data pairs.jsonl --from runs/my-sft beta=0.2",
-        setting_lines(DpoSettings),
+        *setting_paragraphs(DpoSettings),
     )
 )
 def dpo(

@@ -13,7 +13,7 @@ import difflib
 import json
 import tomllib
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -21,23 +21,25 @@ import annotated_types
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from memograd.config.settings import Settings, TrainConfig
+from memograd.config.settings import Settings
 from memograd.errors import BadInput
 
 S = TypeVar("S", bound=Settings)
 
 
-def load_config(file: Path | None, overrides: Sequence[str]) -> TrainConfig:
-    """The configuration of a training run; see `load_settings`."""
-    return load_settings(TrainConfig, file, overrides)
-
-
-def load_settings(kind: type[S], file: Path | None, overrides: Sequence[str]) -> S:
+def load_settings(
+    kind: type[S],
+    file: Path | None,
+    overrides: Sequence[str],
+    *,
+    read_elsewhere: Callable[[str], Sequence[str]] = lambda key: (),
+) -> S:
     """Settings of that kind from an optional TOML file and `key=value` overrides that win over it.
 
     Keys of a section are dotted (`lora.r=32`), lists are separated by commas
     (`train=conv-26,conv-30`), `none` clears an optional value. Relative paths are relative to the
-    working directory, wherever they are written.
+    working directory, wherever they are written. `read_elsewhere` names the tasks that read a key
+    which this one does not, for the message.
 
     Raises:
         BadInput: the file cannot be read or parsed, a key is unknown, a value does not fit; the
@@ -47,7 +49,7 @@ def load_settings(kind: type[S], file: Path | None, overrides: Sequence[str]) ->
     origins: dict[str, str] = {}
     for key, value in _flatten({} if file is None else _read_toml(file)):
         origins[key] = f"the file {file}"
-        _check_key(kind, key, origins[key])
+        _check_key(kind, key, origins[key], read_elsewhere)
         values[key] = value
     for override in overrides:
         key, separator, text = override.partition("=")
@@ -57,7 +59,7 @@ def load_settings(kind: type[S], file: Path | None, overrides: Sequence[str]) ->
                 f"The command line has {override!r} where key=value is expected, such as steps=100."
             )
         origins[key] = "the command line"
-        _check_key(kind, key, origins[key])
+        _check_key(kind, key, origins[key], read_elsewhere)
         values[key] = _parse_text(kind, key, text)
     try:
         # Through JSON, because there a strict check still takes a string as a path.
@@ -70,7 +72,7 @@ def load_settings(kind: type[S], file: Path | None, overrides: Sequence[str]) ->
         raise BadInput(f"{first['msg'].removeprefix('Value error, ')}.") from error
 
 
-def known_settings(kind: type[Settings] = TrainConfig) -> dict[str, FieldInfo]:
+def known_settings(kind: type[Settings]) -> dict[str, FieldInfo]:
     """Every key that can be set, dotted, with its description and default, in reading order."""
     found: dict[str, FieldInfo] = {}
     for name, field in kind.model_fields.items():
@@ -111,13 +113,20 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _check_key(kind: type[Settings], key: str, origin: str) -> None:
+def _check_key(
+    kind: type[Settings], key: str, origin: str, read_elsewhere: Callable[[str], Sequence[str]]
+) -> None:
     known = known_settings(kind)
     if key in known:
         return
     within = [name for name in known if name.startswith(f"{key}.")]
     if within:
         raise BadInput(f"{key} in {origin} is a section: set {', '.join(within)} one by one.")
+    if tasks := read_elsewhere(key):
+        raise BadInput(
+            f"{key} in {origin} is a setting of {', '.join(tasks)}, which this task does not read: "
+            "leave it out."
+        )
     # The same name in a section first ("r" finds "lora.r"), then what is spelt alike.
     close = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
     close += [name for name in difflib.get_close_matches(key, known) if name not in close]

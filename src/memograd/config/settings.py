@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from memograd.config.algorithms import (
     ALGORITHMS,
@@ -75,66 +75,6 @@ class LoraConfig(Settings):
         return {**LORA_PRESETS.get(preset, {}), **given}
 
 
-class MemoryConfig(Settings):
-    """What of a conversation is remembered, how much of it reaches the prompt, who embeds it."""
-
-    top_k: Count = 5
-    """Turns or items retrieved for a question, at most."""
-    token_budget: Count = 20_000
-    """Tokens of what is retrieved in a prompt, at most."""
-    embedder: Text = "minilm"
-    """Name of the embedding model."""
-    keep: Literal["turns", "items"] = "turns"
-    """What a question finds: turns as they were said, or items that a memory manager made of
-    them."""
-    policy: Path | None = None
-    """Who makes the items: a trained head (folder final of a run of memory-ops), or a run of
-    memory-construct; none: rules."""
-
-    @field_validator("policy")
-    @classmethod
-    def _absolute(cls, policy: Path | None) -> Path | None:
-        """A run is resumed and measured from other folders than the one it began in."""
-        return None if policy is None else policy.expanduser().resolve()
-
-    @model_validator(mode="after")
-    def _policy_keeps_items(self) -> MemoryConfig:
-        if self.policy is not None and self.keep == "turns":
-            raise ValueError("memory.policy makes items: set memory.keep=items too")
-        return self
-
-
-class TextConfig(Settings):
-    """How rows of prompts are read, and what is measured on, for text and agents."""
-
-    eval_data: Path | None = None
-    """JSONL file to evaluate on; none: a part of the data, chosen by hash of the prompt."""
-    eval_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Share of the different prompts kept for evaluation without eval_data; 0: no evaluation."""
-    string_prompts: Literal["text", "chat"] = "text"
-    """A prompt that is a string is continued as it stands (text), or is a user's message (chat)."""
-
-
-class EpisodesConfig(Settings):
-    """What an agent acts in, and how far it may go in one attempt."""
-
-    environment: Text | None = None
-    """Class of the environment, file.py:Name or module:Name; several by commas, chosen by the rows'
-    column environment."""
-    chat_template: Path | None = None
-    """Jinja file of a chat template that shows tools; none: the model's own, or a built-in one for
-    models that mark their turns with <|im_start|>."""
-    max_turns: Count = 8
-    """Actions in an episode, at most."""
-    max_tokens: Annotated[int | None, Field(ge=1)] = None
-    """Tokens of an episode's conversation, at most; none: the model's context length."""
-    max_seconds: Annotated[float | None, Field(gt=0)] = None
-    """Wall time for a step's episodes, looked at between turns; a run with this limit cannot be
-    repeated to the bit."""
-    max_failed_turns: Annotated[int | None, Field(ge=1)] = None
-    """Turns in a row whose tool calls may fail, at most; none: no limit."""
-
-
 class SchedulesConfig(Settings):
     """What is asked, how often, and what is learned from again; see docs/algorithms.md."""
 
@@ -169,114 +109,38 @@ class SchedulesConfig(Settings):
         return self.max_generations or 2 * num_generations
 
 
-class SqlConfig(Settings):
-    """What the SQL agent asks, and how much of it is measured."""
+class RunSettings(Settings):
+    """What every run can be told, whatever it trains."""
 
-    database: Path | None = None
-    """SQLite file that is asked; none: the medical sample that comes with memograd."""
-    max_eval: Annotated[int | None, Field(ge=1)] = None
-    """Held-out questions to measure on, at most; none: all of them."""
-
-
-class ServedConfig(Settings):
-    """The agent of your own that is trained through the gateway, and how it runs."""
-
-    agent: Text | None = None
-    """An async function, file.py:name or module:name, or a program, exec:python my_agent.py."""
-    optimize_agents: list[Text] = []
-    """Names of the agents whose calls are trained; empty: all."""
-    concurrency: Count = 8
-    """Attempts that run at once."""
-    seconds: Positive = 600.0
-    """Time of one attempt, at most."""
-    retries: Annotated[int, Field(ge=0)] = 1
-    """Further tries for an attempt that failed."""
-    ends: list[Text] = [
-        "MaxTurnsExceeded",
-        "ModelBehaviorError",
-        "GraphRecursionError",
-        "context_length_exceeded",
-    ]
-    """Exceptions (or codes of OpenAI's errors) with which an attempt is over, and not failed, where
-    no reward is the agent's own."""
-    store: Text | None = None
-    """Where calls are written down, as a URL; none: traces.db in the run folder."""
-
-
-class ConstructConfig(Settings):
-    """How a memory is built from chunks, and how the answers that build it are given credit."""
-
-    credit: Literal["local", "trajectory", "mem_alpha_original"] = "local"
-    """What is compared: answers to one chunk from the same memory (local), whole attempts with one
-    reward each (trajectory), or the chunks of all attempts in one group (mem_alpha_original)."""
-    format: Literal["lines", "tools"] = "lines"
-    """How the model says what to do: a line a call, or the tool calls of its chat template."""
-    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
-    """Languages of generated logs."""
-    logs: Count = 24
-    """Generated logs to train on."""
-    eval_logs: Count = 8
-    """Generated logs, in held-out words, to measure on."""
-    questions: Annotated[float, Field(gt=0, le=3)] = 2.0
-    """Questions for each statement of generated logs to train on: a chunk that nothing is asked
-    about teaches only to write less."""
-    turns_per_chunk: Count = 4
-    """Turns of a conversation that are read at once."""
-    chunks: Count = 3
-    """Chunks of a case, at most; what comes later is not read, and not asked about."""
-    first_chunks: Annotated[int | None, Field(ge=1)] = None
-    """Chunks of a case in the first step, of which there is one more every grow_every steps; none:
-    all from the beginning."""
-    grow_every: Count = 10
-    """Steps after which cases become one chunk longer."""
-    walks: Count = 2
-    """Walks through a case in a step, with credit=local."""
-    global_weight: NotNegative = 0.5
-    """What the questions that were answered in the end from a write count, with credit=local."""
-    compression_weight: NotNegative = 0.05
-    """Weight of r3, how much smaller the memory is than what was read."""
-    content_weight: NotNegative = 0.1
-    """Weight of r4, the share of written texts that are no repeats and stand in what was read."""
-    view_items: Count = 8
-    """Items searched into view at a chunk, at most."""
-    view_tokens: Count = 400
-    """Tokens of these items, at most."""
-    top_k: Count = 5
-    """Items that a question may find."""
-    token_budget: Count = 300
-    """Tokens of the items that a question may find."""
-    misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """What a misleading item that stands above the answer takes of it."""
-    reader: Text | None = None
-    """Model that answers questions from what they find, scored by F1: base (the policy without its
-    adapter), or an alias, hub id or folder; none: the words found say what can be answered."""
-    embedder: Text = "minilm"
-    """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""
-
-    @model_validator(mode="after")
-    def _grows(self) -> ConstructConfig:
-        if self.first_chunks is not None and self.first_chunks > self.chunks:
-            raise ValueError(
-                f"first_chunks={self.first_chunks} is more than chunks={self.chunks}: cases grow"
-            )
-        return self
-
-
-class TrainConfig(Settings):
-    """Everything that `memograd train` can be told; the defaults train on a laptop's CPU."""
-
-    # What is trained on, and where it goes.
-    data: Path | None = None
-    """File of conversations, in any format of docs/data.md (none: generated ones); for text, JSONL
-    with prompts."""
-    train: list[Text] = []
-    """Conversation ids to train on; empty: the task chooses."""
-    eval: list[Text] = []
-    """Conversation ids to evaluate on; empty: the task chooses."""
     out: Path | None = None
     """New run folder; none: runs/<task>-<timestamp>."""
     resume: Path | None = None
     """Run folder whose training goes on."""
+    seed: Seed = 0
+    """Seed of every random choice in the run."""
+    steps: Count = 60
+    """Training steps, counted from the beginning of the run."""
+    save_steps: Count = 20
+    """Steps from one checkpoint to the next."""
+    track: list[Tracking] = []
+    """Where metrics go besides metrics.jsonl: tensorboard, wandb, swanlab, trackio."""
+
+    @model_validator(mode="after")
+    def _one_folder(self) -> RunSettings:
+        if self.out is not None and self.resume is not None:
+            raise ValueError("out and resume exclude each other: a resumed run stays in its folder")
+        return self
+
+
+class TrainConfig(RunSettings):
+    """What every run of GRPO can be told, whatever the task; a task adds its own settings to these.
+
+    The defaults train on a laptop's CPU.
+    """
+
+    # What is trained on, and where it goes.
+    data: Path | None = None
+    """File to train on; what it holds depends on the task."""
 
     # What is trained.
     model: Text = "smollm2-135m-instruct"
@@ -285,28 +149,12 @@ class TrainConfig(Settings):
     """Run folder, or a checkpoint in one, whose adapter training begins with; none: a fresh one."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the model computes."""
-    seed: Seed = 0
-    """Seed of every random choice in the run."""
     lora: LoraConfig = LoraConfig()
     """The adapter that is trained."""
-    memory: MemoryConfig = MemoryConfig()
-    """What is retrieved for a question."""
-    text: TextConfig = TextConfig()
-    """The rows of the text task and of agents."""
-    episodes: EpisodesConfig = EpisodesConfig()
-    """The environment of an agent, and its limits."""
-    sql: SqlConfig = SqlConfig()
-    """The database of the SQL agent."""
-    served: ServedConfig = ServedConfig()
-    """The agent that is trained through the gateway."""
-    build: ConstructConfig = ConstructConfig()
-    """How a memory is built, for memory-construct."""
     schedules: SchedulesConfig = SchedulesConfig()
     """Curriculum, unequal groups and replay; all off by default."""
 
     # What is sampled and how it is scored.
-    steps: Count = 60
-    """Training steps, counted from the beginning of the run."""
     prompts_per_step: Count = 8
     """Questions in a step; each is the prompt of one group."""
     num_generations: Count = 8
@@ -322,7 +170,7 @@ class TrainConfig(Settings):
     """Tokens of an answer, at most."""
     max_prompt_length: Annotated[int | None, Field(ge=1)] = None
     """Tokens of a prompt, at most; none: no limit."""
-    rewards: Text = "locomo_f1"
+    rewards: str = ""
     """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
 
     # The algorithm: a name for the choices below it, which win over it where they are given.
@@ -401,12 +249,8 @@ class TrainConfig(Settings):
     each."""
 
     # What is written down, and evaluation.
-    save_steps: Count = 20
-    """Steps from one checkpoint to the next."""
     rollout_log_steps: Count = 10
     """Steps from one readable sample of rollouts to the next."""
-    track: list[Tracking] = []
-    """Where metrics go besides metrics.jsonl: tensorboard, wandb, swanlab, trackio."""
     eval_batch_size: Count = 32
     """Questions answered at once in evaluation."""
 
@@ -469,8 +313,28 @@ class TrainConfig(Settings):
             )
         return self
 
-    @model_validator(mode="after")
-    def _one_folder(self) -> TrainConfig:
-        if self.out is not None and self.resume is not None:
-            raise ValueError("out and resume exclude each other: a resumed run stays in its folder")
-        return self
+
+COMMON = (
+    *("data", "model", "adapter", "steps", "out", "resume", "seed", "rewards"),
+    *("learning_rate", "num_generations", "prompts_per_step", "max_completion_length"),
+)
+"""The settings that are given most often, in that order."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Sampling": (
+        *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length"),
+        "schedules",
+    ),
+    "Algorithm (docs/algorithms.md)": (
+        *("algorithm", "advantage", "ratio", "aggregation", "epsilon", "epsilon_high", "beta"),
+        *("kl", "kl_in", "kl_correction", "resample_rounds", "overlong_share"),
+        *("reward_normalisation", "importance_cap", "entropy_coef"),
+        *("gamma", "gae_lambda", "value_coef", "value_epsilon"),
+    ),
+    "Optimisation and machine": (
+        *("device", "lora", "warmup_steps", "learning_rate_schedule", "weight_decay"),
+        *("max_grad_norm", "num_iterations", "forward", "activation_checkpointing", "shard"),
+    ),
+    "What is written down": ("save_steps", "rollout_log_steps", "track", "eval_batch_size"),
+}
+"""The other settings of every run of GRPO, as help shows them."""

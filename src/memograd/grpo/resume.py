@@ -15,19 +15,20 @@ are refused on resume with the first rows that differ; equal ones are never refu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from json import JSONDecodeError
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from memograd.config import TrainConfig
-from memograd.config.run_settings import RECIPES, settings_of_run
-from memograd.config.warm_start_settings import WarmStartSettings
+from memograd.config.settings import RunSettings, Settings
+from memograd.config.stored import Begun, begun_with, stored_settings
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
 from memograd.rollout.types import Scenario
+
+S = TypeVar("S", bound=Settings)
+R = TypeVar("R", bound=RunSettings)
+T = TypeVar("T")
 
 SHOWN = 3
 """How many rows that differ are named."""
@@ -77,23 +78,53 @@ def _differences(began: list[tuple[str, str]], now: list[tuple[str, str]]) -> It
         yield f"{len(differing) - SHOWN} more"
 
 
-CHANGEABLE = frozenset({"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"})
+CHANGEABLE: Final = frozenset(
+    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
+)
+    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
+)
 """Settings that may differ when a run goes on; `docs/runs.md` lists them."""
 
 
-def stored_config(run: RunFolder) -> TrainConfig:
-    """The settings that a training run began with.
+def stored_config(run: RunFolder, kind: type[S]) -> S:
+    """The settings of that kind that a run began with.
 
     Raises:
-        BadInput: this version of memograd does not know them, or they are those of a warm start.
+        BadInput: this version of memograd does not know them, they are those of a warm start, or
+            their file is damaged.
     """
-    settings = stored_settings(run)
-    if isinstance(settings, WarmStartSettings):
+    recipe = begun(run).recipe
+    if recipe:
         raise BadInput(
-            f"{run.path} was made by memograd {settings.recipe} and cannot be resumed; begin a new "
-            f"run with its adapter: adapter={run.path}"
+            f"{run.path} was made by memograd {recipe} and cannot be resumed; begin a new run with "
+            f"its adapter: adapter={run.path}"
         )
-    return settings
+    return _read(run, lambda text: stored_settings(text, kind))
+
+
+def begun(run: RunFolder) -> Begun:
+    """Model, adapter and recipe of a run, whichever command made it.
+
+    Raises:
+        BadInput: its settings are damaged, or of a version that is not known.
+    """
+    return _read(run, begun_with)
+
+
+def _read(run: RunFolder, read: Callable[[str], T]) -> T:
+    try:
+        return read(run.config_json)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(
+            f"{run.path / 'config.json'} does not fit this version of memograd: "
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from error
+    except ValueError as error:  # no JSON, or not UTF-8
+        raise BadInput(
+            f"{run.path / 'config.json'} is damaged ({error}); put back the settings that the run "
+            "began with."
+        ) from error
 
 
 def check_task(run: RunFolder, task: str, *, or_unsaid: bool = False) -> None:
@@ -102,8 +133,8 @@ def check_task(run: RunFolder, task: str, *, or_unsaid: bool = False) -> None:
     Raises:
         BadInput: it is one, or was made by a warm start.
     """
-    if run.task in RECIPES:
-        stored_config(run)  # says what to do instead
+    if begun(run).recipe:
+        stored_config(run, Settings)  # says what to do instead
     if run.task != task and not (or_unsaid and not run.task):
         raise BadInput(
             f"{run.path} is a run of {run.task or 'another task'}, not of {task}; go on with it by "
@@ -111,39 +142,16 @@ def check_task(run: RunFolder, task: str, *, or_unsaid: bool = False) -> None:
         )
 
 
-def stored_settings(run: RunFolder) -> TrainConfig | WarmStartSettings:
-    """The settings that a run began with, whichever command made it.
-
-    Raises:
-        BadInput: this version of memograd does not know them, or their file is damaged.
-    """
-    try:
-        return settings_of_run(run.config_json)
-    except (JSONDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{run.path / 'config.json'} is damaged ({error}); put back the settings that the run "
-            "began with."
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(
-            f"{run.path / 'config.json'} does not fit this version of memograd: "
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        ) from error
-
-
-def resumed_config(run: RunFolder, config: TrainConfig) -> TrainConfig:
+def resumed_config(run: RunFolder, config: R) -> R:
     """The settings the run began with and those given now that may change; written down again.
+
+    `config` has absolute paths.
 
     Raises:
         BadInput: a setting that may not change is given another value, or fewer steps than are
             done are asked for.
     """
-    began = stored_config(run)
-    if config.data is not None:
-        config = config.model_copy(update={"data": config.data.resolve()})
-    if "model" in config.model_fields_set and Path(config.model).is_dir():
-        config = config.model_copy(update={"model": str(Path(config.model).resolve())})
+    began = stored_config(run, type(config))
     given = config.model_fields_set - {"resume"}
     refused = sorted(
         name

@@ -14,8 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memograd.config.warm_start_settings import DpoSettings
 from memograd.warm_start.preference_rows import read_preference_rows
+from memograd.warm_start.settings import DpoSettings
 from memograd.warm_start.tokens import preference_ids
 from memograd.warm_start.training import (
     begin,

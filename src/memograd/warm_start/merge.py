@@ -19,13 +19,12 @@ import torch
 from safetensors import SafetensorError
 from transformers import PreTrainedTokenizerBase
 
-from memograd.config.reward_model_settings import RewardModelSettings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.checkpoint_folder import sync
-from memograd.grpo.resume import stored_settings
+from memograd.grpo.resume import begun
 from memograd.policy.language_model import LanguageModel
-from memograd.tasks.base.starting_adapter import adapter_of
+from memograd.tasks.base.starting_adapter import REWARD_MODEL, adapter_of
 
 NumberType = Literal["float32", "bfloat16", "float16"]
 
@@ -42,10 +41,10 @@ def merge(run: Path, out: Path, dtype: NumberType = "float32") -> Path:
     """
     checkpoint = adapter_of(run)
     check_free(out)
-    settings = stored_settings(RunFolder.open(checkpoint.parent))
-    if isinstance(settings, RewardModelSettings):
+    began = begun(RunFolder.open(checkpoint.parent))
+    if began.recipe == REWARD_MODEL:
         raise BadInput(f"{run} is a reward model; use memograd reward-model merge.")
-    policy = LanguageModel.load_adapter(settings.model, checkpoint, reference=None, device="cpu")
+    policy = LanguageModel.load_adapter(began.model, checkpoint, reference=None, device="cpu")
     merged = merged_weights(policy.peft_model, checkpoint)
     merged.to(getattr(torch, dtype))
     write_model(merged, policy.tokenizer, out)

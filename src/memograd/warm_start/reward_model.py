@@ -18,7 +18,6 @@ from typing import Any, cast
 
 import torch
 
-from memograd.config.reward_model_settings import RewardModelSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.reward_model.held_out import (
@@ -42,6 +41,7 @@ from memograd.warm_start.reward_model_rows import (
     read_split,
     without_trained,
 )
+from memograd.warm_start.reward_model_settings import RewardModelSettings
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.training import begin, console, create_run, train
 

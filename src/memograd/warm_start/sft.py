@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from memograd.config.warm_start_settings import SftSettings
 from memograd.data import Split, select_conversations, split_by_conversation
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template
@@ -25,6 +24,7 @@ from memograd.tasks.memory_qa.setup import (
     choose_split,
 )
 from memograd.warm_start.rows import EMPTY, Rows
+from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft_rows import SftRow, read_sft_rows
 from memograd.warm_start.shared_openings import sft_trainer
 from memograd.warm_start.tokens import sft_sequences

@@ -27,13 +27,13 @@ import torch
 from rich.console import Console
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
-from memograd.config.warm_start_settings import WarmStartSettings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.progress import training_progress
 from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.warm_start.rows import Rows
+from memograd.warm_start.settings import WarmStartSettings
 
 logger = logging.getLogger(__name__)
 console = Console(markup=False, highlight=False, soft_wrap=True)
@@ -105,7 +105,7 @@ def begin(config: S) -> tuple[S, Path]:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     out = config.out or Path("runs") / f"{config.recipe}-{stamp}"
     RunFolder.check_free(out)
-    config = settings_with_adapter(config)
+    config = settings_with_adapter(config, config.recipe)
     model = str(Path(config.model).resolve()) if Path(config.model).is_dir() else config.model
     data = config.data.resolve() if config.data else None
     return config.model_copy(update={"model": model, "data": data}), out

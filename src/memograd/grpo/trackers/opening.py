@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.trackers.expendable import Expendable
@@ -45,17 +44,15 @@ def check_trackers(names: Sequence[str]) -> None:
             ) from None
 
 
-def open_trackers(config: TrainConfig, run: RunFolder) -> list[Tracker]:
-    """The trackers of `config.track` for `run`, each once; they are started by the trainer.
+def open_trackers(names: Sequence[str], run: RunFolder) -> list[Tracker]:
+    """The trackers of these names for `run`, each once; they are started by the trainer.
 
     Raises:
         BadInput: the package of one is not installed.
     """
-    check_trackers(config.track)
+    check_trackers(names)
     identity = _identity(run)
-    return [
-        Expendable(name, TRACKERS[name](run.path, identity)) for name in dict.fromkeys(config.track)
-    ]
+    return [Expendable(name, TRACKERS[name](run.path, identity)) for name in dict.fromkeys(names)]
 
 
 def _identity(run: RunFolder) -> str:

@@ -16,13 +16,13 @@ from typing import Any
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.grpo.batch import reward_rollouts
 from memograd.grpo.run_state import seed_everything
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.types import Rollout, Scenario
+from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob
 from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.text.measure import Measured, report
@@ -30,15 +30,14 @@ from memograd.tasks.text.measure import Measured, report
 
 @dataclass(frozen=True)
 class MeasuredEpisodes:
-    """One rollout a row, what each was worth, and `episode_metrics` of all."""
+    """What each attempt, one a row, was worth, and `episode_metrics` of all."""
 
     measured: Measured
     counts: dict[str, Any]
-    rollouts: list[Rollout]
 
 
 def measure_episodes(
-    job: AgentJob, config: TrainConfig, label: str, console: Console
+    job: AgentJob, config: AgentTrainConfig, label: str, console: Console
 ) -> MeasuredEpisodes:
     """Play one greedy episode of every held-out row, and reward it."""
     return measured(job.rewards, job.evaluation, play(job, config, label, console))
@@ -50,10 +49,10 @@ def measured(
     """What these attempts, one at each scenario, were worth."""
     table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
     said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
-    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts), rollouts)
+    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts))
 
 
-def play(job: AgentJob, config: TrainConfig, label: str, console: Console) -> list[Rollout]:
+def play(job: AgentJob, config: AgentTrainConfig, label: str, console: Console) -> list[Rollout]:
     """One greedy episode of every held-out row."""
     seed_everything(config.seed)
     rollouts: list[Rollout] = []

@@ -13,34 +13,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.tasks.agent.measure import MeasuredEpisodes, measure_episodes, report_episodes
+from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob, prepare, settled
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.text.report import describe_dropped, describe_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK = "agent"
 
-
-def train(config: TrainConfig) -> Path:
-    """Train in `config.episodes.environment` on the rows of `config.data`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-    """
-    return train_job(settled(config), TASK, make_job, console)
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
+def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
     """What is trained in which episodes, and how it is measured."""
     job = prepare(config, checkpoint)
-    return Job(
-        policy=job.policy,
-        rewards=job.rewards,
-        train=job.train,
+    return policy_job(
+        job.policy,
+        job.rewards,
+        lambda world: job.train,
+        config,
+        measured=MeasuredEpisodes,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure_episodes(job, config, label, console))
@@ -71,3 +63,6 @@ def _describe(job: AgentJob, run: RunFolder) -> None:
         f"training {job.policy.name} on {len(job.train)} rows, {len(job.evaluation)} held out, at "
         f"most {job.limits.max_turns} turns each, on {job.policy.device.type}"
     )
+
+
+RECIPE: Recipe[AgentTrainConfig, MeasuredEpisodes] = Recipe(make_job, console, settled)

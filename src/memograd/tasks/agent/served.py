@@ -16,31 +16,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.rewards import ENVIRONMENT, ENVIRONMENT_COLUMN, WeightedReward
+from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.serving import Serving, located_served
+from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
-from memograd.tasks.base.job import Job, train_job
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.report import describe_rewards
 from memograd.tasks.text.rows import Row, check_apart, read_rows, split_rows
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
-
-TASK = "served-agent"
-ANSWER_TOKENS = 256
-"""Tokens of one call's answer, where the settings do not say."""
 
 
 @dataclass(frozen=True)
@@ -59,35 +54,20 @@ class ServedJob:
         return measured(self.rewards, self.evaluation, rollouts)
 
 
-def train(config: TrainConfig) -> Path:
-    """Train the agent of `config.served` on the rows of `config.data`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-    """
-    return train_job(settled(config), TASK, make_job, console)
+def settled(config: ServedTrainConfig) -> ServedTrainConfig:
+    """The given settings with every path absolute."""
+    return located_served(located_episodes(config))
 
 
-def settled(config: TrainConfig) -> TrainConfig:
-    """The given settings with every path absolute, and with what this task chooses where they say
-    nothing: the agent's own reward, the length of an answer."""
-    config = located_served(located_episodes(config))
-    if config.resume is not None:
-        return config
-    chosen: dict[str, Any] = {"rewards": ENVIRONMENT, "max_completion_length": ANSWER_TOKENS}
-    return config.model_copy(
-        update={
-            name: value for name, value in chosen.items() if name not in config.model_fields_set
-        }
-    )
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
+def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
-    return Job(
-        policy=job.policy,
-        rewards=job.rewards,
-        train=job.train,
+    return policy_job(
+        job.policy,
+        job.rewards,
+        lambda world: job.train,
+        config,
+        measured=MeasuredEpisodes,
         describe=partial(_describe, job, config),
         measure=job.measure if job.evaluation else None,
         report=lambda before, after, folder: report_episodes(
@@ -98,7 +78,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisod
     )
 
 
-def prepare(config: TrainConfig, checkpoint: Path | None) -> ServedJob:
+def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
     """Load the agent, read the rows and open the policy, with the checkpoint's adapter.
 
     Raises:
@@ -122,7 +102,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> ServedJob:
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
 
 
-def _rows(config: TrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
+def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
     rows = read_rows(data)
     if config.text.eval_data is None:
         return split_rows(rows, config.text.eval_fraction, by_columns=True)
@@ -141,7 +121,7 @@ def _scenarios(rows: Sequence[Row]) -> list[Scenario]:
     ]
 
 
-def _describe(job: ServedJob, config: TrainConfig, run: RunFolder) -> None:
+def _describe(job: ServedJob, config: ServedTrainConfig, run: RunFolder) -> None:
     """Say who is trained on what, and by what."""
     describe_rewards(job.rewards, console)
     named = ", ".join(config.served.optimize_agents) or "all agents"
@@ -149,3 +129,6 @@ def _describe(job: ServedJob, config: TrainConfig, run: RunFolder) -> None:
         f"training {job.policy.name} as {named} of {config.served.agent} on {len(job.train)} rows, "
         f"{len(job.evaluation)} held out, on {job.policy.device.type}"
     )
+
+
+RECIPE: Recipe[ServedTrainConfig, MeasuredEpisodes] = Recipe(make_job, console, settled)

@@ -15,7 +15,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
@@ -28,12 +28,16 @@ from memograd.rewards.environment import environment
 from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
+from memograd.tasks.agent.settings import ServedTrainConfig
+from memograd.tasks.base.located import with_section
 from memograd.tasks.base.progress import counting_progress
 
 if TYPE_CHECKING:
     import torch
 
     from memograd.gateway.drawing import ServedAgent
+
+C = TypeVar("C", bound=TrainConfig)
 
 TRACES = "traces.db"
 PROGRAM = "exec:"
@@ -46,7 +50,7 @@ class Serving:
         BadInput: there is no such agent, packages are missing, or the settings do not fit.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: ServedTrainConfig) -> None:
         need_gateway()
         from memograd.gateway.agents import load_agent
         from memograd.gateway.store import TraceStore
@@ -144,13 +148,13 @@ class Serving:
         return self._served
 
 
-def located_served(config: TrainConfig) -> TrainConfig:
+def located_served(config: C) -> C:
     """The given settings with the agent's file by its absolute path."""
-    agent = config.served.agent
-    if agent is None or agent.startswith(PROGRAM):
-        return config
-    served = config.served.model_copy(update={"agent": with_absolute_files(agent)})
-    return config.model_copy(update={"served": served})
+    return with_section(
+        config,
+        "served",
+        agent=lambda agent: agent if agent.startswith(PROGRAM) else with_absolute_files(agent),
+    )
 
 
 def rewards_itself(rewards: Sequence[WeightedReward]) -> bool:

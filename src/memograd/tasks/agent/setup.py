@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
@@ -27,9 +28,11 @@ from memograd.rollout.episode import ToolSchema
 from memograd.rollout.limits import Limits
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.agent.environments import Environments, load_environments
+from memograd.tasks.agent.settings import AgentTrainConfig
+from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.text.recipe import check_columns, located
+from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
     Dropped,
     Row,
@@ -38,6 +41,8 @@ from memograd.tasks.text.rows import (
     split_rows,
     text_scenarios,
 )
+
+C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class AgentJob:
     template_note: str | None
 
 
-def settled(config: TrainConfig) -> TrainConfig:
+def settled(config: AgentTrainConfig) -> AgentTrainConfig:
     """The given settings with every path absolute and the environment's own reward by its name.
 
     Raises:
@@ -71,22 +76,14 @@ def settled(config: TrainConfig) -> TrainConfig:
     return config.model_copy(update={"rewards": _rewards(config)})
 
 
-def located_episodes(config: TrainConfig) -> TrainConfig:
+def located_episodes(config: C) -> C:
     """The given settings with every path absolute, those of the episodes too."""
-    config = located(config)
-    episodes = config.episodes
-    if episodes.environment is not None:
-        named = with_absolute_files(episodes.environment)
-        episodes = episodes.model_copy(update={"environment": named})
-    if episodes.chat_template is not None:
-        template = episodes.chat_template.resolve()
-        episodes = episodes.model_copy(update={"chat_template": template})
-    if episodes != config.episodes:
-        config = config.model_copy(update={"episodes": episodes})
-    return config
+    return with_section(
+        located(config), "episodes", environment=with_absolute_files, chat_template=Path.resolve
+    )
 
 
-def prepare(config: TrainConfig, checkpoint: Path | None) -> AgentJob:
+def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:
     """Read the rows, make the environments and open the policy, with the checkpoint's adapter.
 
     Raises:
@@ -102,7 +99,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> AgentJob:
 
 
 def assemble(
-    config: TrainConfig,
+    config: AgentTrainConfig,
     checkpoint: Path | None,
     train: Sequence[Row],
     evaluation: Sequence[Row],
@@ -155,10 +152,10 @@ def assemble(
     )
 
 
-def _rewards(config: TrainConfig) -> str:
+def _rewards(config: AgentTrainConfig) -> str:
     """The rewards as given, with the environment's own in front unless it is named already."""
     rewarding = load_environments(str(config.episodes.environment)).rewarding
-    if "rewards" not in config.model_fields_set:
+    if not config.rewards:
         if not rewarding:
             raise BadInput(
                 f"Nothing rewards the agent: {config.episodes.environment} has no get_reward; give "
@@ -169,7 +166,7 @@ def _rewards(config: TrainConfig) -> str:
     return f"{ENVIRONMENT},{config.rewards}" if rewarding and not named else config.rewards
 
 
-def _rows(config: TrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
+def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
     rows = read_rows(data)
     if config.text.eval_data is None:
         return split_rows(rows, config.text.eval_fraction, by_columns=True)
@@ -191,7 +188,7 @@ def _check_environments(rows: Sequence[Row], environments: Environments) -> None
             )
 
 
-def _limits(config: TrainConfig, policy: LanguageModel) -> Limits:
+def _limits(config: AgentTrainConfig, policy: LanguageModel) -> Limits:
     episodes, longest = config.episodes, policy.context_length
     if episodes.max_tokens is not None and episodes.max_tokens > longest:
         raise BadInput(

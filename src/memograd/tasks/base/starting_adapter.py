@@ -7,17 +7,29 @@ are taken from it, so `config.json` says what was really trained.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
-from memograd.config import TrainConfig
-from memograd.config.reward_model_settings import RewardModelSettings
-from memograd.config.warm_start_settings import WarmStartSettings
+from memograd.config import LoraConfig, Settings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.resume import stored_settings
+from memograd.grpo.resume import begun
 from memograd.grpo.run_folder import checkpoint_step
 
-C = TypeVar("C", bound=TrainConfig | WarmStartSettings)
+REWARD_MODEL: Final = "reward-model"
+
+
+class WithAdapter(Protocol):
+    """Settings of a run that may begin with an adapter."""
+
+    @property
+    def adapter(self) -> Path | None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def lora(self) -> LoraConfig: ...
+
+
+C = TypeVar("C", bound=Settings)
 
 
 def adapter_of(path: Path) -> Path:
@@ -34,36 +46,38 @@ def adapter_of(path: Path) -> Path:
     return checkpoint
 
 
-def settings_with_adapter(config: C) -> C:
+def settings_with_adapter(config: C, recipe: str = "") -> C:
     """The settings completed by those of the run that `adapter` belongs to.
 
+    config: has the settings of `WithAdapter`. recipe: what trains with them, as `Begun` has it.
     `adapter` becomes the checkpoint itself; `model` and `lora` are that run's. Raises BadInput
     where they were given and differ.
     """
-    if config.adapter is None:
+    given = cast(WithAdapter, config)
+    if given.adapter is None:
         return config
-    checkpoint = adapter_of(config.adapter).resolve()
-    begun = stored_settings(RunFolder.open(checkpoint.parent))
-    if isinstance(begun, RewardModelSettings) != isinstance(config, RewardModelSettings):
+    checkpoint = adapter_of(given.adapter).resolve()
+    began = begun(RunFolder.open(checkpoint.parent))
+    if (began.recipe == REWARD_MODEL) != (recipe == REWARD_MODEL):
         raise BadInput(
-            f"adapter={config.adapter} cannot be begun with: adapters of reward models and of "
+            f"adapter={given.adapter} cannot be begun with: adapters of reward models and of "
             "models that answer do not fit each other."
         )
     differs = {
-        "model": _resolved(config.model) != _resolved(begun.model),
+        "model": _resolved(given.model) != _resolved(began.model),
         # Only what was given of it: the rest is that run's.
         "lora": any(
-            getattr(config.lora, name) != getattr(begun.lora, name)
-            for name in config.lora.model_fields_set
+            getattr(given.lora, name) != getattr(began.lora, name)
+            for name in given.lora.model_fields_set
         ),
     }
     for name in sorted(name for name in config.model_fields_set if differs.get(name)):
         raise BadInput(
-            f"adapter={config.adapter} was trained with another {name}; leave {name} out to take "
+            f"adapter={given.adapter} was trained with another {name}; leave {name} out to take "
             "that run's, or begin with a fresh adapter."
         )
-    update = {"adapter": checkpoint, "model": begun.model, "lora": begun.lora}
-    return cast(C, config.model_copy(update=update))
+    update = {"adapter": checkpoint, "model": began.model, "lora": began.lora}
+    return config.model_copy(update=update)
 
 
 def _resolved(model: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -36,14 +36,38 @@ PIECE_LETTERS: Final = ITEM_TOKENS  # of text that is kept as it is: short enoug
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What is written down of one method: its scores, and what it answered to each chunk."""
+
+    result: MethodResult
+    answers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Built:
     """Finished walks of one method through the same cases, and how long a chunk took."""
 
     walks: list[BookWalk]
     seconds_per_chunk: float
 
-    def result(self, name: str) -> MethodResult:
-        """One row of the table."""
+    def reading(self, name: str) -> Reading:
+        """The walks as plain values, under that name."""
+        return Reading(self._result(name), self._answers())
+
+    def _answers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "case": walk.case.id,
+                "chunk": tried.chunk,
+                "read": walk.case.chunks[tried.chunk].text,
+                "answer": tried.answer,
+                "failures": [one.failure for one in tried.outcomes if one.failure is not None],
+            }
+            for walk in self.walks
+            for tried in walk.taken
+        ]
+
+    def _result(self, name: str) -> MethodResult:
         count = len(self.walks)
         taken = [tried for walk in self.walks for tried in walk.taken]
         calls = [call for tried in taken for call in tried.calls]
@@ -95,7 +119,7 @@ def build(
     return Built(walks, (time.perf_counter() - began) / total)
 
 
-def baselines(cases: Sequence[BuildCase], texts: Texts, rules: Rules) -> dict[str, Built]:
+def baselines(cases: Sequence[BuildCase], texts: Texts, rules: Rules) -> dict[str, Reading]:
     """The memories that need no training, by name."""
     found = {
         "nothing": _built(cases, texts, rules, _take_nothing),
@@ -103,7 +127,7 @@ def baselines(cases: Sequence[BuildCase], texts: Texts, rules: Rules) -> dict[st
     }
     if all(case.gold for case in cases):
         found["gold keeper"] = _built(cases, texts, rules, None)
-    return found
+    return {name: one.reading(name) for name, one in found.items()}
 
 
 def _built(
@@ -147,25 +171,13 @@ def _take_every_turn(walk: BookWalk) -> None:
 
 
 def report(
-    built: dict[str, Built], folder: Path, console: Console, *, compared_with: str | None
+    readings: Mapping[str, Reading], folder: Path, console: Console, *, compared_with: str | None
 ) -> None:
-    """Write and show the table of all methods, and write down what each answered."""
-    methods = [one.result(name) for name, one in built.items()]
+    """Write and show the table of all methods by name, and write down what each answered."""
+    methods = [replace(one.result, name=name) for name, one in readings.items()]
     table = compare_methods(methods, baseline=compared_with)
     write_table(table, folder, stem="evaluation")
     console.print(table_to_markdown(table))
-    lines = [
-        {
-            "method": name,
-            "case": walk.case.id,
-            "chunk": tried.chunk,
-            "read": walk.case.chunks[tried.chunk].text,
-            "answer": tried.answer,
-            "failures": [one.failure for one in tried.outcomes if one.failure is not None],
-        }
-        for name, one in built.items()
-        for walk in one.walks
-        for tried in walk.taken
-    ]
+    lines = [{"method": name, **line} for name, one in readings.items() for line in one.answers]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (folder / "answers.jsonl").write_text(text, encoding="utf-8")

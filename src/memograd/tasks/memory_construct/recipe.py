@@ -17,14 +17,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.memory_construct.gold import gold_answers
-from memograd.tasks.memory_construct.measure import Built, baselines, build, report
+from memograd.tasks.memory_construct.measure import Reading, baselines, build, report
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import (
     ConstructJob,
     cases,
@@ -38,28 +38,18 @@ from memograd.tasks.memory_construct.walk import BookWalk
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK = "memory-construct"
 UNTRAINED, WARM, TRAINED = "untrained", "warm start", "trained"
 
 
-def train(config: TrainConfig) -> Path:
-    """Train on cases of `config.build`, or of `config.data`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-
-    Raises:
-        BadInput: settings or data cannot be used.
-    """
-    return train_job(settled(config), TASK, make_job, console)
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
+def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Reading]:
     """What is trained on which cases, and how it is measured."""
     job = prepare(config, checkpoint)
-    return Job(
-        policy=job.policy,
-        rewards=job.rewards,
-        train=job.scenarios,
+    return policy_job(
+        job.policy,
+        job.rewards,
+        lambda world: job.scenarios,
+        config,
+        measured=Reading,
         describe=partial(_describe, job, config),
         measure=partial(measure, job, config) if job.evaluation else None,
         report=partial(_report, job, config),
@@ -69,12 +59,13 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
     )
 
 
-def measure(job: ConstructJob, config: TrainConfig, label: str) -> Built:
+def measure(job: ConstructJob, config: ConstructTrainConfig, label: str) -> Reading:
     """What the policy makes of the held-out cases as it is now."""
-    return build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label, console)
+    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label, console)
+    return built.reading(label)
 
 
-def warm_start_rows(config: TrainConfig, out: Path) -> int:
+def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
     """Write prompt and gold answer of every training chunk into the new file `out`; how many.
 
     Raises:
@@ -96,7 +87,7 @@ def warm_start_rows(config: TrainConfig, out: Path) -> int:
 
 
 def _report(
-    job: ConstructJob, config: TrainConfig, before: Built, after: Built, folder: Path
+    job: ConstructJob, config: ConstructTrainConfig, before: Reading, after: Reading, folder: Path
 ) -> None:
     """Compare with the model that training began with, which a warm start makes another one."""
     built = {**baselines(job.evaluation, job.texts, job.speaker.rules), UNTRAINED: before}
@@ -107,7 +98,7 @@ def _report(
     report({**built, TRAINED: after}, folder, console, compared_with=began)
 
 
-def _describe(job: ConstructJob, config: TrainConfig, run: RunFolder) -> None:
+def _describe(job: ConstructJob, config: ConstructTrainConfig, run: RunFolder) -> None:
     """Say what is trained on and how it is given credit."""
     construct = config.build
     if job.silent:
@@ -123,3 +114,6 @@ def _describe(job: ConstructJob, config: TrainConfig, run: RunFolder) -> None:
         f"{chunks_at(construct, 1)} to {construct.chunks} chunks each; measured by {asked} "
         f"questions about {len(job.evaluation)} held-out cases, on {job.policy.device.type}"
     )
+
+
+RECIPE: Recipe[ConstructTrainConfig, Reading] = Recipe(make_job, console, settled)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from memograd.config import TrainConfig
-from memograd.config.settings import ConstructConfig
 from memograd.data.construction import ConstructionCase
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.data.mem_alpha import load_mem_alpha
@@ -23,9 +21,10 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.load import load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template
-from memograd.rewards import ENVIRONMENT, WeightedReward
+from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
+from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
@@ -34,13 +33,11 @@ from memograd.tasks.memory_construct.credit import CREDITS, Weights
 from memograd.tasks.memory_construct.drawing import ConstructDrawing, Plan, Speaker
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.reader import RunReader, open_reader
+from memograd.tasks.memory_construct.settings import ConstructConfig, ConstructTrainConfig
 from memograd.tasks.memory_construct.view import ViewLimits
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
-from memograd.tasks.text.recipe import located
 
-CHOSEN: Final[dict[str, object]] = {"max_completion_length": 160, "prompts_per_step": 2}
-"""What this task chooses where the settings say nothing."""
 EVAL_PARTS: Final = 10
 """Of so many cases of one file, every last one is measured on, where no other file is named."""
 
@@ -72,21 +69,19 @@ class ConstructJob:
         ]
 
 
-def settled(config: TrainConfig) -> TrainConfig:
+def settled(config: ConstructTrainConfig) -> ConstructTrainConfig:
     """The given settings with absolute paths, and with what this task chooses.
 
     Raises:
         BadInput: a setting asks for what this task cannot do.
     """
-    config = located(config)
-    reader = config.build.reader
-    if reader is not None and Path(reader).is_dir():
-        build = config.build.model_copy(update={"reader": str(Path(reader).resolve())})
-        config = config.model_copy(update={"build": build})
+    config = with_section(
+        located(config),
+        "build",
+        reader=lambda name: str(Path(name).resolve()) if Path(name).is_dir() else name,
+    )
     if config.resume is not None:
         return config
-    if "rewards" in config.model_fields_set:
-        raise BadInput("memory-construct rewards by build.credit; leave rewards out.")
     schedules = config.schedules
     if (
         config.resample_rounds
@@ -101,15 +96,14 @@ def settled(config: TrainConfig) -> TrainConfig:
     if config.num_generations < 2:
         raise BadInput("memory-construct compares answers: set num_generations to at least 2.")
     given = config.model_fields_set
-    update = {name: value for name, value in CHOSEN.items() if name not in given}
     if config.build.credit == "local" and config.algorithm == "grpo" and "advantage" not in given:
         # Answers that keep the same questions answerable differ by hundredths (r3, r4): divided by
         # their spread, that would count as much as a question that is lost.
-        update["advantage"] = "centred"
-    return config.model_copy(update={**update, "rewards": ENVIRONMENT})
+        return config.model_copy(update={"advantage": "centred"})
+    return config
 
 
-def prepare(config: TrainConfig, checkpoint: Path | None) -> ConstructJob:
+def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJob:
     """Read or generate the cases, open the policy and make the drawing.
 
     Raises:
@@ -154,7 +148,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> ConstructJob:
 def speaker_for(
     read: Sequence[BuildCase],
     policy: LanguageModel,
-    config: TrainConfig,
+    config: ConstructTrainConfig,
     reader: NoteReader | None = None,
 ) -> Speaker:
     """The policy as one who answers the views of these cases.
@@ -195,7 +189,7 @@ def weights_of(construct: ConstructConfig) -> Weights:
     return Weights(construct.compression_weight, construct.content_weight, construct.global_weight)
 
 
-def cases(config: TrainConfig) -> tuple[list[BuildCase], list[BuildCase]]:
+def cases(config: ConstructTrainConfig) -> tuple[list[BuildCase], list[BuildCase]]:
     """Cases to train on and cases to measure on, cut to `build.chunks`.
 
     Raises:
@@ -270,7 +264,9 @@ def _of_log(log: Lifelog, construct: ConstructConfig) -> BuildCase:
     return case.first_chunks(construct.chunks)
 
 
-def _check_length(policy: LanguageModel, read: Sequence[BuildCase], config: TrainConfig) -> None:
+def _check_length(
+    policy: LanguageModel, read: Sequence[BuildCase], config: ConstructTrainConfig
+) -> None:
     """Refuse a chunk that leaves no room in the model's context for memory and answer."""
     # The view counts by estimate, which is rather too high; 200 tokens are instructions and marks.
     around = config.build.view_tokens + config.max_completion_length + 200

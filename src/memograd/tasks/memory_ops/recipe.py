@@ -1,7 +1,6 @@
 """memory-ops from end to end: train a policy over memory operations, measure it on other lives.
 
     run = train(OperationsConfig())            a run folder; run/final is what Memory.open takes
-    evaluate(run)                              the table of methods, on held-out forms
 
 Invariant: a run that was stopped and resumed gives the metrics and the weights of the run that
 never stopped, to the bit on a CPU.
@@ -9,8 +8,9 @@ never stopped, to the bit on a CPU.
 
 from __future__ import annotations
 
+import platform
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,18 @@ import numpy as np
 import torch
 from rich.console import Console
 
+import memograd
 from memograd.errors import BadInput, Stopped
-from memograd.evaluation import plot_curves
-from memograd.grpo.run_folder import RunFolder
+from memograd.grpo import RunFolder
 from memograd.grpo.stopping import stop_request
+from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
-from memograd.tasks.base.progress import training_progress
+from memograd.tasks.base.life import train_task
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
@@ -39,7 +42,6 @@ from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,
     open_embedder,
-    stored_operations,
     training_logs,
 )
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
@@ -51,7 +53,7 @@ from memograd.tasks.memory_ops.rewards import (
     reward_of,
     with_absolute_file,
 )
-from memograd.tasks.memory_ops.settings import OperationsConfig
+from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvaluation
 from memograd.tasks.memory_ops.walk import Walk
 
 TASK = "memory-ops"
@@ -67,6 +69,130 @@ TRAINERS: dict[str, type[GRPOMemoryTrainer]] = {
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
+@dataclass
+class HeadTraining:
+    """Trains a head on embedded logs, and writes metrics and checkpoints into the run folder.
+
+    Raises BadInput where the run began with other data, another reward or another algorithm.
+    """
+
+    trainer: GRPOMemoryTrainer
+    head: OperationHead
+    material: list[EmbeddedLog]
+    config: OperationsConfig
+    embedder: str
+    reward: OperationReward | None
+    stage: Stage
+
+    @property
+    def step(self) -> int:
+        """Steps that are done."""
+        return self.trainer.step
+
+    def restore(self, checkpoint: Path) -> None:
+        """Go on from `checkpoint`."""
+        self.trainer.load_state_dict(torch.load(checkpoint / STATE_FILE, weights_only=True))
+
+    def train(self) -> Path:
+        """Run up to `config.steps`; returns the folder of the final checkpoint.
+
+        Raises:
+            Stopped: a signal came; a checkpoint was written.
+        """
+        run, config, trainer = self.stage.run, self.config, self.trainer
+        settings = config.model_dump(mode="json")
+        with (
+            stop_request() as stop,
+            tracked(self.stage.trackers, run.path.name, settings),
+        ):
+            while trainer.step < config.steps:
+                decisions, measured, seconds = one_step(trainer, self.material, config, self.reward)
+                metrics = step_metrics(trainer.step, decisions, measured, seconds)
+                run.append_metrics(metrics)
+                self.stage.on_step(metrics)
+                for tracker in self.stage.trackers:
+                    tracker.log(trainer.step, flat_metrics(metrics))
+                if trainer.step == config.steps:
+                    break
+                if stop.signal or trainer.step % config.save_steps == 0:
+                    self._save(f"checkpoint-{trainer.step}")
+                if stop.signal:
+                    raise Stopped(
+                        f"stopped by a signal after step {trainer.step} of {config.steps}; go on "
+                        f"with resume={run.path}",
+                        stop.signal,
+                    )
+            return self._save("final")
+
+    def _save(self, name: str) -> Path:
+        run, step = self.stage.run, self.trainer.step
+
+        def write(folder: Path) -> None:
+            save_head(
+                self.head.trained(self.embedder, {"run": run.path.name, "step": step}), folder
+            )
+            torch.save(self.trainer.state_dict(), folder / STATE_FILE)
+
+        return run.save_checkpoint(name, write, step=step)
+
+
+def recipe_with(
+    trainer_class: type[GRPOMemoryTrainer] | None = None, embedder: Embedder | None = None
+) -> Recipe[OperationsConfig, None]:
+    """The recipe with an algorithm or an embedder of your own.
+
+    trainer_class: by default the one that the settings name; it must train the head that it is
+    given. embedder: by default the one that the settings name, with a cache on disk.
+    """
+
+    def make_job(config: OperationsConfig, checkpoint: Path | None) -> Job[None]:
+        reward = reward_of(config)
+        logs, held_out = training_logs(config), evaluation_logs(config)
+        reader = embedder or open_embedder(config.embedder)
+        head = _starting_head(config, reader.name, reader.dimension)
+        algorithm = trainer_class or _trainer_of(config)
+        material: list[EmbeddedLog] = []
+
+        def describe(run: RunFolder) -> None:
+            _check_data(run, fingerprint(logs), code_fingerprint(reward), algorithm)
+            console.print(f"embedding {len(logs)} logs to train on, {len(held_out)} to measure on")
+            material.extend(embed_logs(logs, reader, view=config.view))
+
+        def training(stage: Stage) -> HeadTraining:
+            if stage.world.size > 1:
+                raise BadInput(
+                    f"{TASK} trains a small head in one process: start it without torchrun."
+                )
+            trainer = algorithm(head, config)
+            if trainer.network is not head:
+                raise BadInput(
+                    f"{algorithm.__name__} trains a network of its own, and what would be saved and"
+                    " measured is the head that it was given: train that one, or measure and save"
+                    " your network yourself (docs/memory-policy.md)."
+                )
+            return HeadTraining(trainer, head, material, config, reader.name, reward, stage)
+
+        def finish(folder: Path) -> None:
+            unseen = embed_logs(held_out, reader, view=config.view)
+            measured = measure_head(load_head(folder / "final"), material, unseen, config, reward)
+            report(measured, folder, console)
+
+        return Job(
+            training=training,
+            environment=environment,
+            describe=describe,
+            measure=None,
+            measured=type(None),
+            report=lambda before, after, folder: None,
+            finish=finish,
+            describe_step=lambda metrics: (
+                f"reward {metrics['reward_mean']:+.3f}  loss {metrics['loss']:+.4f}"
+            ),
+        )
+
+    return Recipe(make_job, console, settled, evaluate)
+
+
 def train(
     config: OperationsConfig,
     *,
@@ -75,42 +201,31 @@ def train(
 ) -> Path:
     """Train a head and measure it beside the baselines; returns the run folder.
 
-    trainer_class: an algorithm of your own; by default the one that the settings name. embedder: by
-    default the one that the settings name, with a cache on disk. With `config.resume`, the run in
-    that folder goes on from its last complete checkpoint.
+    See `recipe_with` for the arguments. With `config.resume`, the run in that folder goes on from
+    its last complete checkpoint.
 
     Raises:
         BadInput: settings or data cannot be used, or the data of a resumed run have changed.
         Stopped: a signal came; a checkpoint was written.
     """
-    began: RunFolder | None = None
-    if config.resume is not None:
-        began = RunFolder.open(config.resume)
-        if began.task != TASK:
-            raise BadInput(f"{began.path} is a run of {began.task or 'another task'}, not {TASK}.")
-        config = _resumed(config, began)
-    reward = reward_of(config)
-    logs, held_out = training_logs(config), evaluation_logs(config)
-    embedder = embedder or open_embedder(config.embedder)
-    head = _starting_head(config, embedder.name, embedder.dimension)
-    run = began or _new_run(config)
-    with run.lock():
-        _check_data(run, fingerprint(logs), code_fingerprint(reward))
-        console.print(f"embedding {len(logs)} logs to train on, {len(held_out)} to measure on")
-        material = embed_logs(logs, embedder, view=config.view)
-        unseen = embed_logs(held_out, embedder, view=config.view)
-        trainer = (trainer_class or _trainer_of(config))(head, config)
-        checkpoint = run.latest_checkpoint() if began else None
-        if checkpoint is not None:
-            trainer.load_state_dict(torch.load(checkpoint / STATE_FILE, weights_only=True))
-            console.print(f"going on after step {trainer.step} ({checkpoint.name})")
-        if began is not None:
-            run.truncate_metrics(trainer.step)
-        _train_in(run, config, trainer, head, material, embedder.name, reward)
-        plot_curves(run.metrics_path, run.path / "curves.png")
-        final = load_head(run.path / "final")
-        report(measure_head(final, material, unseen, config, reward), run.path, console)
-    return run.path
+    return train_task(TASK, recipe_with(trainer_class, embedder), config)
+
+
+def evaluate(run: Path, asked: Evaluation) -> None:
+    """Measure a run beside the baselines, which are always in its table."""
+    options = OperationsEvaluation(data=[asked.data] if asked.data else [])
+    evaluate_run(run, options, conversations=asked.conversations)
+
+
+def environment() -> dict[str, Any]:
+    """What a run of a head began with, for `environment.json`."""
+    return {
+        "memograd": memograd.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "device": "cpu",
+    }
 
 
 def head_trainer(config: OperationsConfig, head: OperationHead) -> GRPOMemoryTrainer:
@@ -169,44 +284,6 @@ def standard_of(config: OperationsConfig) -> Standard:
     return Standard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
-def _train_in(
-    run: RunFolder,
-    config: OperationsConfig,
-    trainer: GRPOMemoryTrainer,
-    head: OperationHead,
-    material: list[EmbeddedLog],
-    embedder: str,
-    reward: OperationReward | None,
-) -> None:
-    def write(folder: Path) -> None:
-        save_head(head.trained(embedder, {"run": run.path.name, "step": trainer.step}), folder)
-        torch.save(trainer.state_dict(), folder / STATE_FILE)
-
-    describe: Callable[[dict[str, Any]], str] = lambda metrics: (  # noqa: E731
-        f"reward {metrics['reward_mean']:+.3f}  loss {metrics['loss']:+.4f}"
-    )
-    with (
-        stop_request() as stop,
-        training_progress(console, total=config.steps, describe=describe) as on_step,
-    ):
-        while trainer.step < config.steps:
-            decisions, measured, seconds = one_step(trainer, material, config, reward)
-            metrics = step_metrics(trainer.step, decisions, measured, seconds)
-            run.append_metrics(metrics)
-            on_step(metrics)
-            if trainer.step == config.steps:
-                break
-            if stop.signal or trainer.step % config.save_steps == 0:
-                run.save_checkpoint(f"checkpoint-{trainer.step}", write, step=trainer.step)
-            if stop.signal:
-                raise Stopped(
-                    f"stopped by a signal after step {trainer.step} of {config.steps}; go on with "
-                    f"resume={run.path}",
-                    stop.signal,
-                )
-        run.save_checkpoint("final", write, step=trainer.step)
-
-
 def step_metrics(
     step: int, decisions: Decisions, measured: dict[str, float], seconds: dict[str, float]
 ) -> dict[str, Any]:
@@ -242,45 +319,30 @@ def _starting_head(config: OperationsConfig, embedder: str, dimension: int) -> O
     return OperationHead.from_trained(head)
 
 
-def _new_run(config: OperationsConfig) -> RunFolder:
-    out = config.out or Path("runs") / f"{TASK}-{time.strftime('%Y%m%d-%H%M%S')}"
-    RunFolder.check_free(out)
-    return RunFolder.create(out, _located(config).model_dump_json(indent=2), task=TASK)
+def settled(config: OperationsConfig) -> OperationsConfig:
+    """The same settings for any working directory; those of a resumed run as they were given."""
+    update: dict[str, Any] = {
+        "data": [path.resolve() for path in config.data],
+        "eval_data": [path.resolve() for path in config.eval_data],
+        "policy": config.policy.resolve() if config.policy else None,
+        "reward": with_absolute_file(config.reward),
+    }
+    given = {name: value for name, value in update.items() if name in config.model_fields_set}
+    return config.model_copy(update=given)
 
 
-def _located(config: OperationsConfig) -> OperationsConfig:
-    """The same settings for any working directory."""
-    return config.model_copy(
-        update={
-            "data": [path.resolve() for path in config.data],
-            "eval_data": [path.resolve() for path in config.eval_data],
-            "policy": config.policy.resolve() if config.policy else None,
-            "reward": with_absolute_file(config.reward),
-        }
-    )
-
-
-def _resumed(given: OperationsConfig, began: RunFolder) -> OperationsConfig:
-    """The settings that the run began with; nothing given beside `resume` may differ."""
-    stored = stored_operations(began)
-    located = _located(given)
-    others = sorted(
-        name
-        for name in given.model_fields_set - {"resume"}
-        if getattr(located, name) != getattr(stored, name)
-    )
-    if others:
-        raise BadInput(
-            f"{began.path} goes on with the settings that it began with, so {', '.join(others)}"
-            f" cannot be changed: leave it out, or begin a new run with policy={began.path}."
-        )
-    return stored
-
-
-def _check_data(run: RunFolder, now: str, reward: str | None) -> None:
-    stored = run.read_data()
+def _check_data(
+    run: RunFolder, now: str, reward: str | None, algorithm: type[GRPOMemoryTrainer]
+) -> None:
+    """Write down what a new run is trained on and by what, or compare it with a resumed one's."""
+    stored, name = run.read_data(), f"{algorithm.__module__}.{algorithm.__qualname__}"
     if stored is None:
-        run.write_data({"sha256": now, "reward_sha256": reward})
+        run.write_data({"sha256": now, "reward_sha256": reward, "trainer_class": name})
+    elif stored.get("trainer_class", name) != name:
+        raise BadInput(
+            f"{run.path} was begun by {stored['trainer_class']} and would go on with {name}: give"
+            " the same trainer_class, or begin a new run."
+        )
     elif stored.get("reward_sha256") != reward:
         raise BadInput(
             f"The file of the reward changed since {run.path} began: resume with the file as it"
@@ -291,3 +353,6 @@ def _check_data(run: RunFolder, now: str, reward: str | None) -> None:
             f"The data changed since {run.path} began: resume with the data as it was, or begin a"
             " new run with out=FOLDER."
         )
+
+
+RECIPE: Recipe[OperationsConfig, None] = recipe_with()

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, NotNegative, Positive, Seed, Settings, Text
+from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Seed, Settings, Text
 
 Ks = Annotated[list[Count], Field(min_length=1)]
 Budgets = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)]
@@ -26,15 +26,15 @@ Budgets = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=
 class OperationsEvaluation(Settings):
     """On what a policy is measured, beside whom, and how far."""
 
-    data: list[Path] = []  # noqa: RUF012 (pydantic copies it)
+    data: list[Path] = []
     """Files to measure on: life logs or conversations with questions; none: the run's own."""
     out: Path | None = None
     """Folder for the tables; none: the run's, or a folder in it where data are given."""
-    heads: list[Text] = []  # noqa: RUF012
+    heads: list[Text] = []
     """Other trained heads for the table, each NAME=FOLDER."""
-    ks: Ks = [5, 10]  # noqa: RUF012
+    ks: Ks = [5, 10]
     """Numbers of items found for which evidence recall is measured."""
-    budgets: Budgets = [1.0, 0.5, 0.25]  # noqa: RUF012
+    budgets: Budgets = [1.0, 0.5, 0.25]
     """Shares of all tokens that the memory may hold, a table each; 1 is no limit."""
     limit_logs: Annotated[int | None, Field(ge=1)] = None
     """Measure on the first so many logs only."""
@@ -74,15 +74,15 @@ DecisionAlgorithm = Literal["grpo", "reinforce", "ppo", "dqn", "supervised"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class OperationsConfig(Settings):
+class OperationsConfig(RunSettings):
     """Everything that training an operation head can be told; the defaults take minutes."""
 
     # What is trained on, and where it goes.
-    data: list[Path] = []  # noqa: RUF012 (pydantic copies defaults)
+    data: list[Path] = []
     """Files to train on: life logs, or conversations with questions; none: generated logs."""
-    eval_data: list[Path] = []  # noqa: RUF012
+    eval_data: list[Path] = []
     """Files to evaluate on; none: generated logs of held-out forms."""
-    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]  # noqa: RUF012
+    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
     """Languages of generated logs."""
     logs: Count = 96
     """Generated logs to train on."""
@@ -92,14 +92,8 @@ class OperationsConfig(Settings):
     """What a fact says: what a reader writes down, or the raw turn."""
     embedder: Text = "minilm"
     """e5, minilm, st:<model id or folder>: whose vectors the policy reads; e5 for Chinese."""
-    out: Path | None = None
-    """New run folder; none: runs/memory-ops-<timestamp>."""
-    resume: Path | None = None
-    """Run folder whose training goes on."""
     policy: Path | None = None
     """Trained head that training begins with; none: a fresh one."""
-    seed: Seed = 0
-    """Seed of every random choice in the run."""
 
     # The network.
     width: Annotated[int, Field(ge=8)] = 96
@@ -165,17 +159,12 @@ class OperationsConfig(Settings):
     change_cost: NotNegative = 0.02
     """What any change of the memory costs, in answered questions."""
 
-    save_steps: Count = 20
-    """Steps from one checkpoint to the next."""
-
     @model_validator(mode="after")
     def _fits(self) -> OperationsConfig:
         if self.width % self.heads:
             raise ValueError(
                 f"width={self.width} is not a multiple of heads={self.heads}: choose one that is"
             )
-        if self.out is not None and self.resume is not None:
-            raise ValueError("out and resume exclude each other: a resumed run stays in its folder")
         if self.trials > 1 and self.gamma > 0:
             raise ValueError(
                 f"trials={self.trials} tries operations whose later rewards nobody sees, and"

@@ -11,11 +11,9 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -23,64 +21,40 @@ from memograd.memory.embedders.load import load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
-from memograd.tasks.memory_ops_text.task import DEFAULT_REWARDS, decision_scenarios
+from memograd.tasks.memory_ops_text.decisions import decision_scenarios
+from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 from memograd.tasks.text.measure import Measured, measure, report
-from memograd.tasks.text.recipe import located
 from memograd.tasks.text.report import describe_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK: Final = "memory-ops-text"
-CHOSEN: Final = {"rewards": DEFAULT_REWARDS, "max_completion_length": 8}
-CHOSEN_LOGS: Final = {"logs": 8, "eval_logs": 1}
-"""What this task chooses where the settings say nothing; a log has some 140 statements."""
 
-
-def train(config: TrainConfig) -> Path:
-    """Train on the statements of generated logs, or of `config.data`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-
-    Raises:
-        BadInput: settings or data cannot be used.
-    """
-    return train_job(settled(config), TASK, make_job, console)
-
-
-def settled(config: TrainConfig) -> TrainConfig:
-    """The given settings with absolute paths, and with what this task chooses."""
-    config = located(config)
-    if config.resume is not None:
-        return config
-    build = config.build
-    chosen = {k: v for k, v in CHOSEN_LOGS.items() if k not in build.model_fields_set}
-    update = {k: v for k, v in CHOSEN.items() if k not in config.model_fields_set}
-    return config.model_copy(update={**update, "build": build.model_copy(update=chosen)})
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
     """What is trained on which decisions, and how it is measured."""
     known, held_out = scenarios(config)
     rewards = parse_rewards(config.rewards)
     policy = load_policy(config, checkpoint)
-    return Job(
-        policy=policy,
-        rewards=rewards,
-        train=known,
+    return policy_job(
+        policy,
+        rewards,
+        lambda world: known,
+        config,
+        measured=Measured,
         describe=partial(_describe, policy, rewards, known, held_out),
         measure=lambda label: measure(policy, held_out, rewards, config, label, console),
         report=lambda before, after, folder: report(before, after, held_out, folder, console),
     )
 
 
-def scenarios(config: TrainConfig) -> tuple[list[Scenario], list[Scenario]]:
+def scenarios(config: OpsTextTrainConfig) -> tuple[list[Scenario], list[Scenario]]:
     """Decisions to train on, and decisions of other logs to measure on.
 
     Raises:
@@ -113,7 +87,7 @@ def scenarios(config: TrainConfig) -> tuple[list[Scenario], list[Scenario]]:
     )
 
 
-def warm_start_rows(config: TrainConfig, out: Path) -> int:
+def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     """Write prompt and gold operation of every training statement into the new file `out`.
 
     Returns how many. Raises:
@@ -121,7 +95,7 @@ def warm_start_rows(config: TrainConfig, out: Path) -> int:
     """
     if out.exists():
         raise BadInput(f"{out} is there already; choose another name, or remove it.")
-    known, _ = scenarios(settled(config))
+    known, _ = scenarios(located(config))
     rows = [
         {"messages": [*one.messages, {"role": "assistant", "content": one.columns["gold"]}]}
         for one in known
@@ -134,7 +108,7 @@ def warm_start_rows(config: TrainConfig, out: Path) -> int:
     return len(rows)
 
 
-def _generated(config: TrainConfig, count: int, seed: int, split: str) -> list[Lifelog]:
+def _generated(config: OpsTextTrainConfig, count: int, seed: int, split: str) -> list[Lifelog]:
     logs: list[Lifelog] = []
     languages = config.build.languages
     for number, language in enumerate(languages):
@@ -158,3 +132,6 @@ def _describe(
         f"training {policy.name} on {len(known)} decisions, {len(held_out)} held out, on "
         f"{policy.device.type}"
     )
+
+
+RECIPE: Recipe[OpsTextTrainConfig, Measured] = Recipe(make_job, console, located)

@@ -32,7 +32,7 @@ from typing import Any, Final, Protocol
 
 from rich.console import Console
 
-from memograd.config import MemoryConfig, MemorySettings
+from memograd.config import MemorySettings
 from memograd.data import Conversation
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -52,10 +52,12 @@ from memograd.tasks.base.starting_adapter import adapter_of
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
 from memograd.tasks.memory_construct.measure import build
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases, speaker_for
 from memograd.tasks.memory_ops import logs as memory_ops_data
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.scenarios import KeptItem
+from memograd.tasks.memory_qa.settings import MemoryConfig
 
 _KEYS: Final = {"conversation", "turns", "keeper", "items"}
 
@@ -212,7 +214,9 @@ class ConstructKeeper:
                 f"{policy} is of a run of {run.task or 'another task'}, which builds no memory: "
                 f"name a run of {CONSTRUCT}, or of {OPERATIONS}."
             )
-        self._config = stored_config(run).model_copy(update={"device": device})
+        self._config = stored_config(run, ConstructTrainConfig).model_copy(
+            update={"device": device}
+        )
         self._console = console
         self.name = f"{run.path.name}/{self._checkpoint.name}"
 
@@ -235,7 +239,10 @@ def trained_on(policy: Path) -> set[str] | None:
     run = policy if (policy / "run.json").is_file() else policy.parent
     try:
         if _task(run) == CONSTRUCT:
-            return {case.id for case in cases(stored_config(RunFolder.open(run)))[0]}
+            return {
+                case.id
+                for case in cases(stored_config(RunFolder.open(run), ConstructTrainConfig))[0]
+            }
         if _task(run) == OPERATIONS:
             config = OperationsConfig.model_validate_json(RunFolder.open(run).config_json)
             return {log.id for log in memory_ops_data.training_logs(config)}

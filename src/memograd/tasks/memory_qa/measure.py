@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.data import Conversation
 from memograd.evaluation import (
     compare_reports,
@@ -25,18 +23,24 @@ from memograd.evaluation.harness import Answered, evaluate_policy
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.memory_qa.scenarios import MemoryView
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
 
 UNTRAINED = "retrieved memory, untrained"
+WARM_START = "retrieved memory, warm start"
 TRAINED = "retrieved memory, trained"
-METHODS = {
-    "no memory, untrained": (MemoryView.NONE, False),
-    "last turns, untrained": (MemoryView.LAST, False),
-    UNTRAINED: (MemoryView.RETRIEVED, False),
-    "no memory, trained": (MemoryView.NONE, True),
-    TRAINED: (MemoryView.RETRIEVED, True),
+VIEWS = {
+    "no memory, untrained": MemoryView.NONE,
+    "last turns, untrained": MemoryView.LAST,
+    UNTRAINED: MemoryView.RETRIEVED,
+    WARM_START: MemoryView.RETRIEVED,
+    "no memory, trained": MemoryView.NONE,
+    TRAINED: MemoryView.RETRIEVED,
 }
-"""Method name -> what the prompt shows, and whether the trained adapter is on."""
+"""Method name -> what the prompt shows."""
+EVERY = tuple(name for name in VIEWS if name != WARM_START)
+"""The methods of a table with baselines."""
+WITH_ADAPTER = ("no memory, trained", TRAINED)
 
 EXAMPLES = 5
 
@@ -45,17 +49,13 @@ def ask(
     policy: LanguageModel,
     setup: MemoryQASetup,
     conversations: Sequence[Conversation],
-    config: TrainConfig,
+    config: MemoryQATrainConfig,
     method: str,
     console: Console,
 ) -> Answered:
-    """Put all questions about `conversations` to the policy under one of `METHODS`."""
-    view, trained = METHODS[method]
-    scenarios = setup.scenarios(conversations, view)
-    with (
-        counting_progress(console, f"asking: {method}", total=len(scenarios)) as on_progress,
-        nullcontext() if trained else policy.untrained(),
-    ):
+    """Put all questions about `conversations` to the policy as it is, under one of `VIEWS`."""
+    scenarios = setup.scenarios(conversations, VIEWS[method])
+    with counting_progress(console, f"asking: {method}", total=len(scenarios)) as on_progress:
         return evaluate_policy(
             policy,
             scenarios,
@@ -71,11 +71,16 @@ def report_results(
     conversations: Sequence[Conversation],
     folder: Path,
     console: Console,
+    *,
+    compared_with: str,
 ) -> None:
-    """Print what was measured and write it into `folder` (Markdown, JSON, every answer)."""
+    """Print what was measured and write it into `folder` (Markdown, JSON, every answer).
+
+    compared_with: the method that the trained one is compared with.
+    """
     reports = [entry.report for entry in answered]
     by_method = {entry.report.method: entry for entry in answered}
-    comparison = compare_reports(by_method[UNTRAINED].report, by_method[TRAINED].report)
+    comparison = compare_reports(by_method[compared_with].report, by_method[TRAINED].report)
     print_reports(reports, [comparison], console=console)
     files = {
         "evaluation.md": reports_to_markdown(reports, [comparison]),
@@ -93,7 +98,9 @@ def print_examples(folder: Path, console: Console) -> None:
     for record in map(json.loads, lines[:EXAMPLES]):
         console.print(f"  {record['question']}")
         console.print(f"    gold    {record['gold']}")
-        console.print(f"    before  {record['answers'][UNTRAINED]}")
+        console.print(
+            f"    before  {record['answers'].get(WARM_START, record['answers'].get(UNTRAINED))}"
+        )
         console.print(f"    after   {record['answers'][TRAINED]}")
 
 

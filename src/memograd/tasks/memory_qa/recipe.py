@@ -1,7 +1,7 @@
 """memory-qa from end to end: remember conversations, train on questions, measure on others.
 
-`train` makes a run folder (or goes on with one), `evaluate` measures it beside the baselines,
-`demo` does all of it on a small case and shows before and after. The command line calls these.
+`RECIPE` is how a run of it is made (`tasks.base.life`), `evaluate` measures one beside the
+baselines, `demo` does all of it on a small case and shows before and after.
 
 Invariant: what is measured was never trained on (whole conversations are held out).
 """
@@ -10,35 +10,40 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
-from memograd.data import Conversation, select_conversations
+from memograd.config.stored import stored_values
+from memograd.data import Conversation, Split, select_conversations
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
-from memograd.evaluation import plot_curves
+from memograd.evaluation.harness import Answered
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
-from memograd.grpo.resume import check_task, resumed_config, stored_config, stored_settings
-from memograd.grpo.trackers import check_trackers, open_trackers
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.resume import begun, stored_config
 from memograd.policy.language_model import LanguageModel
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.life import train_task
+from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.progress import training_progress
-from memograd.tasks.base.ranks import held, joined_ranks, share_weights
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.tasks.memory_qa.measure import (
-    METHODS,
+    EVERY,
     TRAINED,
     UNTRAINED,
+    WARM_START,
+    WITH_ADAPTER,
     ask,
     print_examples,
     report_results,
 )
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
     available_conversations,
@@ -47,140 +52,114 @@ from memograd.tasks.memory_qa.setup import (
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK = "memory-qa"
+TASK: Final = "memory-qa"
 MEMORY = "memory.db"
 DEMO_STEPS = 20
+SHARED: Final = {
+    *("data", "train", "eval", "model", "device", "seed", "lora", "memory"),
+    "max_completion_length",
+}
+"""Settings that supervised fine-tuning on this task has too."""
 
 
-def train(config: TrainConfig) -> Path:
-    """Train on `config.train`, measuring `config.eval` before and after; returns the run folder.
+@dataclass(frozen=True)
+class QAJob:
+    """A policy, the conversations that it is trained and measured on, and their memory."""
 
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint; only
-    the settings in `grpo.resume.CHANGEABLE` may differ from those it began with.
-    """
-    if config.resume is not None:
-        began = RunFolder.open(config.resume)
-        check_task(began, TASK, or_unsaid=True)
-        device = stored_config(began).device
-        with joined_ranks(device, console) as world, held(began, world) as run:
-            config = world.led(lambda: resumed_config(run, config))
-            checkpoint = world.led(run.latest_checkpoint)
-            return _train_in(world, run, config, checkpoint, resumed=True)
-    with joined_ranks(config.device, console) as world:
-        out = world.led(lambda: _free_folder(config))
-        config, policy = world.guarded(lambda: _settled(config, out))
-        with held(world.led(lambda: _new_run(out, config, policy)), world) as run:
-            return _train_in(world, run, config, None, resumed=False, policy=policy)
+    config: MemoryQATrainConfig
+    policy: LanguageModel
+    split: Split
+    setups: dict[str, MemoryQASetup]  # the one setup, once the run folder is there
 
+    @property
+    def setup(self) -> MemoryQASetup:
+        return self.setups["opened"]
 
-def _free_folder(config: TrainConfig) -> Path:
-    out = config.out or Path("runs") / f"{TASK}-{time.strftime('%Y%m%d-%H%M%S')}"
-    RunFolder.check_free(out)
-    return out
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator[None]:
+        """Within this block the memory is that of the run folder."""
+        self.setups["opened"] = MemoryQASetup(self.config, self.policy, folder / MEMORY)
+        yield
 
-
-def _settled(config: TrainConfig, out: Path) -> tuple[TrainConfig, LanguageModel]:
-    """The settings with what the task chose and paths made absolute, and the policy.
-
-    What can be wrong is found here, before the folder is made, so that bad input leaves nothing.
-    """
-    config = settings_with_adapter(config)
-    parse_rewards(config.rewards)
-    check_trackers(config.track)
-    split = choose_split(
-        available_conversations(config.data, config.seed), config.train, config.eval
-    )
-    policy = load_policy(config, None)
-    setup = MemoryQASetup(config, policy, out / MEMORY)
-    setup.check([*split.train, *split.eval])
-    setup.check_unseen(split.eval)
-    config = config.model_copy(
-        update={
-            "data": config.data.resolve() if config.data else None,
-            "model": str(Path(config.model).resolve())
-            if Path(config.model).is_dir()
-            else config.model,
-            "train": [conversation.id for conversation in split.train],
-            "eval": [conversation.id for conversation in split.eval],
-        }
-    )
-    return config, policy
-
-
-def _new_run(out: Path, config: TrainConfig, policy: LanguageModel) -> RunFolder:
-    run = RunFolder.create(out, config.model_dump_json(indent=2), task=TASK)
-    (run.path / "environment.json").write_text(json.dumps(policy.environment(), indent=2))
-    return run
-
-
-def _train_in(
-    world: World,
-    run: RunFolder,
-    config: TrainConfig,
-    checkpoint: Path | None,
-    *,
-    resumed: bool,
-    policy: LanguageModel | None = None,
-) -> Path:
-    """Train in a folder that is ours; `policy` if it is loaded already. Rank 0 has the memory."""
-    trackers = world.guarded(lambda: open_trackers(config, run))
-    rewards = parse_rewards(config.rewards)
-    split = choose_split(
-        available_conversations(config.data, config.seed), config.train, config.eval
-    )
-    policy = policy or world.guarded(lambda: load_policy(config, checkpoint))
-    share_weights(policy, config, world)
-    setup = MemoryQASetup(config, policy, run.path / MEMORY)
-    new_turns = world.led(lambda: setup.remember([*split.train, *split.eval]))
-    console.print(f"memory: {new_turns} new turns of {_names([*split.train, *split.eval])}")
-    scenarios = world.led(lambda: setup.scenarios(split.train))
-    before = world.led(lambda: ask(policy, setup, split.eval, config, UNTRAINED, console))
-    console.print(
-        f"training {policy.name} on {len(scenarios)} questions of {_names(split.train)}, "
-        f"on {policy.device.type}"
-    )
-    with training_progress(console, total=config.steps) as on_step:
-        trainer = world.guarded(
-            lambda: Trainer(
-                policy,
-                scenarios,
-                rewards,
-                config,
-                run,
-                on_step=on_step,
-                trackers=trackers,
-                world=world,
-            )
+    def describe(self, run: RunFolder) -> None:
+        """Remember the conversations, and say what is trained on."""
+        known = [*self.split.train, *self.split.eval]
+        new_turns = self.setup.remember(known)
+        count = sum(len(one.questions) for one in self.split.train)
+        console.print(f"memory: {new_turns} new turns of {_names(known)}")
+        console.print(
+            f"training {self.policy.name} on {count} questions of {_names(self.split.train)}, "
+            f"on {self.policy.device.type}"
         )
-        if checkpoint is not None:
-            world.guarded(lambda: trainer.restore(checkpoint))
-            console.print(f"going on after step {trainer.step} ({checkpoint.name})")
-        elif resumed:
-            console.print("there is no complete checkpoint yet: starting over from the first step")
-        if resumed:
-            world.guarded(lambda: run.truncate_metrics(trainer.step))
-        trainer.train()
 
-    def measure_again() -> None:
-        plot_curves(run.metrics_path, run.path / "curves.png")
-        after = ask(policy, setup, split.eval, config, TRAINED, console)
-        report_results([before, after], split.eval, run.path, console)
+    def scenarios(self, world: World) -> Sequence[Scenario]:
+        """The training questions; rank 0 has the memory."""
+        return world.led(lambda: self.setup.scenarios(self.split.train))
 
-    world.led(measure_again)
-    return run.path
+    def measure(self, label: str) -> Answered:
+        """Ask the held-out questions of the policy as it is now."""
+        method = {"trained": TRAINED, "before training": self.before}[label]
+        return ask(self.policy, self.setup, self.split.eval, self.config, method, console)
+
+    @property
+    def before(self) -> str:
+        """What the policy is called that training began with."""
+        return UNTRAINED if self.config.adapter is None else WARM_START
+
+    def report(self, before: Answered, after: Answered, folder: Path) -> None:
+        """Both sides in tables; beside a warm start stands the model without it."""
+        answered = [before, after]
+        if self.config.adapter is not None:
+            with self.policy.untrained():
+                alone = ask(
+                    self.policy, self.setup, self.split.eval, self.config, UNTRAINED, console
+                )
+            answered.insert(0, alone)
+        report_results(answered, self.split.eval, folder, console, compared_with=self.before)
 
 
-def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: bool) -> None:
+def settled(config: MemoryQATrainConfig) -> MemoryQATrainConfig:
+    """The given settings with absolute paths; bad rewards are refused."""
+    if config.resume is None:
+        parse_rewards(config.rewards)
+    return located(config)
+
+
+def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answered]:
+    """What is trained on which questions, and how it is measured."""
+    split = choose_split(
+        available_conversations(config.data, config.seed), config.train, config.eval
+    )
+    policy = load_policy(config, checkpoint)
+    if checkpoint is None:
+        # What can be wrong is found here, before the folder is made.
+        setup = MemoryQASetup(config, policy, Path(MEMORY))
+        setup.check([*split.train, *split.eval])
+        setup.check_unseen(split.eval)
+    job = QAJob(config, policy, split, {})
+    return policy_job(
+        policy,
+        parse_rewards(config.rewards),
+        job.scenarios,
+        config,
+        describe=job.describe,
+        measure=job.measure,
+        measured=Answered,
+        report=job.report,
+        opened=job.opened,
+    )
+
+
+def evaluate(run: Path, asked: Evaluation) -> None:
     """Measure the trained policy of `run`; tables go to the terminal and into the run folder.
 
-    `conversations` are ids in `data`, or in the run's own data. Where none are named, they are
-    those of `data` that it was not trained on, or the run's evaluation set. Those it was trained on
-    are refused. What is measured on other data goes into a subfolder. `baselines` adds the
+    `asked.conversations` are ids in `asked.data`, or in the run's own data. Where none are named,
+    they are those of the data that it was not trained on, or the run's evaluation set. Those it was
+    trained on are refused. What is measured on other data goes into a subfolder. Baselines are the
     methods without memory, with the last turns only, and the trained policy without memory.
     """
     folder = RunFolder.open(run)
-    settings = stored_settings(folder)
-    config = settings if isinstance(settings, TrainConfig) else settings.as_train_config()
+    config, data = _config(folder), asked.data
     checkpoint = folder.latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
@@ -190,6 +169,7 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
         )
     available = available_conversations(data or config.data, config.seed)
     known = _known(config)
+    conversations = list(asked.conversations)
     if not conversations:
         seen = set(in_common(known, map(told_in, available)))
         unseen = [entry.id for entry in available if entry.id not in seen]
@@ -208,12 +188,25 @@ def evaluate(run: Path, data: Path | None, conversations: list[str], baselines: 
     setup.check_unseen(chosen)
     results.mkdir(exist_ok=True)
     setup.remember(chosen)
-    methods = list(METHODS) if baselines else [UNTRAINED, TRAINED]
-    answered = [ask(policy, setup, chosen, config, method, console) for method in methods]
-    report_results(answered, chosen, results, console)
+    answered = []
+    for method in EVERY if asked.baselines else (UNTRAINED, TRAINED):
+        with nullcontext() if method in WITH_ADAPTER else policy.untrained():
+            answered.append(ask(policy, setup, chosen, config, method, console))
+    report_results(answered, chosen, results, console, compared_with=UNTRAINED)
 
 
-def _known(config: TrainConfig) -> list[Told]:
+def _config(run: RunFolder) -> MemoryQATrainConfig:
+    """The settings of a run of this task, or of another that asks with the same memory (sft)."""
+    if not begun(run).recipe and run.task in ("", TASK):
+        return stored_config(run, MemoryQATrainConfig)
+    values = stored_values(run.config_json)
+    shared = {key: values[key] for key in SHARED & values.keys()}
+    if values.get("task") != TASK:  # trained on no conversations
+        shared = {key: shared[key] for key in ("model", "device", "seed", "lora") if key in shared}
+    return MemoryQATrainConfig.model_validate_json(json.dumps(shared))
+
+
+def _known(config: MemoryQATrainConfig) -> list[Told]:
     """What a run was trained on; by their ids alone where its data are no longer there."""
     if not config.train:
         return []
@@ -227,13 +220,12 @@ def _known(config: TrainConfig) -> list[Told]:
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
     """Train for a few minutes and show, before and after, a conversation it never saw."""
-    run = train(
-        TrainConfig(
-            data=data,
-            steps=steps or DEMO_STEPS,
-            out=out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
-        )
+    config = MemoryQATrainConfig(
+        data=data,
+        steps=steps or DEMO_STEPS,
+        out=out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
     )
+    run = train_task(TASK, RECIPE, config)
     print_examples(run, console)
     for label, name in (
         ("adapter", "final"),
@@ -247,3 +239,8 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
 
 def _names(conversations: Sequence[Conversation]) -> str:
     return ", ".join(conversation.id for conversation in conversations)
+
+
+RECIPE: Recipe[MemoryQATrainConfig, Answered] = Recipe(
+    make_job, console, settled, evaluate, or_unsaid=True
+)

@@ -17,7 +17,6 @@ from typing import Final
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.data import (
     Conversation,
     Split,
@@ -36,6 +35,7 @@ from memograd.tasks.memory_qa.scenarios import (
     memory_qa_messages,
     memory_qa_scenarios,
 )
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 logger = logging.getLogger(__name__)
@@ -104,7 +104,9 @@ def choose_split(
 class MemoryQASetup:
     """Builds scenarios of conversations for one model, from a memory kept at `memory_path`."""
 
-    def __init__(self, config: TrainConfig, policy: LanguageModel, memory_path: Path) -> None:
+    def __init__(
+        self, config: MemoryQATrainConfig, policy: LanguageModel, memory_path: Path
+    ) -> None:
         self._config = config
         self._policy = policy
         self._memory_path = memory_path

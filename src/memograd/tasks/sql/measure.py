@@ -64,8 +64,7 @@ def measure_sql(job: AgentJob, play: Callable[[], list[Rollout]]) -> MeasuredSql
     seconds = time.perf_counter() - began
     episodes = measured(job.rewards, job.evaluation, rollouts)
     by_question = [
-        score(scenario, rollout)
-        for scenario, rollout in zip(job.evaluation, episodes.rollouts, strict=True)
+        score(scenario, rollout) for scenario, rollout in zip(job.evaluation, rollouts, strict=True)
     ]
     scores = {name: [row[name] for row in by_question] for name in MEASURES}
     return MeasuredSql(episodes, scores, seconds)

@@ -26,11 +26,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
@@ -38,22 +36,19 @@ from memograd.rollout.types import Rollout
 from memograd.tasks.agent.measure import play
 from memograd.tasks.agent.serving import Serving, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.located import with_section
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import Question, first_by_hash, read_questions, split_questions
-from memograd.tasks.sql.rewards import DEFAULT_REWARDS
 from memograd.tasks.sql.rows import LeftOut, make_rows
 from memograd.tasks.sql.sample.build import sample_database, write_sample
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox
+from memograd.tasks.sql.settings import SqlTrainConfig
 from memograd.tasks.sql.trajectories import gold_attempts
 from memograd.tasks.text.report import describe_dropped, describe_rewards
 
-ENVIRONMENT = "memograd.tasks.sql.tool:SqlEnvironment"
 SAMPLE = "the sample's own questions"
-ACTION_TOKENS = 160
-TURNS = 4
-"""Tokens of an action and actions of an attempt, where the settings do not say."""
 
 
 @dataclass(frozen=True)
@@ -65,26 +60,19 @@ class SqlJob:
     left_out: list[LeftOut]
 
 
-def settled(config: TrainConfig) -> TrainConfig:
-    """The given settings with absolute paths, and with what this task chooses where they say
-    nothing: the environment, the rewards, the length of an action and of an attempt."""
-    config = located_served(located_episodes(config))
-    sql = config.sql
-    if sql.database is not None:
-        sql = sql.model_copy(update={"database": sql.database.resolve()})
-    if config.resume is not None:
-        return config if sql == config.sql else config.model_copy(update={"sql": sql})
-    episodes = config.episodes.model_copy(update={"environment": ENVIRONMENT})
-    if "max_turns" not in episodes.model_fields_set:
-        episodes = episodes.model_copy(update={"max_turns": TURNS})
-    update: dict[str, Any] = {"sql": sql, "episodes": episodes}
-    for name, value in (("rewards", DEFAULT_REWARDS), ("max_completion_length", ACTION_TOKENS)):
-        if name not in config.model_fields_set:
-            update[name] = value
-    return config.model_copy(update=update)
+def settled(config: SqlTrainConfig) -> SqlTrainConfig:
+    """The given settings with absolute paths.
+
+    Raises:
+        BadInput: the package that parses SQL is missing.
+    """
+    _need_sqlglot()
+    return with_section(
+        located_served(located_episodes(config)), "sql", database=lambda path: path.resolve()
+    )
 
 
-def prepare(config: TrainConfig, checkpoint: Path | None) -> SqlJob:
+def prepare(config: SqlTrainConfig, checkpoint: Path | None) -> SqlJob:
     """Open the database, read and split the questions, and assemble the agent's job.
 
     Raises:
@@ -107,7 +95,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> SqlJob:
     return SqlJob(agent, sandbox, [*left_out, *also_left_out])
 
 
-def open_database(config: TrainConfig) -> Sandbox:
+def open_database(config: SqlTrainConfig) -> Sandbox:
     """The database of the settings, or the sample.
 
     Raises:
@@ -122,7 +110,7 @@ def open_database(config: TrainConfig) -> Sandbox:
     return Sandbox(config.sql.database)
 
 
-def questions(config: TrainConfig) -> tuple[list[Question], list[Question]]:
+def questions(config: SqlTrainConfig) -> tuple[list[Question], list[Question]]:
     """Questions to train on and questions to measure on.
 
     Raises:
@@ -163,25 +151,10 @@ def _marks(question: Question) -> dict[tuple[str, ...], str]:
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK = "sql"
 SHOWN = 3
-CI_FAST = (
-    *("steps=1", "prompts_per_step=1", "num_generations=2", "max_completion_length=32"),
-    *("episodes.max_turns=2", "sql.max_eval=2", "rollout_log_steps=1", "warmup_steps=0"),
-)
-"""Settings of `--ci-fast`: one small step, to see that everything works; own settings win."""
 
 
-def train(config: TrainConfig) -> Path:
-    """Train on the questions of `config.data` over `config.sql.database`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-    """
-    _need_sqlglot()
-    return train_job(settled(config), TASK, make_job, console)
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
+def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
     """What is trained on which questions, and how it is measured."""
     serving = None if config.served.agent is None else Serving(config)
     sql = prepare(config, checkpoint)
@@ -199,10 +172,12 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
                 warm_start = measure_sql(job, lambda: attempts("warm start"))
         report_sql(before, after, job, folder, console, warm_start)
 
-    return Job(
-        policy=job.policy,
-        rewards=job.rewards,
-        train=job.train,
+    return policy_job(
+        job.policy,
+        job.rewards,
+        lambda world: job.train,
+        config,
+        measured=MeasuredSql,
         describe=partial(_describe, sql, config),
         measure=(
             (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None
@@ -222,7 +197,7 @@ def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[MeasuredSql]:
     )
 
 
-def warm_start_rows(config: TrainConfig, out: Path, share: float) -> None:
+def warm_start_rows(config: SqlTrainConfig, out: Path, share: float) -> None:
     """Write gold attempts at `share` of the training questions into the new file `out`.
 
     Which questions depends on their ids alone. Held-out questions are never among them.
@@ -230,7 +205,6 @@ def warm_start_rows(config: TrainConfig, out: Path, share: float) -> None:
     Raises:
         BadInput: database or questions cannot be used, or `out` is taken.
     """
-    _need_sqlglot()
     if not 0 < share <= 1:
         raise BadInput(f"--share must lie above 0 and be at most 1, not {share:g}.")
     _check_new(out)
@@ -280,7 +254,7 @@ def _need_sqlglot() -> None:
         raise BadInput("The SQL agent needs the package sqlglot; run pip install 'memograd[sql]'.")
 
 
-def _describe(sql: SqlJob, config: TrainConfig, run: RunFolder) -> None:
+def _describe(sql: SqlJob, config: SqlTrainConfig, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which questions were left out."""
     job = sql.agent
     describe_rewards(job.rewards, console)
@@ -301,3 +275,6 @@ def _describe(sql: SqlJob, config: TrainConfig, run: RunFolder) -> None:
         f"{sql.sandbox.database.name}, {len(job.evaluation)} held out, {played}, on "
         f"{job.policy.device.type}"
     )
+
+
+RECIPE: Recipe[SqlTrainConfig, MeasuredSql] = Recipe(make_job, console, settled)

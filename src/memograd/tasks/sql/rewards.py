@@ -29,7 +29,6 @@ from statistics import fmean
 from memograd.tasks.sql.attempt import Attempt, read_attempt
 from memograd.tasks.sql.compare import found_something, gold_of, matches
 
-DEFAULT_REWARDS = "memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1"
 """The rewards of a run that names none."""
 
 Completion = Sequence[Mapping[str, str]] | str

@@ -20,15 +20,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.rewards import WeightedReward, needed_columns, with_absolute_files
+from memograd.rewards import WeightedReward, needed_columns
 from memograd.rewards.environment import environment
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.measure import Measured, measure, report
 from memograd.tasks.text.report import describe_dropped, describe_rewards
@@ -40,6 +40,7 @@ from memograd.tasks.text.rows import (
     split_rows,
     text_scenarios,
 )
+from memograd.tasks.text.settings import TextTrainConfig
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,7 @@ class TextJob:
     prompt_limit: int
 
 
-def located(config: TrainConfig) -> TrainConfig:
-    """The given settings with every path absolute, so that a run goes on from anywhere."""
-    update: dict[str, object] = {}
-    given = config.model_fields_set
-    if config.data is not None:
-        update["data"] = config.data.resolve()
-    if "model" in given and Path(config.model).is_dir():
-        update["model"] = str(Path(config.model).resolve())
-    if "rewards" in given:
-        update["rewards"] = with_absolute_files(config.rewards)
-    if config.text.eval_data is not None:
-        eval_data = config.text.eval_data.resolve()
-        update["text"] = config.text.model_copy(update={"eval_data": eval_data})
-    return config.model_copy(update=update)
-
-
-def prepare(config: TrainConfig, checkpoint: Path | None) -> TextJob:
+def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
     """Read data and rewards and open the policy, with the checkpoint's adapter if there is one.
 
     Raises:
@@ -78,7 +63,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None) -> TextJob:
     """
     if config.data is None:
         raise BadInput("The text task needs rows to train on; give --data FILE.jsonl.")
-    if "rewards" not in config.model_fields_set:
+    if not config.rewards:
         raise BadInput(
             "The text task needs rewards: give --rewards my_rewards.py:name, or a built-in one "
             "such as exact_match."
@@ -133,25 +118,17 @@ def check_columns(
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
-TASK = "text"
 
-
-def train(config: TrainConfig) -> Path:
-    """Train on the rows of `config.data` by `config.rewards`; returns the run folder.
-
-    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
-    """
-    return train_job(located(config), TASK, make_job, console)
-
-
-def make_job(config: TrainConfig, checkpoint: Path | None) -> Job[Measured]:
+def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
     held_out = job.evaluation
-    return Job(
-        policy=job.policy,
-        rewards=job.rewards,
-        train=job.train,
+    return policy_job(
+        job.policy,
+        job.rewards,
+        lambda world: job.train,
+        config,
+        measured=Measured,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))
@@ -176,3 +153,6 @@ def _describe(job: TextJob, run: RunFolder) -> None:
         f"training {policy.name} on {len(job.train)} prompts, "
         f"{len(job.evaluation)} held out, on {policy.device.type}"
     )
+
+
+RECIPE: Recipe[TextTrainConfig, Measured] = Recipe(make_job, console, located)

@@ -4,7 +4,7 @@ A scenario is one state of a memory: the related items, numbered from 1, and one
 knows what every operation is worth there (`delta_qa`), so a reward is a look-up, whatever the model
 says, and the gold operation, where the log has one, is the row for SFT.
 
-    memograd.tasks.memory_ops_text.task:worth:1,well_formed:0.1,gold_operation:0
+    memograd.tasks.memory_ops_text:worth:1,well_formed:0.1,gold_operation:0
 
 Invariants: NONE is worth exactly 0, by the same rule as all others; what is no operation of this
 state is worth no more than the worst that is.
@@ -24,10 +24,6 @@ from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Point, Walk
 
-DEFAULT_REWARDS: Final = (
-    "memograd.tasks.memory_ops_text.task:worth:1,well_formed:0.1,gold_operation:0"
-)
-"""The rewards of a run that names none; the last is measured, never learnt from."""
 NOT_AN_OPERATION: Final = 0.1
 """What saying no operation costs below the worst of them."""
 

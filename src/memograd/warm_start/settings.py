@@ -1,9 +1,8 @@
 """What `memograd sft` and `memograd dpo` can be told: the settings of the warm starts.
 
-Their run folders hold these settings as `config.json`, marked with the recipe's name, and
-`as_train_config` says what `memograd evaluate` needs to know of such a run.
+Their run folders hold these settings as `config.json`, marked with the recipe's name.
 
-Invariant: what `run_json` wrote, `run_settings.settings_of_run` reads back equal.
+Invariant: what `run_json` wrote, `memograd.config.stored.stored_settings` reads back equal.
 """
 
 from __future__ import annotations
@@ -14,15 +13,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import (
-    Count,
-    LoraConfig,
-    MemoryConfig,
-    Positive,
-    Settings,
-    Text,
-    TrainConfig,
-)
+from memograd.config.settings import Count, LoraConfig, Positive, Settings, Text
+from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 
 
 class WarmStartSettings(Settings):
@@ -80,10 +72,6 @@ class WarmStartSettings(Settings):
         """The `config.json` of a run: the settings, and whose they are."""
         return json.dumps({"recipe": self.recipe, **self.model_dump(mode="json")}, indent=2)
 
-    def as_train_config(self) -> TrainConfig:
-        """What evaluating this run needs: its model, seed and device."""
-        return TrainConfig(model=self.model, device=self.device, seed=self.seed, lora=self.lora)
-
 
 class SftSettings(WarmStartSettings):
     """Everything that `memograd sft` can be told."""
@@ -92,9 +80,9 @@ class SftSettings(WarmStartSettings):
 
     task: Literal["memory-qa"] | None = None
     """Task whose gold answers are learnt; none: the rows of data."""
-    train: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+    train: list[Text] = []
     """memory-qa: conversation ids to train on; empty: all but the last."""
-    eval: list[Text] = []  # noqa: RUF012
+    eval: list[Text] = []
     """memory-qa: conversation ids kept for evaluation; empty: all that are not trained on."""
     memory: MemoryConfig = MemoryConfig()
     """memory-qa: what is retrieved for a question."""
@@ -113,11 +101,9 @@ class SftSettings(WarmStartSettings):
             )
         return self
 
-    def as_train_config(self) -> TrainConfig:
-        """The GRPO run that asks the same questions with the same memory."""
-        if self.task is None:
-            return super().as_train_config()
-        return TrainConfig(
+    def as_train_config(self) -> MemoryQATrainConfig:
+        """The GRPO run of memory-qa that asks the same questions with the same memory."""
+        return MemoryQATrainConfig(
             data=self.data,
             train=self.train,
             eval=self.eval,

@@ -13,9 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, LoraConfig, Positive, TrainConfig
-from memograd.config.warm_start_settings import WarmStartSettings
-from memograd.errors import BadInput
+from memograd.config.settings import Count, LoraConfig, Positive
+from memograd.warm_start.settings import WarmStartSettings
 
 TUNING: Mapping[str, Mapping[str, Any]] = {
     "lora": {"learning_rate": 2e-4},
@@ -68,10 +67,3 @@ class RewardModelSettings(WarmStartSettings):
         if self.tuning == "full" and self.adapter is not None:
             raise ValueError("adapter= begins with an adapter, which tuning=full does not train")
         return self
-
-    def as_train_config(self) -> TrainConfig:
-        """Refused: a reward model gives scores, it answers nothing."""
-        raise BadInput(
-            "This run trained a reward model, which answers no questions; measure it with "
-            "memograd reward-model evaluate."
-        )

@@ -1,0 +1,158 @@
+"""The one life of a run, whatever its task: settle, create or resume, measure, train, report.
+
+Invariants: a run that was killed and resumed gives the numbers of the run that never stopped; what
+was measured before training is measured once, and read back when the run goes on. Several processes
+(`memograd.grpo.distributed`) train a job together; rank 0 writes, speaks and measures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
+
+from memograd.config import RunSettings, TrainConfig
+from memograd.errors import BadInput
+from memograd.evaluation import plot_curves
+from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World
+from memograd.grpo.resume import check_task, resumed_config, stored_config
+from memograd.grpo.trackers import check_trackers, open_trackers
+from memograd.tasks.base.progress import training_progress
+from memograd.tasks.base.ranks import held, joined_ranks
+from memograd.tasks.base.recipe import Job, Recipe, Stage
+from memograd.tasks.base.starting_adapter import settings_with_adapter
+
+C = TypeVar("C", bound=RunSettings)
+M = TypeVar("M")
+
+BEFORE: Final = "before.json"
+"""What was measured before training, in the run folder."""
+
+
+def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
+    """Train the job that `recipe` makes of the settings; returns the run folder.
+
+    With `config.resume`, the run in that folder goes on from its last complete checkpoint.
+
+    Raises:
+        BadInput: that folder is a run of another task; or what the recipe refuses.
+        Stopped: a signal came; a checkpoint was written.
+    """
+    config, console = recipe.settled(config), recipe.console
+    if config.resume is not None:
+        began = RunFolder.open(config.resume)
+        check_task(began, task, or_unsaid=recipe.or_unsaid)
+        device = _device(stored_config(began, type(config)))
+        with joined_ranks(device, console) as world, held(began, world) as run:
+            # The run of `adapter` is in the settings as its checkpoint.
+            given = _with_adapter(config)
+            config = world.led(lambda: resumed_config(run, given))
+            checkpoint = world.led(run.latest_checkpoint)
+            job = world.guarded(lambda: recipe.make_job(config, checkpoint))
+            return _train_in(world, run, config, job, checkpoint, console, resumed=True)
+    with joined_ranks(_device(config), console) as world:
+        out = world.led(lambda: _free_folder(config, task))
+        config = world.guarded(lambda: _with_adapter(config))
+        job = world.guarded(lambda: recipe.make_job(config, None))
+        with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
+            return _train_in(world, run, config, job, None, console)
+
+
+def measured_before(job: Job[M]) -> M | None:
+    """What is measured of the policy that training began with; None if nothing is held out."""
+    if job.measure is None:
+        return None
+    with job.at_start():
+        return job.measure(job.label_before)
+
+
+def _device(config: RunSettings) -> str:
+    return config.device if isinstance(config, TrainConfig) else "cpu"
+
+
+def _with_adapter(config: C) -> C:
+    return settings_with_adapter(config) if isinstance(config, TrainConfig) else config
+
+
+def _free_folder(config: RunSettings, task: str) -> Path:
+    out = config.out or Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}"
+    RunFolder.check_free(out)
+    check_trackers(config.track)
+    return out
+
+
+def _new_run(out: Path, config: RunSettings, job: Job[M], task: str) -> RunFolder:
+    run = RunFolder.create(out, config.model_dump_json(indent=2), task=task)
+    environment = json.dumps(job.environment(), indent=2)
+    (run.path / "environment.json").write_text(environment, encoding="utf-8")
+    return run
+
+
+def _train_in(
+    world: World,
+    run: RunFolder,
+    config: RunSettings,
+    job: Job[M],
+    checkpoint: Path | None,
+    console: Console,
+    *,
+    resumed: bool = False,
+) -> Path:
+    """Train in a folder that is ours."""
+    job.share(world)
+    trackers = world.guarded(lambda: open_trackers(config.track, run))
+    with ExitStack() as stack:
+        world.guarded(lambda: stack.enter_context(job.opened(run.path)))
+        world.led(lambda: job.describe(run))
+        before = world.led(lambda: _before(run, job))
+        on_step = stack.enter_context(
+            training_progress(console, total=config.steps, describe=job.describe_step)
+        )
+        training = world.guarded(lambda: job.training(Stage(run, world, trackers, on_step)))
+        if checkpoint is not None:
+            world.guarded(lambda: training.restore(checkpoint))
+            console.print(f"going on after step {training.step} ({checkpoint.name})")
+        elif resumed:
+            console.print("there is no complete checkpoint yet: starting over from the first step")
+        if resumed:
+            world.guarded(lambda: run.truncate_metrics(training.step))
+        training.train()
+        world.led(lambda: _finish(run, job, before))
+    return run.path
+
+
+def _before(run: RunFolder, job: Job[M]) -> M | None:
+    """What was measured before training: read back if it stands in the folder already."""
+    if job.measure is None:
+        return None
+    path, adapter = run.path / BEFORE, TypeAdapter(job.measured)
+    if path.is_file():
+        try:
+            return adapter.validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise BadInput(
+                f"{path} is damaged ({error.errors()[0]['msg']}): remove it, and it is measured"
+                " again."
+            ) from error
+    before = measured_before(job)
+    if before is None:
+        return None
+    aside = path.with_suffix(".new")
+    aside.write_bytes(adapter.dump_json(before))
+    os.replace(aside, path)
+    return before
+
+
+def _finish(run: RunFolder, job: Job[M], before: M | None) -> None:
+    """Plot the curves, measure again and report both measurements."""
+    plot_curves(run.metrics_path, run.path / "curves.png")
+    if job.measure is not None and before is not None:
+        job.report(before, job.measure("trained"), run.path)
+    job.finish(run.path)

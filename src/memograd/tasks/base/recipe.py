@@ -1,0 +1,169 @@
+"""What a task brings to a run: how its settings become a job, and how a run of it is measured.
+
+The life of a run (`tasks.base.life`) is the same for all tasks and calls what stands here. A job of
+GRPO on a language model is made by `policy_job`; a task that trains something else gives a
+`Training` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from rich.console import Console
+
+from memograd.config import RunSettings, TrainConfig
+from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World
+from memograd.grpo.drawing import Drawing
+from memograd.grpo.tracking import Tracker
+from memograd.grpo.trainer import Trainer
+from memograd.policy.language_model import LanguageModel
+from memograd.rewards import WeightedReward
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.progress import describe_step
+from memograd.tasks.base.ranks import share_weights
+
+C = TypeVar("C", bound=RunSettings)
+M = TypeVar("M")
+
+
+def identity(config: C) -> C:
+    """The settings as they are."""
+    return config
+
+
+class Training(Protocol):
+    """What moves weights, and can go on from a checkpoint."""
+
+    @property
+    def step(self) -> int:
+        """Steps that are done."""
+        ...
+
+    def restore(self, checkpoint: Path) -> None:
+        """Go on from `checkpoint`."""
+        ...
+
+    def train(self) -> Path:
+        """Run all steps that the settings ask for; returns the folder of the last checkpoint."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The run that a training writes into: its folder, its processes, and who hears of a step."""
+
+    run: RunFolder
+    world: World
+    trackers: Sequence[Tracker]
+    on_step: Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Job(Generic[M]):
+    """What is trained on what, and how it is measured.
+
+    training: made when the folder is there. environment: what the run began with, for
+    `environment.json`. describe: says it before training begins. measure: gets a label for the
+    screen; None: nothing is held out. measured: its type, of plain values, so that what was
+    measured before training can be written down. report: gets what was measured before and after,
+    and the run folder; finish is called after it. opened: gets the run folder, and holds what
+    drawing and measuring need while they go on. at_start: the context in which the policy is as
+    training began. share: cuts the weights among processes.
+    """
+
+    training: Callable[[Stage], Training]
+    environment: Callable[[], dict[str, Any]]
+    describe: Callable[[RunFolder], None]
+    measure: Callable[[str], M] | None
+    measured: type[M]
+    report: Callable[[M, M, Path], None]
+    opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
+    at_start: Callable[[], AbstractContextManager[object]] = nullcontext
+    share: Callable[[World], None] = lambda world: None
+    finish: Callable[[Path], None] = lambda folder: None
+    label_before: str = "before training"
+    describe_step: Callable[[dict[str, Any]], str] = describe_step
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[C, M]):
+    """How a task is trained.
+
+    make_job: from settings and the checkpoint to go on from. settled: the settings with absolute
+    paths, refused where they cannot be used. evaluate: measures a run that is there; None: by its
+    job, before and after (`tasks.evaluate`). or_unsaid: runs that do not say their task are of this
+    one.
+    """
+
+    make_job: Callable[[C, Path | None], Job[M]]
+    console: Console
+    settled: Callable[[C], C] = identity
+    evaluate: Callable[[Path, Evaluation], None] | None = None
+    or_unsaid: bool = False
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `memograd evaluate` was asked for.
+
+    data: other data than the run's held-out ones. conversations: ids in them. baselines: other
+    methods too.
+    """
+
+    data: Path | None = None
+    conversations: Sequence[str] = field(default_factory=list)
+    baselines: bool = False
+
+
+def policy_job(
+    policy: LanguageModel,
+    rewards: Sequence[WeightedReward],
+    scenarios: Callable[[World], Sequence[Scenario]],
+    config: TrainConfig,
+    *,
+    describe: Callable[[RunFolder], None],
+    measure: Callable[[str], M] | None,
+    measured: type[M],
+    report: Callable[[M, M, Path], None],
+    drawing: Drawing | None = None,
+    opened: Callable[[Path], AbstractContextManager[object]] = nullcontext,
+    before_alone: bool = False,
+) -> Job[M]:
+    """A job of GRPO on a language model.
+
+    scenarios: what is trained on, once the folder is there. Before training means with the adapter
+    that training began with, if any (`adapter=`), so that what a warm start had learnt is not
+    counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
+    start beside it.
+    """
+
+    def training(stage: Stage) -> Trainer:
+        return Trainer(
+            policy,
+            scenarios(stage.world),
+            rewards,
+            config,
+            stage.run,
+            drawing=drawing,
+            on_step=stage.on_step,
+            trackers=stage.trackers,
+            world=stage.world,
+        )
+
+    return Job(
+        training=training,
+        environment=policy.environment,
+        describe=describe,
+        measure=measure,
+        measured=measured,
+        report=report,
+        opened=opened,
+        at_start=policy.untrained if before_alone else policy.at_start,
+        share=lambda world: share_weights(policy, config, world),
+        label_before="untrained" if before_alone else "before training",
+    )

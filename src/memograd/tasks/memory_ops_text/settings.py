@@ -1,0 +1,45 @@
+"""What `memograd train memory-ops-text` can be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from memograd.config.settings import Count, Settings, Text, TrainConfig
+from memograd.tasks.text.settings import EvalDataConfig
+
+DEFAULT_REWARDS = "memograd.tasks.memory_ops_text:worth:1,well_formed:0.1,gold_operation:0"
+
+
+class DecisionLogsConfig(Settings):
+    """The logs whose statements are decided on."""
+
+    languages: Annotated[list[Literal["en", "zh"]], Field(min_length=1)] = ["en"]
+    """Languages of generated logs."""
+    logs: Count = 8
+    """Generated logs to train on; a log has some 140 statements."""
+    eval_logs: Count = 1
+    """Generated logs, in held-out words, to measure on."""
+    top_k: Count = 5
+    """Items that a question may find."""
+    misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """What a misleading item that stands above the answer takes of it."""
+    embedder: Text = "minilm"
+    """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""
+
+
+class OpsTextTrainConfig(TrainConfig):
+    """Everything that `memograd train memory-ops-text` can be told."""
+
+    data: Path | None = None
+    """Life logs or conversations to train on; none: generated logs."""
+    text: EvalDataConfig = EvalDataConfig()
+    """What is measured on."""
+    build: DecisionLogsConfig = DecisionLogsConfig()
+    """The logs whose statements are decided on."""
+    rewards: str = DEFAULT_REWARDS
+    """Rewards, weighted as name:weight,name:weight; the last is measured, never learnt from."""
+    max_completion_length: Count = 8
+    """Tokens of an answer, at most."""

@@ -1,0 +1,54 @@
+"""What `memograd train memory-qa` can be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import field_validator, model_validator
+
+from memograd.config.settings import Count, Settings, Text, TrainConfig
+
+
+class MemoryConfig(Settings):
+    """What of a conversation is remembered, how much of it reaches the prompt, who embeds it."""
+
+    top_k: Count = 5
+    """Turns or items retrieved for a question, at most."""
+    token_budget: Count = 20_000
+    """Tokens of what is retrieved in a prompt, at most."""
+    embedder: Text = "minilm"
+    """Name of the embedding model."""
+    keep: Literal["turns", "items"] = "turns"
+    """What a question finds: turns as they were said, or items that a memory manager made of
+    them."""
+    policy: Path | None = None
+    """Who makes the items: a trained head (folder final of a run of memory-ops), or a run of
+    memory-construct; none: rules."""
+
+    @field_validator("policy")
+    @classmethod
+    def _absolute(cls, policy: Path | None) -> Path | None:
+        """A run is resumed and measured from other folders than the one it began in."""
+        return None if policy is None else policy.expanduser().resolve()
+
+    @model_validator(mode="after")
+    def _policy_keeps_items(self) -> MemoryConfig:
+        if self.policy is not None and self.keep == "turns":
+            raise ValueError("memory.policy makes items: set memory.keep=items too")
+        return self
+
+
+class MemoryQATrainConfig(TrainConfig):
+    """Everything that `memograd train memory-qa` can be told."""
+
+    data: Path | None = None
+    """File of conversations, in any format of docs/data.md; none: generated ones."""
+    train: list[Text] = []
+    """Conversation ids to train on; empty: all but the last."""
+    eval: list[Text] = []
+    """Conversation ids to evaluate on; empty: the last."""
+    memory: MemoryConfig = MemoryConfig()
+    """What is remembered and retrieved."""
+    rewards: str = "locomo_f1"
+    """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
