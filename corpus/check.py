@@ -1,6 +1,7 @@
-"""Check author batches: every quote stands in its turn, every name is known, every expression compiles.
+"""Check author batches: quotes stand in their turns, names are known, expressions compile.
 
-Usage: python corpus/check.py [FILE ...]   (all files when none is named; exit code 2 when something is wrong)
+Usage: python corpus/check.py [FILE ...]   (all files when none is named; exit code 2 when something
+is wrong)
 """
 
 import collections
@@ -10,11 +11,26 @@ import re
 import sys
 
 KINDS = set(
-    "change comment addition other_person ending correction retraction hypothetical_or_past embedded"
-    " dialogue not_memory secret dates said_by_others life".split()
+    [
+        "change",
+        "comment",
+        "addition",
+        "other_person",
+        "ending",
+        "correction",
+        "retraction",
+        "hypothetical_or_past",
+        "embedded",
+        "dialogue",
+        "not_memory",
+        "secret",
+        "dates",
+        "said_by_others",
+        "life",
+    ]
 )
 ROLES = {"u", "a", "t", "s"}
-RELATIONS = set("replace end correct retract detail same comment beside".split())
+RELATIONS = set(["replace", "end", "correct", "retract", "detail", "same", "comment", "beside"])
 
 
 def problems_of_dialogue(case: dict) -> list[str]:
@@ -62,7 +78,9 @@ def problems_of_conversation(case: dict) -> list[str]:
             known.add(f"{s}:{n}")
     for question in case["questions"]:
         if set(question["evidence"]) - known:
-            wrong.append(f"{question['q']!r} names unknown turns {set(question['evidence']) - known}")
+            wrong.append(
+                f"{question['q']!r} names unknown turns {set(question['evidence']) - known}"
+            )
         if bool(question["evidence"]) == (question["kind"] == "unanswerable"):
             wrong.append(f"{question['q']!r}: only an unanswerable question has no evidence")
     return wrong
@@ -73,7 +91,11 @@ def main() -> int:
     paths = [pathlib.Path(p) for p in sys.argv[1:]] or sorted(here.glob("*/*.jsonl"))
     bad = 0
     for path in paths:
-        check = problems_of_conversation if path.parent.name == "conversations" else problems_of_dialogue
+        check = (
+            problems_of_conversation
+            if path.parent.name == "conversations"
+            else problems_of_dialogue
+        )
         counts, seen = collections.Counter(), set()
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             try:
