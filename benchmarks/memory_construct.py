@@ -30,18 +30,19 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from memograd.tasks.base.job import Job, train_job
+from memograd.tasks.base.job import Job
 from rich.console import Console
 
-from memograd.config import TrainConfig, load_config
+from memograd.config import load_settings
 from memograd.evaluation.bootstrap import clustered_interval
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct.credit import CREDITS
-from memograd.tasks.memory_construct.measure import Built, baselines
+from memograd.tasks.memory_construct.measure import Reading, baselines
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.recipe import make_job, measure
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases, prepare, rules_of, settled
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
@@ -50,6 +51,11 @@ GRPO_SEED = 100  # added to the seed: GRPO reads other logs than SFT did
 ORDER = ("nothing", "untrained", "SFT", "GRPO", "every", "gold")  # first words, as in the tables
 Found = dict[int, dict[str, Any]]  # seed -> what was measured
 console = Console(highlight=False, soft_wrap=True, markup=False)
+
+
+def given_settings(overrides: list[str]) -> ConstructTrainConfig:
+    """Settings as typed on the command line."""
+    return load_settings(ConstructTrainConfig, None, overrides)
 
 
 def main() -> None:
@@ -88,7 +94,11 @@ def _warmed(given: argparse.Namespace, seed: int) -> Path:
     rows, out = given.out / f"rows-{seed}.jsonl", given.out / f"sft-{seed}"
     if (out / "final").is_dir():
         return out
-    config = load_config(None, [*_shared(given), f"build.logs={given.sft_logs}", f"seed={seed}"])
+    config = load_settings(
+        ConstructTrainConfig,
+        None,
+        [*_shared(given), f"build.logs={given.sft_logs}", f"seed={seed}"],
+    )
     if not rows.exists():
         memory_construct.warm_start_rows(config, rows)
     return sft(
@@ -103,7 +113,8 @@ def _trained(given: argparse.Namespace, seed: int, credit: str, adapter: Path, o
     if (out / "final").is_dir():
         return out
     whole = credit != "local"
-    config = load_config(
+    config = load_settings(
+        ConstructTrainConfig,
         None,
         [
             *_shared(given),
@@ -123,11 +134,13 @@ def _trained(given: argparse.Namespace, seed: int, credit: str, adapter: Path, o
         ],
     )
     if out.exists():
-        config = TrainConfig(resume=out)
-    return train_job(settled(config), memory_construct.TASK, _not_measuring, console)
+        config = ConstructTrainConfig(resume=out)
+    return train_task(
+        "memory-construct", replace(memory_construct.RECIPE, make_job=_not_measuring), config
+    )
 
 
-def _not_measuring(config: TrainConfig, checkpoint: Path | None) -> Job[Built]:
+def _not_measuring(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Reading]:
     return replace(make_job(config, checkpoint), measure=None)
 
 
@@ -142,7 +155,7 @@ def _keep(given: argparse.Namespace, name: str, make: Callable[[], list[dict[str
 
 def _baselines(given: argparse.Namespace) -> list[dict[str, Any]]:
     """The memories that need no model."""
-    config = settled(load_config(None, [*_shared(given), "build.logs=2"]))
+    config = settled(given_settings([*_shared(given), "build.logs=2"]))
     _, held_out = cases(config)
     texts = Texts(load_embedder(config.build.embedder))
     built = baselines([case for case in held_out if case.asked], texts, rules_of(config.build))
@@ -151,12 +164,12 @@ def _baselines(given: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _untrained(given: argparse.Namespace) -> list[dict[str, Any]]:
     """The model as it comes."""
-    config = settled(load_config(None, [*_shared(given), "build.logs=2"]))
+    config = settled(given_settings([*_shared(given), "build.logs=2"]))
     return [_scores("untrained", 0, measure(prepare(config, None), config, "untrained"))]
 
 
 def _measured(given: argparse.Namespace, name: str, seed: int, run: Path) -> list[dict[str, Any]]:
-    config = settled(load_config(None, [*_shared(given), "build.logs=2"]))
+    config = settled(given_settings([*_shared(given), "build.logs=2"]))
     found = _scores(name, seed, measure(prepare(config, run / "final"), config, run.name))
     rows = RunFolder.open(run).read_metrics()
     if name != "SFT":
@@ -167,12 +180,12 @@ def _measured(given: argparse.Namespace, name: str, seed: int, run: Path) -> lis
     return [found]
 
 
-def _scores(name: str, seed: int, built: Built) -> dict[str, Any]:
-    result = built.result(name)
+def _scores(name: str, seed: int, reading: Reading) -> dict[str, Any]:
+    result = reading.result
     return {
         "method": name,
         "seed": seed,
-        "questions": [one.asked.question.id for walk in built.walks for one in walk.answered],
+        "questions": reading.questions,
         "logs": result.groups["answerable"],
         "answerable": result.per_item["answerable"],
         "misled": result.per_item["misled"],

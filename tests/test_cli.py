@@ -12,8 +12,10 @@ import pytest
 
 import memograd
 from memograd.cli import main
-from memograd.config import LoraConfig, TrainConfig, known_settings
+from memograd.config import LoraConfig, known_settings
 from memograd.errors import BadInput, MemogradError
+from memograd.tasks.base.recipe import Evaluation
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 
 
 class Verbs(ModuleType):
@@ -30,13 +32,11 @@ class Verbs(ModuleType):
             raise self.error
         return Path("runs/one")
 
-    def train(self, config: TrainConfig) -> Path:
+    def train(self, config: MemoryQATrainConfig) -> Path:
         return self._note("train", config)
 
-    def evaluate(
-        self, run: Path, data: Path | None, conversations: list[str], baselines: bool
-    ) -> None:
-        self._note("evaluate", run, data, conversations, baselines)
+    def evaluate(self, run: Path, asked: Evaluation) -> None:
+        self._note("evaluate", run, asked.data, asked.conversations, asked.baselines)
 
     def demo(self, data: Path | None, steps: int | None, out: Path | None) -> None:
         self._note("demo", data, steps, out)
@@ -47,6 +47,7 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> Verbs:
     stand_in = Verbs()
     for name in ("memory_qa.recipe", "memory_ops.demo", "evaluate"):
         monkeypatch.setitem(sys.modules, f"memograd.tasks.{name}", stand_in)
+    monkeypatch.setattr("memograd.cli.training.train", stand_in.train)
     return stand_in
 
 
@@ -71,7 +72,7 @@ def test_train_merges_file_options_and_settings(
     )
     assert code == 0
     [(_, config)] = verbs.calls
-    assert config == TrainConfig(
+    assert config == MemoryQATrainConfig(
         data=Path("对话.json"),
         train=["conv-26", "conv-41"],
         eval=["conv-30"],
@@ -84,7 +85,7 @@ def test_train_merges_file_options_and_settings(
 
 def test_train_without_anything_takes_the_defaults(verbs: Verbs) -> None:
     assert exit_code("train", "memory-qa") == 0
-    assert verbs.calls == [("train", TrainConfig())]
+    assert verbs.calls == [("train", MemoryQATrainConfig())]
 
 
 def test_evaluate(verbs: Verbs) -> None:
@@ -188,7 +189,7 @@ def test_help_says_the_exit_codes(command: list[str], capsys: pytest.CaptureFixt
 def test_help_of_train_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     exit_code("train", "memory-qa", "--help")
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    for key, field in known_settings().items():
+    for key, field in known_settings(MemoryQATrainConfig).items():
         assert any(line.startswith(f"{key}=") for line in lines), key
         assert " ".join((field.description or "").split()) in lines
 

@@ -13,15 +13,23 @@ from pydantic import ValidationError
 
 from memograd.config import (
     LoraConfig,
-    MemoryConfig,
     SchedulesConfig,
-    TrainConfig,
     known_settings,
-    load_config,
+    load_settings,
 )
 from memograd.config.algorithms import ALGORITHMS
+from memograd.config.settings import COMMON, GROUPS, TrainConfig
 from memograd.errors import BadInput
+from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
+from memograd.tasks.registry import TASKS, tasks_that_read
 
+
+def load(file: Path | None, overrides: list[str]) -> MemoryQATrainConfig:
+    """Settings of one task, as the command line reads them."""
+    return load_settings(MemoryQATrainConfig, file, overrides, read_elsewhere=tasks_that_read)
+
+
+KEYS = known_settings(MemoryQATrainConfig)
 counts = st.integers(1, 10**9)
 positive = st.floats(1e-12, 1e9)
 not_negative = st.floats(0, 1e9)
@@ -59,7 +67,7 @@ schedules = st.builds(
     replay_max_uses=counts,
 )
 configs = st.builds(
-    TrainConfig,
+    MemoryQATrainConfig,
     data=paths,
     train=st.lists(names),
     eval=st.lists(names),
@@ -107,7 +115,7 @@ configs = st.builds(
 )
 
 
-def value_of(config: TrainConfig, key: str) -> Any:
+def value_of(config: MemoryQATrainConfig, key: str) -> Any:
     section, _, name = key.rpartition(".")
     return getattr(getattr(config, section) if section else config, name)
 
@@ -122,19 +130,21 @@ def as_text(value: Any) -> str:
 
 
 @given(configs)
-def test_json_form_loads_back_equal(config: TrainConfig) -> None:
-    assert TrainConfig.model_validate_json(config.model_dump_json()) == config
+def test_json_form_loads_back_equal(config: MemoryQATrainConfig) -> None:
+    assert MemoryQATrainConfig.model_validate_json(config.model_dump_json()) == config
 
 
 @given(configs)
-def test_command_line_form_loads_back_equal(config: TrainConfig) -> None:
-    overrides = [f"{key}={as_text(value_of(config, key))}" for key in known_settings()]
-    assert load_config(None, overrides) == config
+def test_command_line_form_loads_back_equal(config: MemoryQATrainConfig) -> None:
+    overrides = [
+        f"{key}={as_text(value_of(config, key))}" for key in known_settings(MemoryQATrainConfig)
+    ]
+    assert load(None, overrides) == config
 
 
 def test_defaults_are_as_documented() -> None:
-    config = load_config(None, [])
-    assert config == TrainConfig()
+    config = load(None, [])
+    assert config == MemoryQATrainConfig()
     assert (config.steps, config.prompts_per_step, config.num_generations) == (60, 8, 8)
     assert (config.learning_rate, config.epsilon, config.beta) == (3e-4, 0.2, 0.01)
     assert (config.lora.r, config.lora.alpha, config.memory.top_k) == (16, 32, 5)
@@ -143,7 +153,7 @@ def test_defaults_are_as_documented() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    for key, field in known_settings().items():
+    for key, field in known_settings(MemoryQATrainConfig).items():
         assert field.description and field.description.endswith("."), key
 
 
@@ -168,7 +178,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_command_line_wins_over_file_wins_over_defaults(file: Path) -> None:
-    config = load_config(file, ["steps=5", "lora.alpha=64", "steps=7"])
+    config = load(file, ["steps=5", "lora.alpha=64", "steps=7"])
     assert (config.steps, config.temperature, config.num_generations) == (7, 1.0, 8)
     assert (config.lora.r, config.lora.alpha) == (8, 64)
     assert config.data == Path("对话.json")
@@ -176,59 +186,59 @@ def test_command_line_wins_over_file_wins_over_defaults(file: Path) -> None:
 
 
 def test_values_on_the_command_line(file: Path) -> None:
-    assert load_config(file, ["train=conv-26"]).train == ["conv-26"]
-    assert load_config(file, ["train=conv-26, conv-30,"]).train == ["conv-26", "conv-30"]
-    assert load_config(file, ["train="]).train == []
-    assert load_config(file, ["data=none"]).data is None
-    assert load_config(file, ["data=a=b.json"]).data == Path("a=b.json")
-    assert load_config(None, ["learning_rate=3e-5"]).learning_rate == 3e-5
+    assert load(file, ["train=conv-26"]).train == ["conv-26"]
+    assert load(file, ["train=conv-26, conv-30,"]).train == ["conv-26", "conv-30"]
+    assert load(file, ["train="]).train == []
+    assert load(file, ["data=none"]).data is None
+    assert load(file, ["data=a=b.json"]).data == Path("a=b.json")
+    assert load(None, ["learning_rate=3e-5"]).learning_rate == 3e-5
 
 
 def test_explicit_values_win_over_the_preset(tmp_path: Path) -> None:
-    preset = load_config(None, ["lora.preset=memory-guide"]).lora
+    preset = load(None, ["lora.preset=memory-guide"]).lora
     assert (preset.r, preset.alpha) == (64, 16)
     file = tmp_path / "run.toml"
     file.write_text('lora = { preset = "memory-guide", alpha = 128 }')
-    mixed = load_config(file, ["lora.r=8"]).lora
+    mixed = load(file, ["lora.r=8"]).lora
     assert (mixed.r, mixed.alpha, mixed.preset) == (8, 128, "memory-guide")
 
 
 def test_a_preset_sets_its_choices_and_explicit_ones_win(tmp_path: Path) -> None:
-    dapo = load_config(None, ["algorithm=dapo"])
+    dapo = load(None, ["algorithm=dapo"])
     assert (dapo.aggregation, dapo.epsilon, dapo.epsilon_high) == ("token", 0.2, 0.28)
     assert (dapo.beta, dapo.resample_rounds, dapo.overlong_share) == (0.0, 3, 0.2)
     file = tmp_path / "run.toml"
     file.write_text('beta = 0.1\naggregation = "constant"')
-    mixed = load_config(file, ["algorithm=dapo", "epsilon_high=none", "resample_rounds=0"])
+    mixed = load(file, ["algorithm=dapo", "epsilon_high=none", "resample_rounds=0"])
     assert (mixed.beta, mixed.aggregation, mixed.epsilon_high) == (0.1, "constant", None)
     assert (mixed.resample_rounds, mixed.overlong_share) == (0, 0.2)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_preset_is_made_of_settings_and_resolves(name: str) -> None:
-    resolved = load_config(None, [f"algorithm={name}"])
+    resolved = load(None, [f"algorithm={name}"])
     assert {key: getattr(resolved, key) for key in ALGORITHMS[name]} == ALGORITHMS[name]
     # Resolved settings say it all: the name adds nothing to them.
-    assert TrainConfig(**{**resolved.model_dump(), "algorithm": "grpo"}).model_copy(
+    assert MemoryQATrainConfig(**{**resolved.model_dump(), "algorithm": "grpo"}).model_copy(
         update={"algorithm": name}
-    ) == TrainConfig.model_validate_json(resolved.model_dump_json())
+    ) == MemoryQATrainConfig.model_validate_json(resolved.model_dump_json())
 
 
 def test_the_default_algorithm_is_grpo() -> None:
-    assert load_config(None, ["algorithm=grpo"]) == TrainConfig()
+    assert load(None, ["algorithm=grpo"]) == MemoryQATrainConfig()
 
 
 def test_one_rollout_a_group_is_enough_for_a_batch_baseline() -> None:
-    assert load_config(None, ["algorithm=reinforce_pp", "num_generations=1"]).num_generations == 1
+    assert load(None, ["algorithm=reinforce_pp", "num_generations=1"]).num_generations == 1
 
 
 def test_one_rollout_a_prompt_is_enough_for_a_value_head() -> None:
-    assert load_config(None, ["algorithm=ppo", "num_generations=1"]).advantage == "gae"
+    assert load(None, ["algorithm=ppo", "num_generations=1"]).advantage == "gae"
 
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
-        TrainConfig().steps = 3  # type: ignore[misc]
+        MemoryQATrainConfig().steps = 3  # type: ignore[misc]
 
 
 # Mistakes
@@ -295,14 +305,14 @@ LINE = "the command line"
             f"Unknown key 'learning_rte' in {LINE}: did you mean learning_rate or",
         ),
         (["r=8"], f"Unknown key 'r' in {LINE}: did you mean lora.r?"),
-        (["zzz=1"], "the known keys are data, train, eval, out"),
+        (["zzz=1"], "the known keys are out, resume, seed, steps"),
         (["memory=3"], "is a section: set memory.top_k, memory.token_budget, memory.embedder"),
         (["out=a", "resume=b"], "out and resume exclude each other"),
     ],
 )
 def test_mistake_on_the_command_line(overrides: list[str], sentence: str) -> None:
     with pytest.raises(BadInput) as error:
-        load_config(None, overrides)
+        load(None, overrides)
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -328,28 +338,49 @@ def test_mistake_in_the_file(tmp_path: Path, toml: str, sentence: str) -> None:
     file = tmp_path / "run.toml"
     file.write_text(toml, encoding="utf-8")
     with pytest.raises(BadInput) as error:
-        load_config(file, ["seed=3"] if "seed" not in toml else [])
+        load(file, ["seed=3"] if "seed" not in toml else [])
     assert sentence.format(file) in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_the_origin_is_that_of_the_value_that_counts(file: Path) -> None:
     with pytest.raises(BadInput, match=r"lora\.r must be .* but the command line says 0"):
-        load_config(file, ["lora.r=0"])
+        load(file, ["lora.r=0"])
     file.write_text("steps = 0")
-    assert load_config(file, ["steps=3"]).steps == 3
+    assert load(file, ["steps=3"]).steps == 3
 
 
 def test_a_file_with_the_mark_of_windows_editors(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_bytes(b"\xef\xbb\xbfsteps = 7\n")
-    assert load_config(tmp_path / "run.toml", []).steps == 7
+    assert load(tmp_path / "run.toml", []).steps == 7
 
 
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"missing\.toml cannot be read: No such file"):
-        load_config(tmp_path / "missing.toml", [])
+        load(tmp_path / "missing.toml", [])
     with pytest.raises(BadInput, match="cannot be read: Is a directory"):
-        load_config(tmp_path, [])
+        load(tmp_path, [])
     (tmp_path / "latin.toml").write_bytes(b"model = '\xe9'")
     with pytest.raises(BadInput, match=r"latin\.toml is not UTF-8 text"):
-        load_config(tmp_path / "latin.toml", [])
+        load(tmp_path / "latin.toml", [])
+
+
+# Settings belong to their task
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_setting_of_every_task_is_described(task: str) -> None:
+    for key, field in known_settings(TASKS[task].settings).items():
+        assert field.description and field.description.endswith("."), key
+
+
+def test_every_shared_setting_stands_in_one_group_of_the_help() -> None:
+    grouped = [*COMMON, *(name for names in GROUPS.values() for name in names)]
+    assert sorted(grouped) == sorted(TrainConfig.model_fields)
+
+
+def test_a_setting_of_another_task_is_refused_by_that_tasks_name() -> None:
+    with pytest.raises(BadInput, match=r"sql\.database in the command line is a setting of sql"):
+        load(None, ["sql.database=x.sqlite"])
+    with pytest.raises(BadInput, match=r"did you mean memory\.top_k"):
+        load(None, ["memory.top_kk=3"])

@@ -113,14 +113,14 @@ def test_micro_batches_change_nothing_but_rounding(tiny_policy, scenarios, monke
         gradients.append(gradient(tiny_policy, batch))
     assert gradients[0].norm() > 1e-3
     for other in gradients[1:]:
-        torch.testing.assert_close(other, gradients[0], atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(other, gradients[0], atol=5e-6, rtol=1e-4)
 
 
 def test_tree_and_rows_give_the_same_gradient(tiny_policy, scenarios) -> None:
     batch = experience(tiny_policy, scenarios[:4], by_index)
     tree = gradient(tiny_policy, batch)
     tiny_policy.forward = "rows"
-    torch.testing.assert_close(gradient(tiny_policy, batch), tree, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(gradient(tiny_policy, batch), tree, atol=5e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("ratio", ["token", "sequence", "product", "weight"])
@@ -186,7 +186,7 @@ def test_a_group_without_differences_adds_nothing_where_nothing_pulls_at_it(
     # The least entropy bonus has both groups computed.
     computed = gradient(tiny_policy, batch, replace(PLAIN, entropy_coef=1e-12))
     assert scored == {"logprobs": 3, "reference_logprobs": 3}
-    torch.testing.assert_close(skipped, computed, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(skipped, computed, atol=5e-6, rtol=1e-4)
 
 
 def test_a_group_without_differences_is_still_held_by_the_kl_term(tiny_policy, scenarios) -> None:

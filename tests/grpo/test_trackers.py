@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from memograd.config import TrainConfig, load_config
+from memograd.config import TrainConfig, load_settings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.trackers import check_trackers, open_trackers, opening
@@ -26,7 +26,8 @@ from memograd.grpo.trackers.expendable import Expendable
 from memograd.grpo.tracking import flat_metrics
 from memograd.grpo.trainer import Trainer
 from memograd.rewards import WeightedReward
-from memograd.tasks.text import recipe as text
+from memograd.tasks.registry import train
+from memograd.tasks.text.settings import TextTrainConfig
 
 # Services keep state by process, so each is tried in one of its own: start, some steps, finish.
 JOB = """
@@ -40,7 +41,7 @@ from memograd.grpo.trackers import open_trackers
 name, folder, *steps = sys.argv[1:]
 run = RunFolder.open(Path(folder))
 config = TrainConfig.model_validate_json(run.config_json)
-trackers = open_trackers(config.model_copy(update={"track": [name, name]}), run)
+trackers = open_trackers([name, name], run)
 handler = signal.getsignal(signal.SIGINT)
 with tracked(trackers, run.path.name, config.model_dump(mode="json")):
     assert signal.getsignal(signal.SIGINT) is handler, "the service took over Ctrl-C"
@@ -159,7 +160,7 @@ def test_tensorboard_hears_the_metrics_of_a_run(
     config = tiny_config.model_copy(update={"steps": 3, "track": ["tensorboard"]})
     folder = RunFolder.create(tmp_path / "run", config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
-    trackers = open_trackers(config, folder)
+    trackers = open_trackers(config.track, folder)
     Trainer(tiny_policy, scenarios, rewards, config, folder, trackers=trackers).train()
     scalars = tensorboard_scalars(folder)
     assert scalars["rewards/rank"] and "step" not in scalars
@@ -326,21 +327,24 @@ def test_a_name_without_its_package_is_one_sentence(monkeypatch, tmp_path) -> No
     check_trackers([])
     data = tmp_path / "prompts.jsonl"
     data.write_text('{"prompt": "say x"}\n')
-    config = TrainConfig(track=["wandb"], data=data, out=tmp_path / "run", rewards="length")
+    config = TextTrainConfig(track=["wandb"], data=data, out=tmp_path / "run", rewards="length")
     sentence = "track=wandb needs the package wandb; run pip install 'memograd\\[trackers\\]'"
     with pytest.raises(BadInput, match=sentence):
-        text.train(config)
+        train(config)
     assert not (tmp_path / "run").exists()
     folder = RunFolder.create(tmp_path / "other", config.model_dump_json())
     with pytest.raises(BadInput, match=sentence):
-        open_trackers(config, folder)
+        open_trackers(config.track, folder)
 
 
 def test_the_setting_is_a_list_of_known_names() -> None:
-    assert load_config(None, ["track=tensorboard,wandb"]).track == ["tensorboard", "wandb"]
-    assert load_config(None, []).track == []
+    assert load_settings(TrainConfig, None, ["track=tensorboard,wandb"]).track == [
+        "tensorboard",
+        "wandb",
+    ]
+    assert load_settings(TrainConfig, None, []).track == []
     with pytest.raises(BadInput) as error:
-        load_config(None, ["track=tensorbord"])
+        load_settings(TrainConfig, None, ["track=tensorbord"])
     assert "track must be a list of tensorboard, wandb, swanlab, trackio" in str(error.value)
 
 

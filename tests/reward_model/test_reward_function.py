@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from served import Lengths, serving
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
@@ -18,7 +17,8 @@ from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import make_app
 from memograd.rewards import RewardError, WeightedReward, compute_rewards, with_absolute_files
 from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.text import recipe as text
+from memograd.tasks.registry import train
+from memograd.tasks.text.settings import TextTrainConfig
 
 CHAT = ({"role": "user", "content": "where is the bus?"},)
 
@@ -144,8 +144,8 @@ def test_a_policy_is_trained_by_it(polite_run, tmp_path, tiny_model_folder, monk
     data = tmp_path / "prompts.jsonl"
     data.write_text("".join(json.dumps({"prompt": f"where is {n}?"}) + "\n" for n in range(4)))
     monkeypatch.chdir(polite_run.parent)
-    run = text.train(
-        TrainConfig(
+    run = train(
+        TextTrainConfig(
             data=data,
             rewards=f'reward_model(path="{polite_run.name}", device=cpu, length_control=True)',
             text={"eval_fraction": 0, "string_prompts": "chat"},

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from memograd.config.run_settings import settings_of_run
 
 from memograd.config.load import load_settings
+from memograd.config.stored import stored_settings
 from memograd.errors import BadInput
 from memograd.warm_start.reward_model_settings import RewardModelSettings
 from memograd.warm_start.settings import DpoSettings
@@ -32,9 +32,9 @@ def test_full_tuning_learns_slower_unless_told(given, rate) -> None:
 
 def test_a_run_gives_its_settings_back() -> None:
     settings = RewardModelSettings(data="pairs.jsonl", tuning="full", lora={"r": 4})
-    assert settings_of_run(settings.run_json()) == settings
+    assert stored_settings(settings.run_json(), RewardModelSettings) == settings
     dpo = DpoSettings(data="pairs.jsonl")
-    assert settings_of_run(dpo.run_json()) == dpo
+    assert stored_settings(dpo.run_json(), DpoSettings) == dpo
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,3 @@ def test_a_run_gives_its_settings_back() -> None:
 def test_what_does_not_fit_is_one_sentence(given, sentence) -> None:
     with pytest.raises(BadInput, match=sentence):
         load_settings(RewardModelSettings, None, given)
-
-
-def test_a_reward_model_is_no_policy_to_evaluate() -> None:
-    with pytest.raises(BadInput, match="memograd reward-model evaluate"):
-        RewardModelSettings(data="pairs.jsonl").as_train_config()

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from memograd.config import LoraConfig, load_config
+from memograd.config import LoraConfig, load_settings
 from memograd.data import generate_conversations, write_locomo
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
+
+
+def given_settings(overrides: list[str]) -> ConstructTrainConfig:
+    """Settings as typed on the command line."""
+    return load_settings(ConstructTrainConfig, None, overrides)
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +45,7 @@ def warmed(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """The tiny model after it learnt to answer `=` or `+ a`, so that its answers earn different
     rewards."""
     folder = tmp_path_factory.mktemp("warmed")
-    known, _ = cases(load_config(None, ["build.logs=2", "build.eval_logs=1"]))
+    known, _ = cases(given_settings(["build.logs=2", "build.eval_logs=1"]))
     rows = [
         {"prompt": chunk.text[-60:], "completion": answer}
         for case in known

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from memograd.cli import main
-from memograd.config import TrainConfig, known_settings
+from memograd.config import known_settings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment as environments
 from memograd.rollout.tool_calls import ToolCall
-from memograd.tasks.agent import recipe as agent
+from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import settled
+from memograd.tasks.registry import train
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent"
 
@@ -92,7 +93,7 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def config(out: Path, tiny: Path, **given: Any) -> TrainConfig:
+def config(out: Path, tiny: Path, **given: Any) -> AgentTrainConfig:
     settings: dict[str, Any] = {
         "data": "rows.jsonl", "model": str(tiny), "device": "cpu", "lora": {"r": 2},
         "prompts_per_step": 2, "num_generations": 2, "out": str(out), "steps": 4, "save_steps": 2,
@@ -101,7 +102,7 @@ def config(out: Path, tiny: Path, **given: Any) -> TrainConfig:
             "environment": "envs.py:Count", "chat_template": "tools.jinja", "max_turns": 3,
         },
     }  # fmt: skip
-    return TrainConfig(**{**settings, **given})
+    return AgentTrainConfig(**{**settings, **given})
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -126,7 +127,7 @@ def test_a_run_from_the_command_line(
     assert "reward environment (built in), weight 1\n" in out
     assert "on 7 rows, 1 held out, at most 3 turns each" in out
     path = folder / "run"
-    stored = TrainConfig.model_validate_json((path / "config.json").read_text())
+    stored = AgentTrainConfig.model_validate_json((path / "config.json").read_text())
     assert stored.episodes.environment == f"{folder}/envs.py:Count"
     assert stored.episodes.chat_template == folder / "tools.jinja"
     assert stored.rewards == "environment"
@@ -158,7 +159,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     folder: Path, tiny_model_folder: Path
 ) -> None:
     """Stopped by an environment that breaks in the third step, then mended."""
-    whole = agent.train(config(folder / "whole", tiny_model_folder))
+    whole = train(config(folder / "whole", tiny_model_folder))
     good = (folder / "envs.py").read_text()
     breaking = good.replace(
         "        self.said, self.number = [], number\n",
@@ -169,9 +170,9 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     )
     (folder / "envs.py").write_text(breaking)
     with pytest.raises(Exception, match=r"step 3, .* rollout 1: `reset`.*worn out"):
-        agent.train(config(folder / "cut", tiny_model_folder))
+        train(config(folder / "cut", tiny_model_folder))
     (folder / "envs.py").write_text(good)
-    agent.train(settled(TrainConfig(resume=folder / "cut")))
+    train(settled(AgentTrainConfig(resume=folder / "cut")))
     name = "final/adapter_model.safetensors"
     assert (folder / "cut" / name).read_bytes() == (whole / name).read_bytes()
     rows = [
@@ -182,7 +183,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     assert (folder / "cut" / "answers.jsonl").read_text() == (whole / "answers.jsonl").read_text()
     (folder / "tools.jinja").write_text(TEMPLATE + " ")
     with pytest.raises(BadInput, match="chat template is not the one of"):
-        agent.train(TrainConfig(resume=folder / "cut", steps=5))
+        train(AgentTrainConfig(resume=folder / "cut", steps=5))
 
 
 def test_the_environments_reward_is_added_once(folder: Path, tiny_model_folder: Path) -> None:
@@ -229,7 +230,7 @@ def test_bad_input_is_one_sentence_and_no_run(
     folder: Path, tiny_model_folder: Path, given: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(BadInput, match=sentence):
-        agent.train(config(folder / "run", tiny_model_folder, **given))
+        train(config(folder / "run", tiny_model_folder, **given))
     assert not (folder / "run").exists()
 
 
@@ -238,7 +239,7 @@ def test_a_row_for_an_unknown_environment(folder: Path, tiny_model_folder: Path)
     (folder / "envs.py").write_text(both)
     episodes = {"environment": "envs.py:Count,Other", "chat_template": "tools.jinja"}
     with pytest.raises(BadInput, match=r"rows\.jsonl:\d: environment is None, not one of Count, O"):
-        agent.train(config(folder / "run", tiny_model_folder, episodes=episodes))
+        train(config(folder / "run", tiny_model_folder, episodes=episodes))
 
 
 def test_the_page_has_every_setting_with_its_default() -> None:
@@ -246,7 +247,7 @@ def test_the_page_has_every_setting_with_its_default() -> None:
     listed = dict(re.findall(r"^\| `(episodes\.max_\w+)` \| (.+?) \|", page, re.MULTILINE))
     defaults = {
         name: field.default
-        for name, field in known_settings().items()
+        for name, field in known_settings(AgentTrainConfig).items()
         if name.startswith("episodes.max_")
     }
     assert listed.keys() == defaults.keys()
@@ -271,7 +272,7 @@ def test_rows_of_two_environments_in_one_run(folder: Path, tiny_model_folder: Pa
         *(folder / "run", tiny_model_folder),
         **{"episodes": episodes, "text": {"eval_fraction": 0}, "steps": 1, "prompts_per_step": 4},
     )
-    path = agent.train(made)
+    path = train(made)
     assert not (path / "evaluation.md").exists()
     for line in (path / "rollouts" / "step-0001.jsonl").read_text().splitlines():
         record = json.loads(line)

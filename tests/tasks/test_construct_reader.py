@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 
-from memograd.config import LoraConfig, TrainConfig
+from memograd.config import LoraConfig
 from memograd.data import Question
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
 from memograd.tasks.memory_construct.reader import ANSWERS, BaseModelChat, open_reader
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
+from memograd.tasks.registry import train
 
 QUESTION = Question("q", "Where?", "Porto", "single-hop", (), asked_at=datetime(2023, 5, 7))
 
@@ -92,8 +95,8 @@ def test_a_run_with_a_reader_is_resumed_to_the_bit(
     for module in (memory_construct, memory_construct_setup):
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
 
-    def config(out: Path) -> TrainConfig:
-        return TrainConfig.model_validate(
+    def config(out: Path) -> ConstructTrainConfig:
+        return ConstructTrainConfig.model_validate(
             {
                 "model": str(tiny_model_folder),
                 "adapter": warmed,
@@ -118,7 +121,7 @@ def test_a_run_with_a_reader_is_resumed_to_the_bit(
             }
         )
 
-    whole = memory_construct.train(config(tmp_path / "whole"))
+    whole = train(config(tmp_path / "whole"))
     found = json.loads((whole / "evaluation.json").read_text())["methods"]
     for method in found:
         assert method["metrics"]["reader F1"]["n"] == method["metrics"]["answerable"]["n"]
@@ -137,18 +140,18 @@ def test_a_run_with_a_reader_is_resumed_to_the_bit(
     with monkeypatch.context() as broken:
         broken.setattr(memory_construct_drawing.ConstructDrawing, "__call__", breaks)
         with pytest.raises(MemogradError, match="out of luck"):
-            memory_construct.train(config(cut))
-    memory_construct.train(TrainConfig(resume=cut))
+            train(config(cut))
+    train(ConstructTrainConfig(resume=cut))
     assert _numbers(cut) == told
     assert (cut / ANSWERS).read_bytes() == (whole / ANSWERS).read_bytes()
     name = "final/adapter_model.safetensors"
     assert (cut / name).read_bytes() == (whole / name).read_bytes()
     with pytest.raises(BadInput, match=r"build\.reader"):
-        memory_construct.train(
-            TrainConfig(resume=cut, build={"reader": str(tiny_model_folder)})  # type: ignore[arg-type]
+        train(
+            ConstructTrainConfig(resume=cut, build={"reader": str(tiny_model_folder)})  # type: ignore[arg-type]
         )
     before = (cut / ANSWERS).read_bytes()
-    evaluate(cut, None, [], False)
+    evaluate(cut, Evaluation(None, [], False))
     assert (cut / ANSWERS).read_bytes() == before  # nothing was asked twice
 
 
@@ -156,7 +159,7 @@ def test_a_reader_that_is_not_there_leaves_no_run(tmp_path: Path, tiny_model_fol
     given = {"logs": 2, "eval_logs": 1, "reader": "./no-such-model"}
     config = {"model": str(tiny_model_folder), "out": tmp_path / "run", "build": given}
     with pytest.raises(BadInput, match="does not exist"):
-        memory_construct.train(TrainConfig.model_validate({**config, "device": "cpu"}))
+        train(ConstructTrainConfig.model_validate({**config, "device": "cpu"}))
     assert not (tmp_path / "run").exists()
 
 

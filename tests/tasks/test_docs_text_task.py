@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memograd.config import load_config
+from memograd.config import load_settings
 from memograd.rewards import REWARDS, SCORES, parse_rewards
+from memograd.tasks.text.settings import TextTrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "text-task.md").read_text("utf-8")
@@ -18,7 +19,7 @@ def test_the_table_has_every_built_in_reward() -> None:
 
 
 def test_the_preset_says_what_the_page_says() -> None:
-    config = load_config(ROOT / "examples" / "text" / "qwen.toml", [])
+    config = load_settings(TextTrainConfig, ROOT / "examples" / "text" / "qwen.toml", [])
     assert (config.num_generations, config.temperature, config.learning_rate) == (8, 0.8, 1e-5)
     assert (config.beta, config.epsilon, config.entropy_coef) == (0.1, 0.2, 0.01)
     assert config.max_grad_norm == 0.5

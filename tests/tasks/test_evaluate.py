@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
-from memograd.tasks.agent import recipe as agent
+from memograd.tasks.agent.settings import AgentTrainConfig
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
-from memograd.tasks.text import recipe as text
+from memograd.tasks.registry import train
+from memograd.tasks.text.settings import TextTrainConfig
 
 SMALL: dict[str, Any] = {
     "device": "cpu", "lora": {"r": 2}, "steps": 1, "prompts_per_step": 2, "num_generations": 2,
@@ -40,10 +41,10 @@ def rows(tmp_path: Path) -> Path:
 def trained(task: str, rows: Path, model: Path, **given: Any) -> Path:
     settings = {**SMALL, "model": str(model), "data": rows, "out": rows.parent / task, **given}
     if task == "text":
-        return text.train(TrainConfig(**settings, rewards="length(low=1, high=3)"))
+        return train(TextTrainConfig(**settings, rewards="length(low=1, high=3)"))
     (rows.parent / "env.py").write_text(ENVIRONMENT)
     episodes = {"environment": f"{rows.parent / 'env.py'}:Number"}
-    return agent.train(TrainConfig(**settings, episodes=episodes))
+    return train(AgentTrainConfig(**settings, episodes=episodes))
 
 
 @pytest.mark.parametrize("task", ["text", "agent"])
@@ -53,10 +54,10 @@ def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_fol
     before = {name: (run / name).read_text() for name in files}
     for name in files:
         (run / name).unlink()
-    evaluate(run, None, [], False)
+    evaluate(run, Evaluation(None, [], False))
     assert {name: (run / name).read_text() for name in files} == before
 
-    evaluate(run, rows.parent / "more.jsonl", [], False)
+    evaluate(run, Evaluation(rows.parent / "more.jsonl", [], False))
     (answer,) = (run / "evaluation-more" / "answers.jsonl").read_text().splitlines()
     assert json.loads(answer)["columns"]["number"] == 9
 
@@ -64,14 +65,14 @@ def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_fol
 def test_what_cannot_be_measured_is_one_sentence(rows: Path, tiny_model_folder: Path) -> None:
     run = trained("text", rows, tiny_model_folder, text={"eval_fraction": 0})
     with pytest.raises(BadInput, match="holds nothing out; give rows to measure on"):
-        evaluate(run, None, [], False)
+        evaluate(run, Evaluation(None, [], False))
     with pytest.raises(BadInput, match="--conversation and --baselines are for runs on conv"):
-        evaluate(run, None, ["conv-30"], False)
+        evaluate(run, Evaluation(None, ["conv-30"], False))
     with pytest.raises(BadInput, match="has the same prompt as"):
-        evaluate(run, rows, [], False)
+        evaluate(run, Evaluation(rows, [], False))
     with pytest.raises(BadInput, match="There is no run folder"):
-        evaluate(rows.parent / "gone", None, [], False)
+        evaluate(rows.parent / "gone", Evaluation(None, [], False))
     for checkpoint in [run / "final", *run.glob("checkpoint-*")]:
         checkpoint.rename(checkpoint.with_name(f"gone-{checkpoint.name}"))
     with pytest.raises(BadInput, match="has no complete checkpoint yet"):
-        evaluate(run, None, [], False)
+        evaluate(run, Evaluation(None, [], False))

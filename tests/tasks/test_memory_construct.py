@@ -11,15 +11,23 @@ from typing import Any
 import pytest
 
 from memograd.cli import main
-from memograd.config import TrainConfig, load_config
+from memograd.config import load_settings
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases, chunks_at, settled
+from memograd.tasks.registry import train
+
+
+def given_settings(overrides: list[str]) -> ConstructTrainConfig:
+    """Settings as typed on the command line."""
+    return load_settings(ConstructTrainConfig, None, overrides)
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +36,8 @@ def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
 
 
-def config(out: Path, model: Path, **changes: Any) -> TrainConfig:
-    return TrainConfig.model_validate(
+def config(out: Path, model: Path, **changes: Any) -> ConstructTrainConfig:
+    return ConstructTrainConfig.model_validate(
         {
             "model": str(model),
             "device": "cpu",
@@ -63,7 +71,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
 ) -> None:
     build = {"logs": 2, "eval_logs": 1, "chunks": 2, "first_chunks": 1, "grow_every": 2}
     given = {"adapter": warmed, "build": {**build, "credit": credit}}
-    whole = memory_construct.train(config(tmp_path / "whole", tiny_model_folder, **given))
+    whole = train(config(tmp_path / "whole", tiny_model_folder, **given))
     told = numbers(whole)
     found = json.loads((whole / "evaluation.json").read_text())
     names = [one["name"] for one in found["methods"]]
@@ -83,8 +91,8 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     with monkeypatch.context() as broken:
         broken.setattr(memory_construct_drawing.ConstructDrawing, "__call__", breaks)
         with pytest.raises(MemogradError, match="out of luck"):
-            memory_construct.train(config(cut, tiny_model_folder, **given))
-    memory_construct.train(TrainConfig(resume=cut))
+            train(config(cut, tiny_model_folder, **given))
+    train(ConstructTrainConfig(resume=cut))
     name = "final/adapter_model.safetensors"
     assert (cut / name).read_bytes() == (whole / name).read_bytes()
     assert numbers(cut) == told
@@ -117,7 +125,7 @@ def test_by_the_command_line(
     assert mean["gold keeper"] > mean["nothing"] == 0
     other = tmp_path / "other.jsonl"
     write_lifelogs(generate_lifelogs(1, 77, LifelogSettings(split="test")), other)
-    evaluate(Path("run"), other, [], False)
+    evaluate(Path("run"), Evaluation(other, [], False))
     again = json.loads(Path("run/evaluation-other/evaluation.json").read_text())["methods"]
     assert [one["name"] for one in again] == [one["name"] for one in found]
 
@@ -126,9 +134,9 @@ def test_tools_are_shown_and_read(tmp_path: Path, tiny_model_folder: Path, capsy
     """The tiny model's template shows no tools and marks its turns otherwise: refused."""
     build = {"format": "tools", "logs": 2, "eval_logs": 1}
     with pytest.raises(BadInput, match="chat_template"):
-        memory_construct.train(config(tmp_path / "run", tiny_model_folder, build=build))
+        train(config(tmp_path / "run", tiny_model_folder, build=build))
     out = tmp_path / "rows.jsonl"
-    memory_construct.warm_start_rows(load_config(None, ["build.format=tools", "build.logs=1"]), out)
+    memory_construct.warm_start_rows(given_settings(["build.format=tools", "build.logs=1"]), out)
     row = json.loads(out.read_text().splitlines()[0])
     assert len(row["tools"]) == 3 and "<tool_call>" in row["messages"][-1]["content"]
 
@@ -137,12 +145,12 @@ def test_files_of_logs(tmp_path: Path) -> None:
     path, other = tmp_path / "logs.jsonl", tmp_path / "others.jsonl"
     write_lifelogs(generate_lifelogs(3, 1, LifelogSettings(sessions=2)), path)
     write_lifelogs(generate_lifelogs(1, 1, LifelogSettings(sessions=2)), other)
-    known, held_out = cases(load_config(None, [f"data={path}"]))
+    known, held_out = cases(given_settings([f"data={path}"]))
     assert (len(known), len(held_out)) == (2, 1)
     with pytest.raises(BadInput, match="in common"):
-        cases(load_config(None, [f"data={path}", f"text.eval_data={other}"]))
+        cases(given_settings([f"data={path}", f"text.eval_data={other}"]))
     with pytest.raises(BadInput, match="holds one case"):
-        cases(load_config(None, [f"data={other}"]))
+        cases(given_settings([f"data={other}"]))
 
 
 def test_a_case_that_is_there_twice_is_not_on_both_sides(tmp_path: Path) -> None:
@@ -151,29 +159,29 @@ def test_a_case_that_is_there_twice_is_not_on_both_sides(tmp_path: Path) -> None
     path, again = tmp_path / "logs.jsonl", tmp_path / "again.jsonl"
     write_lifelogs([one, other, replace(one, id="copy")], path)
     write_lifelogs([replace(one, id="copy")], again)
-    known, held_out = cases(load_config(None, [f"data={path}"]))
+    known, held_out = cases(given_settings([f"data={path}"]))
     assert [case.id for case in known] == [other.id]
     assert [case.id for case in held_out] == ["copy"]
     with pytest.raises(BadInput, match="copy in common with what is trained on"):
-        cases(load_config(None, [f"data={path}", f"text.eval_data={again}"]))
+        cases(given_settings([f"data={path}", f"text.eval_data={again}"]))
     write_lifelogs([one, replace(one, id="copy")], path)
     with pytest.raises(BadInput, match="say the same"):
-        cases(load_config(None, [f"data={path}"]))
+        cases(given_settings([f"data={path}"]))
 
 
 def test_generated_cases_are_of_both_languages_and_apart() -> None:
-    known, held_out = cases(load_config(None, ["build.languages=en,zh", "build.logs=3"]))
+    known, held_out = cases(given_settings(["build.languages=en,zh", "build.logs=3"]))
     assert sorted(case.language for case in known) == ["en", "en", "zh"]
     assert not {case.id for case in known} & {case.id for case in held_out}
     assert all(len(case.chunks) == 3 for case in known)
 
 
 def test_the_length_of_cases_grows() -> None:
-    build = TrainConfig.model_validate(
+    build = ConstructTrainConfig.model_validate(
         {"build": {"chunks": 4, "first_chunks": 2, "grow_every": 3}}
     ).build
     assert [chunks_at(build, step) for step in (1, 3, 4, 7, 100)] == [2, 2, 3, 4, 4]
-    assert chunks_at(TrainConfig().build, 1) == 3
+    assert chunks_at(ConstructTrainConfig().build, 1) == 3
 
 
 @pytest.mark.parametrize(
@@ -181,7 +189,7 @@ def test_the_length_of_cases_grows() -> None:
     [
         (["resample_rounds=2"], "several groups a case"),
         (["schedules.replay_groups=2"], "several groups a case"),
-        (["rewards=exact_match"], "leave rewards out"),
+        (["rewards=exact_match"], "rewards must be one of environment"),
         (["num_generations=1", "advantage=batch"], "at least 2"),
         (["build.first_chunks=9"], "first_chunks=9 is more than chunks=3"),
     ],
@@ -196,18 +204,24 @@ def test_bad_settings(given: list[str], message: str, capsys) -> None:
 
 def test_small_differences_between_answers_are_not_blown_up_unless_asked_for() -> None:
     def advantage(*given: str) -> str:
-        return settled(load_config(None, list(given))).advantage
+        return settled(given_settings(list(given))).advantage
 
     assert advantage() == "centred"
     assert advantage("advantage=group") == "group"
     assert advantage("build.credit=mem_alpha_original") == "group"
-    chosen = load_config(None, ["algorithm=rloo"])
+    chosen = given_settings(["algorithm=rloo"])
     assert settled(chosen).advantage == chosen.advantage
 
 
 def test_training_asks_as_many_questions_as_are_set_and_measuring_what_it_always_asked() -> None:
     few, many = (
-        cases(load_config(None, ["build.logs=2", "build.eval_logs=1", f"build.questions={share}"]))
+        cases(
+            load_settings(
+                ConstructTrainConfig,
+                None,
+                ["build.logs=2", "build.eval_logs=1", f"build.questions={share}"],
+            )
+        )
         for share in (0.34, 2)
     )
     assert sum(len(case.asked) for case in many[0]) > 2 * sum(len(case.asked) for case in few[0])
@@ -218,4 +232,4 @@ def test_training_asks_as_many_questions_as_are_set_and_measuring_what_it_always
 def test_rows_do_not_overwrite(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("mine")
     with pytest.raises(BadInput, match="there already"):
-        memory_construct.warm_start_rows(TrainConfig(), tmp_path / "rows.jsonl")
+        memory_construct.warm_start_rows(ConstructTrainConfig(), tmp_path / "rows.jsonl")

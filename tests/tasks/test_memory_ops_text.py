@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memograd.tasks.memory_ops_text.task import (
+
+from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE
+from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.material import EmbeddedLog
+from memograd.tasks.memory_ops.walk import Walk
+from memograd.tasks.memory_ops_text.decisions import (
     NOT_AN_OPERATION,
     decision_scenarios,
     gold_operation,
@@ -14,11 +19,6 @@ from memograd.tasks.memory_ops_text.task import (
     well_formed,
     worth,
 )
-
-from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE
-from memograd.tasks.memory_ops.answerability import Standard
-from memograd.tasks.memory_ops.material import EmbeddedLog
-from memograd.tasks.memory_ops.walk import Walk
 
 
 def test_every_action_is_said_and_read_back() -> None:

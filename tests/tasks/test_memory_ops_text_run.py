@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from memograd.tasks.memory_ops_text.task import recipe as memory_ops_text
 
 from memograd.cli import main
-from memograd.config import TrainConfig
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.tasks.memory_ops_text import recipe as memory_ops_text
+from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +54,15 @@ def test_rows_and_training(
 def test_one_log_is_not_enough(logs: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.jsonl"
     one.write_text(logs.read_text().splitlines()[0] + "\n")
-    config = TrainConfig(data=one)
+    config = OpsTextTrainConfig(data=one)
     with pytest.raises(BadInput, match="holds one log"):
         memory_ops_text.scenarios(config)
     with pytest.raises(BadInput, match="in common"):
         memory_ops_text.scenarios(
-            TrainConfig.model_validate({"data": one, "text": {"eval_data": logs}})
+            OpsTextTrainConfig.model_validate({"data": one, "text": {"eval_data": logs}})
         )
 
 
 def test_rows_do_not_overwrite(logs: Path) -> None:
     with pytest.raises(BadInput, match="there already"):
-        memory_ops_text.warm_start_rows(TrainConfig(data=logs), logs)
+        memory_ops_text.warm_start_rows(OpsTextTrainConfig(data=logs), logs)

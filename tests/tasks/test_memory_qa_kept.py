@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
-from memograd.config import TrainConfig
 from memograd.data import generate_conversations, load_conversations, write_locomo
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.memory.manager.trained.files import save_head
 from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.keepers import KeptFile
 from memograd.tasks.memory_qa.measure import METHODS
 from memograd.tasks.memory_qa.scenarios import keepers as memory_qa_keepers
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
+from memograd.tasks.registry import train
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def numbers(run: Path) -> list[dict[str, Any]]:
 
 def shown(run: Path, settings: dict[str, Any], tmp_path: Path) -> list[list[str]]:
     """The memory lines of the prompts about the held-out conversation."""
-    config = TrainConfig(**settings)
+    config = MemoryQATrainConfig(**settings)
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
     setup = MemoryQASetup(config, policy, run / "memory.db")
     held_out = load_conversations(config.data)[-1]
@@ -71,7 +73,7 @@ def shown(run: Path, settings: dict[str, Any], tmp_path: Path) -> list[list[str]
 def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
     assert "items of" in capsys.readouterr().out
     assert any(row["grad_norm"] > 0 for row in numbers(whole))  # or nothing would be compared
     rows = kept(whole)
@@ -93,14 +95,14 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     with monkeypatch.context() as broken:
         broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)
         with pytest.raises(MemogradError, match="out of luck"):
-            memory_qa.train(TrainConfig(out=cut, **settings))
+            train(MemoryQATrainConfig(out=cut, **settings))
     assert set(kept(cut)) == {"gen-7-0"}
     with (cut / "items.jsonl").open("a") as file:
         file.write('{"conversation": "gen-7-1", "it')
-    memory_qa.train(TrainConfig(resume=cut, steps=2))
+    train(MemoryQATrainConfig(resume=cut, steps=2))
     with monkeypatch.context() as broken:
         broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)  # what is there is read
-        memory_qa.train(TrainConfig(resume=cut, steps=4))
+        train(MemoryQATrainConfig(resume=cut, steps=4))
     assert numbers(cut) == numbers(whole)
     assert kept(cut) == rows
     name = "final/adapter_model.safetensors"
@@ -108,14 +110,14 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
 
     for other in ({"keep": "turns"}, {"keep": "items", "policy": tmp_path}):
         with pytest.raises(BadInput, match=r"keeps its settings, but memory\."):
-            memory_qa.train(TrainConfig(resume=cut, memory=other))
+            train(MemoryQATrainConfig(resume=cut, memory=other))
 
-    memory_qa.evaluate(whole, None, [], baselines=True)
+    memory_qa.evaluate(whole, Evaluation(None, [], True))
     report = json.loads((whole / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == list(METHODS)
     others = generate_conversations(1, seed=99, sessions=3, turns_per_session=4)
     write_locomo(others, tmp_path / "other.json")
-    memory_qa.evaluate(whole, tmp_path / "other.json", [], baselines=False)
+    memory_qa.evaluate(whole, Evaluation(tmp_path / "other.json", [], False))
     assert set(kept(whole / "evaluation-other")) == {"gen-99-0"}
 
 
@@ -125,7 +127,7 @@ def test_a_trained_head_keeps_what_it_decides(
     for name, logits in (("all", {"add": 9.0}), ("nothing", {"none": 9.0})):
         save_head(make_head("minilm", 384, **logits), tmp_path / name / "final")
         settings["memory"] = {"keep": "items", "policy": tmp_path / name}
-        run = memory_qa.train(TrainConfig(out=tmp_path / f"{name}-run", **settings))
+        run = train(MemoryQATrainConfig(out=tmp_path / f"{name}-run", **settings))
         row = kept(run)["gen-7-2"]
         assert row["keeper"].startswith("policy:")
         assert bool(row["items"]) == (name == "all")
@@ -133,7 +135,7 @@ def test_a_trained_head_keeps_what_it_decides(
     save_head(make_head("trigram", 32), tmp_path / "other" / "final")
     settings["memory"] = {"keep": "items", "policy": tmp_path / "other"}
     with pytest.raises(BadInput, match=r"set memory\.embedder=trigram"):
-        memory_qa.train(TrainConfig(out=tmp_path / "refused", **settings))
+        train(MemoryQATrainConfig(out=tmp_path / "refused", **settings))
     assert not (tmp_path / "refused").exists()
 
 
@@ -147,8 +149,8 @@ def test_a_memory_construct_run_keeps_what_it_writes(
 ) -> None:
     for module in (memory_construct, memory_construct_setup, memory_qa_keepers):
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
-    built = memory_construct.train(
-        TrainConfig.model_validate(
+    built = train(
+        MemoryQATrainConfig.model_validate(
             {
                 "data": settings["data"],
                 "adapter": warmed,
@@ -163,7 +165,7 @@ def test_a_memory_construct_run_keeps_what_it_writes(
         )
     )
     settings |= {"steps": 1, "memory": {"keep": "items", "policy": built}}
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
     row = kept(run)["gen-7-2"]
     assert row["keeper"] == "construct/final"
     assert row["items"] and all("time" in item for item in row["items"])
@@ -173,19 +175,19 @@ def test_a_memory_construct_run_keeps_what_it_writes(
     # It was trained on gen-7-0 and gen-7-1, and held gen-7-2 out.
     with pytest.raises(BadInput, match="was trained on gen-7-0"):
         swapped = {"train": ["gen-7-2"], "eval": ["gen-7-0"]}
-        memory_qa.train(TrainConfig(out=tmp_path / "leaks", **settings, **swapped))
+        train(MemoryQATrainConfig(out=tmp_path / "leaks", **settings, **swapped))
     assert not (tmp_path / "leaks").exists()
     settings["memory"] = {"keep": "items", "policy": run}
     with pytest.raises(BadInput, match="run of memory-qa, which builds no memory"):
-        memory_qa.train(TrainConfig(out=tmp_path / "wrong", **settings))
+        train(MemoryQATrainConfig(out=tmp_path / "wrong", **settings))
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
     settings["memory"] = {"keep": "items", "policy": tmp_path / "nowhere"}
     with pytest.raises(BadInput, match="no trained head"):
-        memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+        train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
     with pytest.raises(ValueError, match=r"set memory\.keep=items too"):
-        TrainConfig.model_validate({"memory": {"policy": "somewhere"}})
+        MemoryQATrainConfig.model_validate({"memory": {"policy": "somewhere"}})
     first, second = generate_conversations(2, seed=1, sessions=3, turns_per_session=4)
     path = tmp_path / "items.jsonl"
     row = {"conversation": first.id, "turns": "other", "keeper": "rules", "items": []}

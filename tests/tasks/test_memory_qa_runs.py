@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from memograd.config import TrainConfig
 from memograd.data import generate_conversations, generate_file, write_locomo
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.measure import METHODS, TRAINED, UNTRAINED
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
+from memograd.tasks.registry import train
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def without_seconds(run: Path) -> list[dict]:
 
 
 def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **settings))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
     assert {
         "config.json", "environment.json", "metrics.jsonl", "rollouts", "checkpoint-2", "final",
         "curves.png", "evaluation.md", "evaluation.json", "answers.jsonl", "memory.db",
@@ -59,7 +61,7 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
         UNTRAINED,
         TRAINED,
     ]
-    memory_qa.evaluate(run, None, [], baselines=True)
+    memory_qa.evaluate(run, Evaluation(None, [], True))
     report = json.loads((run / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == list(METHODS)
     for answer in map(json.loads, (run / "answers.jsonl").read_text().splitlines()):
@@ -69,7 +71,7 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
 
 def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, settings) -> None:
     """A real `kill -9` of the command line in the middle of training."""
-    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
     overrides = [
         f"{key}={value}" for key, value in settings.items() if key not in ("memory", "lora")
     ]
@@ -88,68 +90,68 @@ def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, setti
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert not (tmp_path / "cut" / "final").exists()
-    resumed = memory_qa.train(TrainConfig(resume=tmp_path / "cut"))
+    resumed = train(MemoryQATrainConfig(resume=tmp_path / "cut"))
     assert without_seconds(resumed) == without_seconds(whole)
     name = "final/adapter_model.safetensors"
     assert (resumed / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_a_finished_run_can_be_made_longer(tmp_path, settings) -> None:
-    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
-    short = memory_qa.train(TrainConfig(out=tmp_path / "short", **{**settings, "steps": 3}))
-    longer = memory_qa.train(TrainConfig(resume=short, steps=4))
+    whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
+    short = train(MemoryQATrainConfig(out=tmp_path / "short", **{**settings, "steps": 3}))
+    longer = train(MemoryQATrainConfig(resume=short, steps=4))
     assert without_seconds(longer) == without_seconds(whole)
 
 
 def test_more_steps_asked_for_once_are_remembered(tmp_path, settings) -> None:
     """Resumed with steps=4 and stopped again, a plain resume still goes to step 4."""
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 2}))
-    memory_qa.train(TrainConfig(resume=run, steps=4))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 2}))
+    train(MemoryQATrainConfig(resume=run, steps=4))
     shutil.rmtree(run / "final")
-    again = memory_qa.train(TrainConfig(resume=run))
+    again = train(MemoryQATrainConfig(resume=run))
     assert [row["step"] for row in without_seconds(again)] == [1, 2, 3, 4]
     with pytest.raises(BadInput, match="at step 4 already"):
-        memory_qa.train(TrainConfig(resume=run, steps=3))
+        train(MemoryQATrainConfig(resume=run, steps=3))
 
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     with (
         RunFolder.open(run).lock(),
         pytest.raises(BadInput, match="Another process trains"),
     ):
-        memory_qa.train(TrainConfig(resume=run, steps=2))
+        train(MemoryQATrainConfig(resume=run, steps=2))
 
 
 def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(
     tmp_path, settings
 ) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     (run / "final").rename(run / ".replaced-final")
-    longer = memory_qa.train(TrainConfig(resume=run, steps=2))
-    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **{**settings, "steps": 2}))
+    longer = train(MemoryQATrainConfig(resume=run, steps=2))
+    whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **{**settings, "steps": 2}))
     assert without_seconds(longer) == without_seconds(whole)
 
 
 def test_settings_of_another_version_are_named(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     stored = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**stored, "flux": 1}))
     with pytest.raises(BadInput, match=r"config\.json does not fit.*flux"):
-        memory_qa.evaluate(run, None, [], baselines=False)
+        memory_qa.evaluate(run, Evaluation(None, [], False))
 
 
 def test_a_resumed_run_keeps_its_settings(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="learning_rate"):
-        memory_qa.train(TrainConfig(resume=run, learning_rate=0.5))
+        train(MemoryQATrainConfig(resume=run, learning_rate=0.5))
 
 
 def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     before = (run / "metrics.jsonl").read_bytes()
     with pytest.raises(BadInput, match="not empty"):
-        memory_qa.train(TrainConfig(out=run, **settings))
+        train(MemoryQATrainConfig(out=run, **settings))
     assert (run / "metrics.jsonl").read_bytes() == before
 
 
@@ -168,21 +170,21 @@ def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) 
 def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message) -> None:
     out = tmp_path / "run"
     with pytest.raises(BadInput, match=message):
-        memory_qa.train(TrainConfig(out=out, **{**settings, **changes}))
+        train(MemoryQATrainConfig(out=out, **{**settings, **changes}))
     assert not out.exists()
 
 
 def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="trained on gen-7-0"):
-        memory_qa.evaluate(run, None, ["gen-7-0"], baselines=False)
+        memory_qa.evaluate(run, Evaluation(None, ["gen-7-0"], False))
 
 
 def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     other = generate_conversations(3, seed=99, sessions=3, turns_per_session=4)
     write_locomo(other, tmp_path / "other.json")
-    memory_qa.evaluate(run, tmp_path / "other.json", ["gen-99-1"], baselines=False)
+    memory_qa.evaluate(run, Evaluation(tmp_path / "other.json", ["gen-99-1"], False))
     report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
     assert all(name.startswith("gen-99-1/") for name in ids)
@@ -199,7 +201,7 @@ def test_without_a_choice_the_last_conversation_is_held_out(tmp_path) -> None:
 
 
 def test_prompts_stay_within_the_prompt_limit(tmp_path, settings) -> None:
-    config = TrainConfig(**{**settings, "memory": {"top_k": 50}, "max_prompt_length": 600})
+    config = MemoryQATrainConfig(**{**settings, "memory": {"top_k": 50}, "max_prompt_length": 600})
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
     split = choose_split(available_conversations(None, 0), [], [])
     setup = MemoryQASetup(config, policy, tmp_path / "memory.db")
@@ -230,26 +232,26 @@ def test_conversations_of_ones_own(tmp_path, settings, caplog) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in OWN), encoding="utf-8")
     own = {**settings, "data": str(path), "steps": 1, "rewards": "locomo_f1:1,mem0_bleu1:1"}
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", train=["Ann"], eval=["李雷"], **own))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", train=["Ann"], eval=["李雷"], **own))
     assert "left out 3 questions that are asked before" in caplog.text
     report = json.loads((run / "evaluation.json").read_text())["reports"][0]
     assert report["n"] == 2
     assert set(report["estimates"]["locomo_f1"]) == {"overall", "homes", "question"}
-    memory_qa.evaluate(run, path, ["李雷", "Bob"], baselines=False)
+    memory_qa.evaluate(run, Evaluation(path, ["李雷", "Bob"], False))
     text = (run / "evaluation-mine" / "evaluation.md").read_text()
     assert "interval over conversations and their questions" in text
 
 
 def test_what_was_trained_on_is_refused_under_another_name(tmp_path, settings) -> None:
-    run = memory_qa.train(TrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     copies = json.loads(Path(str(settings["data"])).read_text(encoding="utf-8"))
     for copy in copies:
         copy["sample_id"] = f"new-{copy['sample_id']}"
     other = tmp_path / "other.json"
     other.write_text(json.dumps(copies), encoding="utf-8")
     with pytest.raises(BadInput, match="was trained on new-gen-7-0, new-gen-7-1"):
-        memory_qa.evaluate(run, other, ["new-gen-7-0", "new-gen-7-1"], baselines=False)
-    memory_qa.evaluate(run, other, [], baselines=False)
+        memory_qa.evaluate(run, Evaluation(other, ["new-gen-7-0", "new-gen-7-1"], False))
+    memory_qa.evaluate(run, Evaluation(other, [], False))
     report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
     assert all(name.startswith("new-gen-7-2/") for name in ids)

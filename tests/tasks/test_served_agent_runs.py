@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from memograd.cli import main
-from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
-from memograd.tasks.agent import served as served_agent
 from memograd.tasks.agent.served import settled
 from memograd.tasks.agent.serving import Serving
+from memograd.tasks.agent.settings import ServedTrainConfig
+from memograd.tasks.registry import train
 
 AGENT = '''
 from openai import AsyncOpenAI
@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def config(folder: Path, model: Path, agent: str = "run", **given: Any) -> TrainConfig:
+def config(folder: Path, model: Path, agent: str = "run", **given: Any) -> ServedTrainConfig:
     settings: dict[str, Any] = {
         "model": str(model), "device": "cpu", "lora": {"r": 2}, "out": folder / "run", "steps": 2,
         "data": folder / "rows.jsonl", "prompts_per_step": 2, "num_generations": 3,
@@ -79,7 +79,7 @@ def config(folder: Path, model: Path, agent: str = "run", **given: Any) -> Train
         "learning_rate": 1e-2,
     }  # fmt: skip
     served = {"agent": f"{folder / 'my_agent.py'}:{agent}", **given.pop("served", {})}
-    return TrainConfig(**{**settings, **given, "served": served})
+    return ServedTrainConfig(**{**settings, **given, "served": served})
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -126,9 +126,9 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     folder: Path, tiny_model_folder: Path
 ) -> None:
     alone = {"served": {"concurrency": 1}, "text": {"eval_fraction": 0}}
-    whole = served_agent.train(config(folder, tiny_model_folder, out=folder / "whole", **alone))
-    served_agent.train(config(folder, tiny_model_folder, out=folder / "cut", steps=1, **alone))
-    served_agent.train(TrainConfig(resume=folder / "cut", steps=2))
+    whole = train(config(folder, tiny_model_folder, out=folder / "whole", **alone))
+    train(config(folder, tiny_model_folder, out=folder / "cut", steps=1, **alone))
+    train(ServedTrainConfig(resume=folder / "cut", steps=2))
     name = "final/adapter_model.safetensors"
     assert (folder / "cut" / name).read_bytes() == (whole / name).read_bytes()
 
@@ -136,7 +136,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
 def test_rewards_that_read_the_trace_need_none_of_the_agents_own(
     folder: Path, tiny_model_folder: Path
 ) -> None:
-    out = served_agent.train(
+    out = train(
         config(folder, tiny_model_folder, "answers", rewards="length(low=1, high=3)", steps=1)
     )
     store = TraceStore(f"sqlite:///{out / 'traces.db'}")
@@ -163,9 +163,7 @@ def test_an_attempt_that_failed_ends_the_run_with_its_name(
     folder: Path, tiny_model_folder: Path, agent: str, rewards: str, said: str
 ) -> None:
     with pytest.raises(MemogradError, match=said) as error:
-        served_agent.train(
-            config(folder, tiny_model_folder, agent, rewards=rewards, served={"retries": 0})
-        )
+        train(config(folder, tiny_model_folder, agent, rewards=rewards, served={"retries": 0}))
     assert "evaluation rows:" in str(error.value)
 
 
@@ -184,7 +182,7 @@ def test_bad_input_is_one_sentence(
     folder: Path, tiny_model_folder: Path, given: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BadInput, match=said):
-        served_agent.train(config(folder, tiny_model_folder, **given))
+        train(config(folder, tiny_model_folder, **given))
     assert not (folder / "run").exists()
 
 

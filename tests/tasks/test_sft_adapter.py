@@ -17,8 +17,9 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import TokenTree
 from memograd.tasks.base.starting_adapter import settings_with_adapter
-from memograd.tasks.memory_qa import recipe as memory_qa
-from memograd.tasks.text import recipe as text
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
+from memograd.tasks.registry import train
+from memograd.tasks.text.settings import TextTrainConfig
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
@@ -90,11 +91,11 @@ def test_a_resumed_run_keeps_its_reference_to_the_bit(tmp_path, settings, begun)
     """Also when the run that it began with is gone."""
     copy = tmp_path / "begun"
     shutil.copytree(begun, copy)
-    whole = memory_qa.train(TrainConfig(out=tmp_path / "whole", **settings))
+    whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
     cut = {**settings, "adapter": copy, "steps": 2}
-    half = memory_qa.train(TrainConfig(out=tmp_path / "half", **cut))
+    half = train(MemoryQATrainConfig(out=tmp_path / "half", **cut))
     shutil.rmtree(copy)
-    memory_qa.train(TrainConfig(resume=half, steps=4))
+    train(MemoryQATrainConfig(resume=half, steps=4))
     rows = [RunFolder.open(run).read_metrics() for run in (whole, half)]
     assert rows[0][0]["kl"] is None or abs(rows[0][0]["kl"]) < 1e-5
     for one, other in zip(*rows, strict=True):
@@ -122,6 +123,6 @@ def test_settings_that_contradict_the_adapter_are_refused(begun, tmp_path) -> No
 
 def test_a_supervised_run_is_not_resumed(begun) -> None:
     with pytest.raises(BadInput, match=r"made by memograd sft and cannot be resumed.*adapter="):
-        memory_qa.train(TrainConfig(resume=begun, steps=9))
+        train(MemoryQATrainConfig(resume=begun, steps=9))
     with pytest.raises(BadInput, match=r"made by memograd sft and cannot be resumed.*adapter="):
-        text.train(TrainConfig(resume=begun, steps=9))
+        train(TextTrainConfig(resume=begun, steps=9))

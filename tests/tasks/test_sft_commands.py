@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from memograd.config.run_settings import settings_of_run
 
 from memograd.cli import main
 from memograd.config import LoraConfig, TrainConfig
+from memograd.config.stored import stored_settings
 from memograd.warm_start.settings import DpoSettings, SftSettings, WarmStartSettings
 
 
@@ -93,4 +93,4 @@ def test_help_has_examples_and_exit_codes(command, capsys) -> None:
 def test_the_settings_of_a_run_are_read_back(settings) -> None:
     warm = isinstance(settings, WarmStartSettings)
     text = settings.run_json() if warm else settings.model_dump_json()
-    assert settings_of_run(text) == settings
+    assert stored_settings(text, type(settings)) == settings

@@ -12,13 +12,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from memograd.config import LoraConfig, TrainConfig
+from memograd.config import LoraConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import _gold_answers, _split, sft
@@ -178,7 +180,9 @@ def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
     split = _split(config)
     assert [conversation.id for conversation in split.eval] == ["gen-7-1", "gen-7-2"]
     policy = LanguageModel.load(config.model, lora=LoraConfig(r=2), device="cpu")
-    grpo = TrainConfig(data=small_data, model=config.model, device="cpu", memory={"top_k": 2})
+    grpo = MemoryQATrainConfig(
+        data=small_data, model=config.model, device="cpu", memory={"top_k": 2}
+    )
     setup = MemoryQASetup(grpo, policy, tmp_path / "memory.db")
     [asked, *_] = available_conversations(small_data, 0)
     setup.remember([asked])
@@ -190,18 +194,18 @@ def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
     ]
 
     run = sft(config)
-    memory_qa.evaluate(run, None, ["gen-7-1"], baselines=False)
+    memory_qa.evaluate(run, Evaluation(None, ["gen-7-1"], False))
     report = json.loads((run / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == [UNTRAINED, TRAINED]
     with pytest.raises(BadInput, match="was trained on gen-7-0"):
-        memory_qa.evaluate(run, None, ["gen-7-0"], baselines=False)
+        memory_qa.evaluate(run, Evaluation(None, ["gen-7-0"], False))
 
 
 def test_a_run_on_rows_is_evaluated_on_named_conversations(tmp_path, settings, small_data) -> None:
     run = sft(SftSettings(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="not trained on conversations"):
-        memory_qa.evaluate(run, None, [], baselines=False)
-    memory_qa.evaluate(run, small_data, ["gen-7-2"], baselines=False)
+        memory_qa.evaluate(run, Evaluation(None, [], False))
+    memory_qa.evaluate(run, Evaluation(small_data, ["gen-7-2"], False))
     assert (run / "evaluation-small" / "evaluation.json").is_file()
 
 

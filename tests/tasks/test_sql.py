@@ -17,17 +17,18 @@ import pytest
 from transformers import AutoTokenizer
 
 from memograd.cli import main
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall
+from memograd.tasks.registry import train
 from memograd.tasks.sql import attempt
 from memograd.tasks.sql import recipe as sql
 from memograd.tasks.sql.measure import MEASURES
 from memograd.tasks.sql.recipe import questions, settled
+from memograd.tasks.sql.settings import SqlTrainConfig
 from memograd.warm_start.sft_rows import read_sft_rows
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 
@@ -70,13 +71,13 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "parse_tool_calls", calls)
 
 
-def config(out: Path, model: str, **given: Any) -> TrainConfig:
+def config(out: Path, model: str, **given: Any) -> SqlTrainConfig:
     settings: dict[str, Any] = {
         "model": model, "device": "cpu", "lora": {"r": 2}, "out": str(out), "steps": 2,
         "prompts_per_step": 2, "num_generations": 4, "max_completion_length": 6, "save_steps": 1,
         "episodes": {"max_turns": 3}, "sql": {"max_eval": 2},
     }  # fmt: skip
-    return TrainConfig(**{**settings, **given})
+    return SqlTrainConfig(**{**settings, **given})
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -137,9 +138,9 @@ def test_ci_fast_from_the_command_line_and_measured_again(
 
 @pytest.mark.usefixtures("talkative")
 def test_resumed_it_equals_the_run_that_never_stopped(tmp_path: Path, model: str) -> None:
-    whole = sql.train(config(tmp_path / "whole", model))
-    sql.train(config(tmp_path / "cut", model, steps=1))
-    sql.train(TrainConfig(resume=tmp_path / "cut", steps=2))
+    whole = train(config(tmp_path / "whole", model))
+    train(config(tmp_path / "cut", model, steps=1))
+    train(SqlTrainConfig(resume=tmp_path / "cut", steps=2))
     name = "final/adapter_model.safetensors"
     assert (tmp_path / "cut" / name).read_bytes() == (whole / name).read_bytes()
     rows = [
@@ -168,8 +169,8 @@ def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
 
     monkeypatch.setattr(sql, "play", watched)
     settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "sql": {"max_eval": 6}}
-    first = sql.train(config(tmp_path / "first", model, **settings))
-    second = sql.train(config(tmp_path / "second", model, adapter=str(first), **settings))
+    first = train(config(tmp_path / "first", model, **settings))
+    second = train(config(tmp_path / "second", model, adapter=str(first), **settings))
     began, ended = (json.loads((run / "sql.json").read_text()) for run in (first, second))
     assert list(began["scores"]) == ["before", "after"]
     assert ended["scores"]["warm start"] == began["scores"]["after"]
@@ -191,12 +192,12 @@ def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
 
 
 def test_what_the_task_chooses_and_what_is_given() -> None:
-    chosen = settled(TrainConfig())
+    chosen = settled(SqlTrainConfig())
     assert chosen.episodes.environment == "memograd.tasks.sql.tool:SqlEnvironment"
     assert (chosen.episodes.max_turns, chosen.max_completion_length) == (4, 160)
     assert chosen.rewards.startswith("memograd.tasks.sql.rewards:execution:1,")
     given = settled(
-        TrainConfig(rewards="length", max_completion_length=9, episodes={"max_turns": 2})  # type: ignore[arg-type]
+        SqlTrainConfig(rewards="length", max_completion_length=9, episodes={"max_turns": 2})  # type: ignore[arg-type]
     )
     assert (given.rewards, given.max_completion_length) == ("length", 9)
     assert given.episodes.max_turns == 2
@@ -227,7 +228,7 @@ def test_bad_input_is_one_sentence_and_no_run(
     Path("same.jsonl").write_text(json.dumps(said))
     Path("asks.jsonl").write_text(json.dumps({**said, "sql": "SELECT max(id) FROM disease"}))
     with pytest.raises(BadInput, match=sentence):
-        sql.train(config(tmp_path / "run", model, **given))
+        train(config(tmp_path / "run", model, **given))
     assert not (tmp_path / "run").exists()
 
 
@@ -239,11 +240,11 @@ def test_warm_start_rows_are_learnt_as_episodes_would_say_them(
     assert code == 0, err
     assert "84 gold attempts at 168 training questions, 100 held out; 0 left out" in shown
     rows = read_sft_rows(out)
-    _, held_out = questions(TrainConfig())
+    _, held_out = questions(SqlTrainConfig())
     ids = {json.loads(line)["id"] for line in out.read_text().splitlines()}
     assert len(ids) == 84
     assert not ids & {question.id for question in held_out}
-    policy = LanguageModel.load(model, device="cpu", lora=TrainConfig().lora)
+    policy = LanguageModel.load(model, device="cpu", lora=SqlTrainConfig().lora)
     chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
     row = rows.used[0]
     rows.used[1:] = []
@@ -303,7 +304,7 @@ def test_ci_fast_with_the_packaged_model(
 
 def test_warm_start_rows_go_wherever_they_can(tmp_path: Path) -> None:
     out = tmp_path / "新 文件夹" / "rows.jsonl"
-    sql.warm_start_rows(TrainConfig(), out, 0.1)
+    sql.warm_start_rows(SqlTrainConfig(), out, 0.1)
     assert out.read_text(encoding="utf-8").count("query_database_by_sql") > 0
     with pytest.raises(BadInput, match="cannot be written"):
-        sql.warm_start_rows(TrainConfig(), out / "rows.jsonl", 0.1)
+        sql.warm_start_rows(SqlTrainConfig(), out / "rows.jsonl", 0.1)

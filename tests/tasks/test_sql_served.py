@@ -17,16 +17,17 @@ import pytest
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memograd.cli import main
-from memograd.config import LoraConfig, TrainConfig
+from memograd.config import LoraConfig
 from memograd.config.settings import ServedConfig, TextConfig
 from memograd.errors import BadInput
 from memograd.gateway import local
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
-from memograd.tasks.sql import recipe as sql
+from memograd.tasks.registry import train
 from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.measure import MEASURES
 from memograd.tasks.sql.rewards import DEFAULT_REWARDS
+from memograd.tasks.sql.settings import SqlTrainConfig
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("agents") is None, reason="openai-agents is not installed"
@@ -69,8 +70,8 @@ def reads_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return read
 
 
-def config(folder: Path, model: str) -> TrainConfig:
-    return TrainConfig(
+def config(folder: Path, model: str) -> SqlTrainConfig:
+    return SqlTrainConfig(
         model=model, device="cpu", out=folder / "run", steps=1, prompts_per_step=1,
         num_generations=2, max_completion_length=4, text=TextConfig(eval_fraction=0),
         lora=LoraConfig(r=2), served=ServedConfig(agent=AGENT, retries=0),
@@ -138,7 +139,7 @@ def test_an_agent_that_never_answers_is_over_and_earns_what_its_trace_earns(
     tmp_path: Path, model: str, reads_as: Any, how: Any, error: str
 ) -> None:
     reads_as(how)
-    out = sql.train(config(tmp_path, model))
+    out = train(config(tmp_path, model))
     (row,) = RunFolder.open(out).read_metrics()
     assert row["stop_reasons"]["error"] == 2
     assert row["rewards"] == {"execution": 0.0, "evidence": 0.0, "valid_sql": 0.0}
@@ -152,7 +153,7 @@ def test_a_conversation_that_is_full_is_over_too(
 ) -> None:
     monkeypatch.setitem(globals(), "STATEMENTS", ("SELECT * FROM drugs_info",) * 2)
     reads_as(called)
-    out = sql.train(config(tmp_path, model))
+    out = train(config(tmp_path, model))
     kept = TraceStore(f"sqlite:///{out / 'traces.db'}").rollouts()
     assert {record.state for record in kept} == {"finished"}
     assert all("tiny was made for 4096" in str(record.error) for record in kept)
@@ -166,7 +167,7 @@ def test_a_learned_reward_stands_beside_the_others(
     AutoTokenizer.from_pretrained(model).save_pretrained(judge)
     reads_as(lambda text: (f"答{text}", ()))
     rewards = f'{DEFAULT_REWARDS},reward_model(path="{judge}"):0.2'
-    out = sql.train(config(tmp_path, model).model_copy(update={"rewards": rewards}))
+    out = train(config(tmp_path, model).model_copy(update={"rewards": rewards}))
     (row,) = RunFolder.open(out).read_metrics()
     assert set(row["rewards"]) == {"execution", "evidence", "valid_sql", "reward_model"}
     assert row["reward_mean"] == pytest.approx(0.2 * row["rewards"]["reward_model"])
@@ -175,8 +176,8 @@ def test_a_learned_reward_stands_beside_the_others(
 
 def test_an_agent_that_is_not_there_is_found_before_the_model_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="There is no agent file"):
-        sql.train(
-            TrainConfig(
+        train(
+            SqlTrainConfig(
                 model="no/such", out=tmp_path / "run", served=ServedConfig(agent="gone.py:run")
             )
         )

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from memograd.cli import main
-from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import RewardTable
 from memograd.rewards.user_code import load_file
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
-from memograd.tasks.text import recipe as text
+from memograd.tasks.registry import train
 from memograd.tasks.text.measure import Measured, compare
+from memograd.tasks.text.settings import TextTrainConfig
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "text"
 
@@ -64,13 +65,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 DATA = ("--data", "rows.jsonl", "--rewards", "mine.py:vowels,sometimes:0.1,length(low=1,high=9)")
 
 
-def config(out: Path, tiny: Path, **given: Any) -> TrainConfig:
+def config(out: Path, tiny: Path, **given: Any) -> TextTrainConfig:
     settings: dict[str, Any] = {
         "data": "rows.jsonl", "rewards": "mine.py:vowels", "model": str(tiny), "device": "cpu",
         "lora": {"r": 2}, "prompts_per_step": 2, "num_generations": 2, "out": str(out),
         "max_completion_length": 4, "max_prompt_length": 40, "steps": 4, "save_steps": 2,
     }  # fmt: skip
-    return TrainConfig(**{**settings, **given})
+    return TextTrainConfig(**{**settings, **given})
 
 
 def test_a_run_from_the_command_line(
@@ -87,7 +88,7 @@ def test_a_run_from_the_command_line(
         "tokens": 200,
         "limit": 40,
     }
-    stored = TrainConfig.model_validate_json((path / "config.json").read_text())
+    stored = TextTrainConfig.model_validate_json((path / "config.json").read_text())
     assert stored.rewards.startswith(f"{folder}/mine.py:vowels,sometimes:0.1,length(")
     assert stored.data == folder / "rows.jsonl"
     (step,) = RunFolder.open(path).read_metrics()
@@ -114,7 +115,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     folder: Path, tiny_model_folder: Path
 ) -> None:
     """Stopped by a reward function that breaks in the third step, then mended."""
-    whole = text.train(config(folder / "whole", tiny_model_folder))
+    whole = train(config(folder / "whole", tiny_model_folder))
     (folder / "breaking.py").write_text(
         "import pathlib\n"
         "from mine import vowels as good\n"
@@ -125,10 +126,10 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     )
     cut = folder / "cut"
     with pytest.raises(Exception, match=r"ZeroDivisionError.*breaking\.py line 6"):
-        text.train(config(cut, tiny_model_folder, rewards="breaking.py:vowels"))
+        train(config(cut, tiny_model_folder, rewards="breaking.py:vowels"))
     (folder / "calls").unlink()
     (folder / "breaking.py").write_text("from mine import vowels\n")
-    text.train(TrainConfig(resume=cut))
+    train(TextTrainConfig(resume=cut))
     name = "final/adapter_model.safetensors"
     assert (cut / name).read_bytes() == (whole / name).read_bytes()
     metrics = [
@@ -144,7 +145,7 @@ def test_chat_prompts_and_another_file_to_evaluate_on(
 ) -> None:
     held_out = folder / "eval.jsonl"
     held_out.write_text('{"prompt": [{"role": "user", "content": "你好"}], "answer": 1}')
-    path = text.train(
+    path = train(
         config(
             folder / "run",
             tiny_model_folder,
@@ -159,7 +160,7 @@ def test_chat_prompts_and_another_file_to_evaluate_on(
 
 
 def test_a_string_prompt_reaches_the_model_as_it_stands(tiny_model_folder: Path) -> None:
-    policy = LanguageModel.load(str(tiny_model_folder), lora=TrainConfig().lora, device="cpu")
+    policy = LanguageModel.load(str(tiny_model_folder), lora=TextTrainConfig().lora, device="cpu")
     ids = policy.encode("你好 a")
     assert policy.tokenizer.decode(ids) == "你好 a"
     assert len(ids) == len("你好 a".encode())
@@ -173,7 +174,7 @@ def test_without_rows_to_evaluate_on_nothing_is_measured(
     folder: Path, tiny_model_folder: Path
 ) -> None:
     given = {"steps": 1, "text": {"eval_fraction": 0}}
-    path = text.train(config(folder / "run", tiny_model_folder, **given))
+    path = train(config(folder / "run", tiny_model_folder, **given))
     assert not (path / "evaluation.md").exists()
     assert (path / "final").is_dir()
 
@@ -215,9 +216,9 @@ def test_rewards_must_be_named(
 
 
 def test_a_run_of_another_task_is_not_gone_on_with(folder: Path) -> None:
-    RunFolder.create(folder / "other", TrainConfig().model_dump_json(), task="memory-qa")
+    RunFolder.create(folder / "other", TextTrainConfig().model_dump_json(), task="memory-qa")
     with pytest.raises(BadInput, match="is a run of memory-qa, not of text"):
-        text.train(TrainConfig(resume=folder / "other"))
+        train(TextTrainConfig(resume=folder / "other"))
 
 
 def test_rewards_that_apply_to_some_rows_are_compared_on_those() -> None:
@@ -271,17 +272,17 @@ def test_what_a_warm_start_had_learnt_is_not_counted_as_learnt(
 ) -> None:
     """A run that begins with an adapter is compared with that adapter, in training and later."""
     settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "steps": 2}
-    first = text.train(config(folder / "first", tiny_model_folder, **settings))
+    first = train(config(folder / "first", tiny_model_folder, **settings))
     begun = {"adapter": str(first), "steps": 1, "learning_rate": 1e-9}
-    second = text.train(config(folder / "second", tiny_model_folder, **begun))
+    second = train(config(folder / "second", tiny_model_folder, **begun))
 
     def answers(run: Path, side: str) -> list[str]:
         lines = (run / "answers.jsonl").read_text().splitlines()
         return [json.loads(line)[side]["answer"] for line in lines]
 
     # The same `adapter=` said again is no other one.
-    assert text.train(TrainConfig(resume=second, adapter=first)) == second
+    assert train(TextTrainConfig(resume=second, adapter=first)) == second
     assert answers(first, "before") != answers(first, "after")
     for _ in range(2):
         assert answers(second, "before") == answers(first, "after") == answers(second, "after")
-        evaluate(second, None, [], False)
+        evaluate(second, Evaluation(None, [], False))

@@ -81,8 +81,6 @@ def _differences(began: list[tuple[str, str]], now: list[tuple[str, str]]) -> It
 CHANGEABLE: Final = frozenset(
     {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
 )
-    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
-)
 """Settings that may differ when a run goes on; `docs/runs.md` lists them."""
 
 

@@ -5,8 +5,8 @@
 
 Both are written down and change nothing that is remembered: `tasks/memory_ops/online.py` learns
 from them what to remember. An answer may repeat what it was given from, so purging any of that
-erases the answer and its feedback, and what was purged while an answer was being made keeps it from being
-written down.
+erases the answer and its feedback, and what was purged while an answer was being made keeps it from
+being written down.
 
 Invariants: an answer names items and turns of its own owner only, and feedback reaches an answer of
 the ids given only; no answer is written from what was purged.

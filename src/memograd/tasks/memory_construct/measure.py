@@ -37,10 +37,12 @@ PIECE_LETTERS: Final = ITEM_TOKENS  # of text that is kept as it is: short enoug
 
 @dataclass(frozen=True)
 class Reading:
-    """What is written down of one method: its scores, and what it answered to each chunk."""
+    """What is written down of one method: its scores, what it answered to each chunk, and the ids
+    of the questions that were put to what it built."""
 
     result: MethodResult
     answers: list[dict[str, Any]]
+    questions: list[str]
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Built:
 
     def reading(self, name: str) -> Reading:
         """The walks as plain values, under that name."""
-        return Reading(self._result(name), self._answers())
+        asked = [one.asked.question.id for walk in self.walks for one in walk.answered]
+        return Reading(self._result(name), self._answers(), asked)
 
     def _answers(self) -> list[dict[str, Any]]:
         return [

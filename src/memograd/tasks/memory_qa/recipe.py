@@ -33,6 +33,7 @@ from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.starting_adapter import REWARD_MODEL
 from memograd.tasks.memory_qa.measure import (
     EVERY,
     TRAINED,
@@ -199,6 +200,11 @@ def _config(run: RunFolder) -> MemoryQATrainConfig:
     """The settings of a run of this task, or of another that asks with the same memory (sft)."""
     if not begun(run).recipe and run.task in ("", TASK):
         return stored_config(run, MemoryQATrainConfig)
+    if begun(run).recipe == REWARD_MODEL:
+        raise BadInput(
+            "This run trained a reward model, which answers no questions; measure it with "
+            "memograd reward-model evaluate."
+        )
     values = stored_values(run.config_json)
     shared = {key: values[key] for key in SHARED & values.keys()}
     if values.get("task") != TASK:  # trained on no conversations
