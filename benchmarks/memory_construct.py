@@ -30,13 +30,14 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from memograd.tasks.base.job import Job
 from rich.console import Console
 
 from memograd.config import load_settings
 from memograd.evaluation.bootstrap import clustered_interval
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
+from memograd.tasks.base.life import train_task
+from memograd.tasks.base.recipe import Job
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct.credit import CREDITS
 from memograd.tasks.memory_construct.measure import Reading, baselines
