@@ -88,12 +88,7 @@ class _Sizes:
         inner = node.this
         if isinstance(inner, exp.Table):
             found = self._sources([inner], scope)
-            names = {
-                name: size for one in scope.sources.values() for name, size in one.columns.items()
-            }
-            shape = _Shape(
-                found, names, max((one.other for one in scope.sources.values()), default=1)
-            )
+            shape = _Shape(found, other=max(one.widest for one in scope.sources.values()))
         else:
             shape = self.query(inner, scope)
         rest = [child for child in _children(node) if child is not inner]
@@ -105,7 +100,11 @@ class _Sizes:
 
     def _set_operation(self, node: exp.SetOperation, scope: _Scope) -> _Shape:
         arms = [self.query(arm, scope) for arm in (node.this, node.expression)]
-        rest = [child for child in _children(node) if child not in (node.this, node.expression)]
+        rest = [
+            child
+            for child in _children(node)
+            if child is not node.this and child is not node.expression
+        ]
         scope.aliases = arms[0].columns
         parts = 1 + sum(arm.parts for arm in arms)
         parts += sum(self.expression(child, scope) for child in rest)
@@ -132,11 +131,12 @@ class _Sizes:
             else:
                 other = max(other, size)
         scope.aliases = columns
+        counted = {id(shown) for shown in node.expressions}
         for child in _children(node):
             if isinstance(child, exp.From | exp.Join):
                 beside = [one for one in _children(child) if one is not child.this]
                 parts += sum(self.expression(one, scope) for one in beside)
-            elif not any(child is shown for shown in node.expressions):
+            elif id(child) not in counted:
                 parts += self.expression(child, scope)
         return _Shape(parts, columns, other)
 
