@@ -109,8 +109,9 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def checked_host(host: str) -> str:
     """A host as it is compared; raises BadInput for what is no name and no address."""
-    address = _address(host.removeprefix("[").removesuffix("]")) if ":" in host else None
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    address = _address(bare)
     known = str(address) if address is not None else _host_of(host)
-    if known is None or (":" in host and address is None):
+    if known is None or (address is None and ":" in host):
         raise BadInput(f"{host!r} is no host: give a name or an address, without a port or a path.")
     return known
