@@ -25,8 +25,8 @@ class SqlLimits:
 
     steps: int = 5_000_000
     parts: int = 10_000
-    seconds: float = 1.5
-    wall_seconds: float = 2.8
+    seconds: float = 1.2
+    wall_seconds: float = 2.2
     rows: int = 500
     value_bytes: int = 100_000
     result_bytes: int = 1_000_000
