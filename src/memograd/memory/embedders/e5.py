@@ -12,7 +12,7 @@ tokens. Texts of similar length are computed together, at most `TOKENS_A_CALL` t
 memory stays bounded.
 
 Invariant: any text gives a unit vector, and the same one (to float rounding) alone, in any batch,
-in any thread and after a fork (`tests/memory/test_embedder.py`).
+in any thread and after a fork.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ The word embeddings stay outside (they are 54 of the 72 MB, and a text needs few
 the graph begins with vectors of words and ends with the mean over the tokens of each row.
 
 Invariant: the graph computes BERT; its vectors have a cosine of at least 0.9995 to those of the
-same weights in float32 (`tests/memory/test_e5_graph.py`).
+same weights in float32.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ arrays under the names of a `transformers` `BertModel`, and the vocabulary into 
 library `tokenizers`. It needs neither torch nor the package's compiled engine.
 
 Invariant: the token ids are those of the package's engine, and a BERT with these tensors gives its
-vectors to a cosine of 0.999 (`tests/memory/test_e5_weights.py`).
+vectors to a cosine of 0.999.
 
     weights = read_e5()
     model.load_state_dict({k: torch.from_numpy(v) for k, v in weights.state_dict().items()}, ...)
