@@ -194,8 +194,7 @@ class MemoryQASetup:
     def _token_budget(self, conversation: Conversation) -> int:
         """The budget of the settings, or what prompt limit and context leave for memory if less."""
         config, policy = self._config, self._policy
-        limit = policy.context_length - config.max_completion_length
-        limit = min(limit, config.max_prompt_length or limit)
+        limit = room_for_prompt(policy.context_length, config)
         longest = 0
         for question in conversation.questions:
             alone = len(policy.encode(memory_qa_messages(question.text, [])))
