@@ -178,7 +178,7 @@ def test_async_tools_of_a_batch_overlap(tiny_tokenizer, chat_of, scripted) -> No
             return float(self.turn)
 
     def says(shown: str, sample: int) -> str:
-        return call("fetch") * 2 if "turn" not in shown else "done"
+        return call("fetch") * 2 if "turn 1" not in shown else "done"
 
     shows_tools = "{{ tools }}" + tiny_tokenizer.chat_template
 
