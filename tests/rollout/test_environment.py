@@ -102,7 +102,9 @@ def test_what_reset_returns_is_appended_to_the_last_message() -> None:
 def test_calls_are_made_in_order_and_an_answer_without_calls_ends() -> None:
     episode = one_episode()
     episode.reset()
-    step = now(episode.step("First. " + call("add", amount=2) + call("wait") + call("add", amount=3)))
+    step = now(
+        episode.step("First. " + call("add", amount=2) + call("wait") + call("add", amount=3))
+    )
     assert [message["content"] for message in step.observation] == ["sum 2", "[2]", "sum 5"]
     assert {message["role"] for message in step.observation} == {"tool"}
     assert [message.get("name") for message in step.observation] == ["add", "wait", "add"]

@@ -76,6 +76,7 @@ def test_it_plays_as_an_episode() -> None:
     asked = (Message(role="user", content="华法林有哪些禁忌？"),)
     task = EnvironmentTask(SqlEnvironment, chat_template="<tool_call>")
     right, wrong = task.episodes(Scenario("q", asked, columns), 2)
+
     def now(work):
         (result,) = run_together([work])
         return result

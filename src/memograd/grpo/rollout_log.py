@@ -3,9 +3,9 @@
 Pure: records out of groups, text out of records. The trainer writes them into `rollouts/` as
 step-N.jsonl and step-N.txt. A record is one group:
 
-    step, group, id, prompt (text or messages, with what an episode's `reset` added), columns, prompt_ids, and `rollouts`, each with
-    id, prompt (where it opened otherwise than the group's first), completion, stop_reason, reward,
-    rewards (by name), advantage, and its `rows`:
+    step, group, id, prompt (text or messages, with what an episode's `reset` added), columns,
+    prompt_ids, and `rollouts`, each with id, prompt (only where it opened otherwise than the
+    group's first), completion, stop_reason, reward, rewards (by name), advantage, and its `rows`:
         prompt_ids   what stands before the row; null where it is the group's prompt
         ids, texts   the tokens after it, and the text that each adds
         scored       which of them the model chose itself and is trained on

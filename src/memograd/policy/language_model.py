@@ -245,8 +245,9 @@ class LanguageModel:
             return list(cast(list[int], self.tokenizer(prompt)["input_ids"]))
         if not self.tokenizer.chat_template:
             raise BadInput(
-                f"model={self.name} has no chat template, so a conversation cannot be put to it; use "
-                "an instruction-tuned model, add a chat_template to its tokenizer, or give it texts"
+                f"model={self.name} has no chat template, so a conversation cannot be put to it; "
+                "use an instruction-tuned model, add a chat_template to its tokenizer, or give it "
+                "texts"
             )
         chat: list[dict[str, Any]] = [dict(message) for message in prompt]
         try:

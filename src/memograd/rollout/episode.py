@@ -62,7 +62,7 @@ class Episode(Protocol):
         """
         ...
 
-    def finish(self) -> float | None | Waiting[float | None]:
+    def finish(self) -> float | Waiting[float | None] | None:
         """Called once when the rollout is over, for whatever reason; what it earned beside the
         rewards of its steps, None if nothing is given here. It may wait as `step` may."""
         ...

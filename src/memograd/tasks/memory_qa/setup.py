@@ -28,6 +28,7 @@ from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout.types import Scenario
+from memograd.tasks.base.policy import room_for_prompt
 from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, keeper_of, trained_on
 from memograd.tasks.memory_qa.scenarios import (
     ItemMemory,
