@@ -19,6 +19,7 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     """The model of the settings, with the checkpoint's adapter, or the one to begin with, and with
     a value head where the algorithm trains one."""
     policy = _with_adapter(config, checkpoint)
+    policy.stop = tuple(config.stop)
     if config.activation_checkpointing:
         policy.checkpoint_activations()
     if config.advantage == "gae":

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
-from torch import nn
 
 import memograd
 from memograd.errors import BadInput, Stopped
@@ -26,7 +25,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.stopping import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders import Embedder
-from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
+from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
@@ -34,7 +33,7 @@ from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
-from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.memory_ops.learning.head import Network, OperationHead
 from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
 from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
 from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
@@ -69,15 +68,6 @@ TRAINERS: dict[str, type[GRPOMemoryTrainer]] = {
 }
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
-
-
-class Network(Protocol):
-    """What is trained: a torch module that maps a `Batch` to logits [B, A] (-inf where not allowed)
-    and values [B], and knows the head that a running memory takes; `OperationHead` is one."""
-
-    def trained(self, embedder: str, about: Mapping[str, Any]) -> TrainedHead:
-        """The head that decides as this network does, without torch."""
-        ...
 
 
 NetworkFactory = Callable[[Shape, int], Network]
@@ -340,11 +330,10 @@ def _starting_head(
         if network is None:
             return OperationHead(shape, seed=config.seed)
         made = network(shape, config.seed)
-        if not isinstance(made, nn.Module) or not callable(getattr(made, "trained", None)):
+        if not isinstance(made, Network):
             raise BadInput(
                 f"network={_name_of(network)} made a {type(made).__name__}, which cannot be put in"
-                " service: make a torch module with a method trained(embedder, about) that returns"
-                " its TrainedHead, such as a subclass of OperationHead."
+                " service: make a subclass of memograd.tasks.memory_ops.learning.head.Network."
             )
         return made
     if network is not None:

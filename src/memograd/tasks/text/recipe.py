@@ -128,6 +128,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
         lambda world: job.train,
         config,
         measured=Measured,
+        score=lambda measured: measured.score,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))
