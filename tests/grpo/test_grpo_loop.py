@@ -30,7 +30,7 @@ def test_it_is_one_page() -> None:
 
 
 def test_a_tiny_model_learns_from_it(page, tiny_model_folder, capsys) -> None:
-    asked = "--device cpu --steps 12 --group 8 --learning_rate 0.02".split()
+    asked = ["--device", "cpu", "--steps", "12", "--group", "8", "--learning_rate", "0.02"]
     _, means = page.train(settings := page.arguments(["--model", str(tiny_model_folder), *asked]))
     assert capsys.readouterr().out.count("reward") == 12
     assert np.mean(means[-4:]) > np.mean(means[:4]) + 0.03
