@@ -128,10 +128,7 @@ TASKS: Final[Mapping[str, Task]] = _Tasks()
 
 def task_of_settings(settings: RunSettings) -> Task:
     """The task that these settings are of. Raises BadInput where there is none."""
-    for name in _BUILT_IN:
-        if TASKS[name].settings is type(settings):
-            return TASKS[name]
-    for task in TASKS.values():
+    for task in _loadable():
         if task.settings is type(settings):
             return task
     raise BadInput(
@@ -142,7 +139,16 @@ def task_of_settings(settings: RunSettings) -> Task:
 
 def tasks_that_read(key: str) -> list[str]:
     """The names of the tasks that know the setting `key`."""
-    return [name for name, task in TASKS.items() if key in known_settings(task.settings)]
+    return [task.name for task in _loadable() if key in known_settings(task.settings)]
+
+
+def _loadable() -> Iterator[Task]:
+    """Every task but those of packages that are broken: their own command says so."""
+    for name in TASKS:
+        try:
+            yield TASKS[name]
+        except BadInput:
+            continue
 
 
 def train(settings: RunSettings) -> Path:

@@ -33,6 +33,7 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
         lambda world: job.train,
         config,
         measured=MeasuredEpisodes,
+        score=lambda episodes: episodes.measured.score,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure_episodes(job, config, label, console))

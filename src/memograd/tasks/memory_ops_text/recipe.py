@@ -48,6 +48,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         lambda world: known,
         config,
         measured=Measured,
+        score=lambda measured: measured.score,
         describe=partial(_describe, policy, rewards, known, held_out),
         measure=lambda label: measure(policy, held_out, rewards, config, label, console),
         report=lambda before, after, folder: report(before, after, held_out, folder, console),

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Final
 
 from rich.console import Console
@@ -99,7 +100,7 @@ class QAJob:
 
     def measure(self, label: str) -> Answered:
         """Ask the held-out questions of the policy as it is now."""
-        method = {"trained": TRAINED, "before training": self.before}[label]
+        method = self.before if label == "before training" else TRAINED
         return ask(self.policy, self.setup, self.split.eval, self.config, method, console)
 
     @property
@@ -146,6 +147,7 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         describe=job.describe,
         measure=job.measure,
         measured=Answered,
+        score=lambda answered: mean(answered.report.scores["locomo_f1"]),
         report=job.report,
         opened=job.opened,
     )
