@@ -115,7 +115,8 @@ class _Layer(nn.Module):
         rows, tokens, hidden = x.shape
 
         def heads(of: nn.Linear) -> torch.Tensor:
-            return of(x).view(rows, tokens, self._heads, -1).transpose(1, 2)
+            split: torch.Tensor = of(x).view(rows, tokens, self._heads, -1)
+            return split.transpose(1, 2)
 
         # Written out: the fused attention of torch takes six times as long backward on a CPU.
         scores = heads(self.query) @ heads(self.key).transpose(-1, -2)

@@ -92,7 +92,7 @@ class RelationTraining:
         heads = {id(parameter) for parameter in self.network.head_parameters()}
         own = list(self.network.parameters())
         rate, decay = self.config.learning_rate, self.config.weight_decay
-        groups = []
+        groups: list[dict[str, Any]] = []
         for faster in (False, True):
             for matrices in (False, True):
                 chosen = [p for p in own if (id(p) in heads, p.ndim > 1) == (faster, matrices)]
@@ -276,7 +276,9 @@ def environment() -> dict[str, Any]:
 def settled(config: RelationsConfig) -> RelationsConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
     names = [name for name in ("data", "eval_data", "pairs") if name in config.model_fields_set]
-    absolute = {name: [path.resolve() for path in getattr(config, name)] for name in names}
+    absolute: dict[str, Any] = {
+        name: [path.resolve() for path in getattr(config, name)] for name in names
+    }
     return config.model_copy(update=absolute)
 
 

@@ -209,7 +209,7 @@ class Examples:
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
         rng.shuffle(rest)
-        items = [
+        items: list[tuple[str, tuple[int, ...], float]] = [
             (
                 _wording(fact, rng),
                 (RELATIONS.index(name),),
