@@ -17,18 +17,19 @@ of at least 0.999 (`tests/memory/test_e5_graph.py`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from memograd.memory.embedders.e5_weights import E5Weights
 
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION: Final = 1  # of what is built here: a cached file of another version is not used
+VERSION: Final = 2  # of what is built here: a cached file of another version is not used
 
 _MICROSOFT: Final = "com.microsoft"  # the fused operators of ONNX Runtime
 _ZERO: Final = 128  # what stands for 0 in unsigned 8 bits
 _LARGEST: Final = 127
+_FINE: Final = 1 / 254  # the second byte of a token counts in this part of its scale
 
 
 def build_graph(weights: E5Weights, *, signed_weights: bool) -> bytes:
@@ -42,6 +43,14 @@ def build_graph(weights: E5Weights, *, signed_weights: bool) -> bytes:
     the mean (0 for padding). Output: `means` float32 `[rows, hidden]`, not normalised.
     """
     return _Builder(weights, signed_weights).build()
+
+
+class _Quantised(NamedTuple):
+    """Names of tensors: x = scales * ((first - 128) + (second - 128) / 254)."""
+
+    first: str  # uint8 [tokens, width]
+    second: str  # uint8 [tokens, width]
+    scales: str  # float32 [tokens, 1]
 
 
 class _Builder:
@@ -113,7 +122,7 @@ class _Builder:
         parts = {
             "query": self._product(quantised, f"{attention}.query"),
             "key": self._product(quantised, f"{attention}.key"),
-            "value": self._exact_product(x, f"{attention}.value"),
+            "value": self._product(quantised, f"{attention}.value"),
         }
         biases = [self._weights.vectors[f"{attention}.{part}.bias"] for part in parts]
         mixed = self._node(
@@ -149,8 +158,8 @@ class _Builder:
             epsilon=self._weights.layer_norm_eps,
         )
 
-    def _quantise(self, x: str) -> tuple[str, str]:
-        """uint8 `[tokens, width]` and the scales `[tokens, 1]`, so that x = scale * (byte - 128)."""
+    def _quantise(self, x: str) -> _Quantised:
+        """`[tokens, width]` in one byte, and what that leaves over in another."""
         import numpy as np
         from onnx import TensorProto, helper
 
@@ -165,10 +174,13 @@ class _Builder:
             [self._node("Shape", [scales])],
             value=helper.make_tensor("zero", TensorProto.UINT8, [1], [_ZERO]),
         )
-        quantised = self._node("QuantizeLinear", [x, scales, zeros], axis=0)
-        return quantised, self._node("Unsqueeze", [scales, self._last])
+        first = self._node("QuantizeLinear", [x, scales, zeros], axis=0)
+        rest = self._node("Sub", [x, self._node("DequantizeLinear", [first, scales, zeros], axis=0)])
+        finer = self._node("Mul", [scales, self._constant("fine", np.array([_FINE], np.float32))])
+        second = self._node("QuantizeLinear", [rest, finer, zeros], axis=0)
+        return _Quantised(first, second, self._node("Unsqueeze", [scales, self._last]))
 
-    def _product(self, quantised: tuple[str, str], name: str) -> str:
+    def _product(self, x: _Quantised, name: str) -> str:
         """x W^T without the bias, `[tokens, out]`, in 8 bits."""
         import numpy as np
 
@@ -176,26 +188,17 @@ class _Builder:
         scales = np.abs(dense).max(axis=1) / _LARGEST
         whole = np.rint(dense / scales[:, None])
         zero = np.array([0 if self._signed else _ZERO], np.int8 if self._signed else np.uint8)
-        stored = (whole + zero).astype(zero.dtype)
-        bytes_of_tokens, scales_of_tokens = quantised
-        product = self._node(
-            "MatMulIntegerToFloat",
-            [
-                bytes_of_tokens,
-                self._constant(f"{name}.weight", stored.T),
-                self._constant("one", np.array([1], np.float32)),
-                self._constant(f"{name}.scales", scales.astype(np.float32)),
-                self._constant("zero", np.array([_ZERO], np.uint8)),
-                self._constant("zero_of_weights", zero),
-            ],
-            domain=_MICROSOFT,
-        )
-        return self._node("Mul", [product, scales_of_tokens])
-
-    def _exact_product(self, x: str, name: str) -> str:
-        """x W^T without the bias, `[tokens, out]`, in float32."""
-        dense = self._weights.matrices[f"{name}.weight"].dense()
-        return self._node("MatMul", [x, self._constant(f"{name}.weight", dense.T)])
+        stored = self._constant(f"{name}.weight", (whole + zero).astype(zero.dtype).T)
+        zeros = [
+            self._constant("zero", np.array([_ZERO], np.uint8)),
+            self._constant("zero_of_weights", zero),
+        ]
+        coarse = self._constant(f"{name}.scales", scales.astype(np.float32))
+        one = self._constant("one", np.array([1], np.float32))
+        kind, domain = "MatMulIntegerToFloat", _MICROSOFT
+        first = self._node(kind, [x.first, stored, one, coarse, *zeros], domain=domain)
+        second = self._node(kind, [x.second, stored, "fine", coarse, *zeros], domain=domain)
+        return self._node("Mul", [self._node("Add", [first, second]), x.scales])
 
     def _vector(self, name: str) -> str:
         return self._constant(name, self._weights.vectors[name])
