@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 MAX_CHARACTERS: Final = 2_000
-TOKENS_A_CALL: Final = 512  # one full row; more of them do not fit the caches: 1,024 take 10% longer
+TOKENS_A_CALL: Final = (
+    512  # one full row; more of them do not fit the caches: 1,024 take 10% longer
+)
 TEXTS_A_SORT: Final = 1_024  # texts that are tokenised and sorted by length together
 
 
@@ -127,7 +129,9 @@ class _Model:
         import numpy as np
 
         sums = np.zeros((len(texts), self._weights.hidden), dtype=np.float32)
-        windows = [window for number, text in enumerate(texts) for window in self._cut(number, text)]
+        windows = [
+            window for number, text in enumerate(texts) for window in self._cut(number, text)
+        ]
         windows.sort(key=lambda window: len(window.tokens))
         for batch in _batches(windows):
             for window, mean in zip(batch, self._means(batch), strict=True):

@@ -175,7 +175,9 @@ class _Builder:
             value=helper.make_tensor("zero", TensorProto.UINT8, [1], [_ZERO]),
         )
         first = self._node("QuantizeLinear", [x, scales, zeros], axis=0)
-        rest = self._node("Sub", [x, self._node("DequantizeLinear", [first, scales, zeros], axis=0)])
+        rest = self._node(
+            "Sub", [x, self._node("DequantizeLinear", [first, scales, zeros], axis=0)]
+        )
         finer = self._node("Mul", [scales, self._constant("fine", np.array([_FINE], np.float32))])
         second = self._node("QuantizeLinear", [rest, finer, zeros], axis=0)
         return _Quantised(first, second, self._node("Unsqueeze", [scales, self._last]))

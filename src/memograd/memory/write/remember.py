@@ -107,7 +107,6 @@ def declined(
 
 
 ATTEMPTS: Final = 20
-STRICT_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +175,12 @@ def learn(
     with store.writing(scope.owner):
         for attempt in range(ATTEMPTS):
             work = store.states.current(scope.owner)
-            new: set[str] = set()  # items of this very call have no version to expect
             events: list[NewEvent] = list(heard_events)
             forgets: dict[str, NewEvent] = {}  # by the turn
-            expect: dict[str, int] = {}
             for fact, (vector, terms) in zip(facts, derivations, strict=True):
                 query = Query(fact.text, vector, terms)
                 made = _decide(work, manager, fact, query, scope, labels, store.now(), categorise)
-                if made.leans_on is not None and made.leans_on not in new:
-                    expect[made.leans_on] = _version(store, made.leans_on, work.seq)
                 made.apply(work, store)
-                if made.before is None and made.after is not None:
-                    new.add(made.after.id)
                 events.append(made.event)
                 if fact.forget:
                     told = made.before.sources if made.before else ()
@@ -199,11 +192,9 @@ def learn(
                     }
             events += forgets.values()
             try:
-                # At first nothing at all may have been written meanwhile, or two processes that
-                # are told the same would both remember it; later it is enough that the items
-                # that were decided on are as they were.
-                last = work.seq if attempt < STRICT_ATTEMPTS else None
-                written = store.write(scope.owner, events, expect=expect, expect_last=last)
+                # A decision rests on all that is remembered: what somebody else wrote meanwhile
+                # may be the very item that this fact changes.
+                written = store.write(scope.owner, events, expect_last=work.seq)
                 return _operations(written)
             except Conflict:
                 store.step_aside(attempt)  # another writer was faster: decide again
@@ -215,15 +206,11 @@ def learn(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A decision carried out: its event and the versions of the item around it.
-
-    leans_on: the item whose present version the decision depends on.
-    """
+    """A decision carried out: its event and the versions of the item around it."""
 
     event: NewEvent
     before: MemoryItem | None = None
     after: MemoryItem | None = None
-    leans_on: str | None = None
 
     def apply(self, state: MemoryState, store: MemoryStore) -> None:
         """Do to the fork what the event will do to the owner's state."""
@@ -258,7 +245,7 @@ def _decide(
     if op.kind is OpKind.NONE:
         known = op.item_id if any(hit.record.id == op.item_id for hit in hits) else None
         event = declined(fact.text, scope, sources=fact.sources, item_id=known, **why)
-        return _Made(event, leans_on=known)
+        return _Made(event)
     if op.kind is OpKind.ADD:
         item = MemoryItem(
             id=str(uuid.uuid4()),
@@ -282,7 +269,7 @@ def _decide(
     if op.kind is OpKind.DELETE:
         at = fact.valid_from or now
         event = deleted(before, at=at, sources=fact.sources, **why)
-        return _Made(event, before=before, leans_on=before.id)
+        return _Made(event, before=before)
     now = max(now, before.updated_at)  # the clock may have gone back
     after = replace(
         before,
@@ -295,18 +282,12 @@ def _decide(
         valid_from=fact.valid_from or now,
         valid_to=None,
     )
-    return _Made(updated(before, after, **why), before=before, after=after, leans_on=before.id)
+    return _Made(updated(before, after, **why), before=before, after=after)
 
 
 def _text(op: MemoryOp) -> str:
     assert op.text is not None  # MemoryOp refuses an ADD or UPDATE without text
     return op.text
-
-
-def _version(store: MemoryStore, item_id: str, folded: int) -> int:
-    """The latest event of an item as the decision saw it: 0, a conflict, if a later one exists."""
-    latest = store.journal.latest(item_id)
-    return latest.seq if latest is not None and latest.seq <= folded else 0
 
 
 def _operations(events: Sequence[Event]) -> list[Event]:
