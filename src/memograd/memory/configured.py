@@ -13,12 +13,22 @@ from memograd.errors import BadInput
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.chat.openai_endpoint import NO_KEY
 from memograd.memory.embedders import Embedder
-from memograd.memory.manager import ChatManager, MemoryManager, RuleManager, StateManager
-from memograd.memory.reader import ChatReader, MemReader, RuleReader
+from memograd.memory.manager import (
+    ChatManager,
+    MemoryManager,
+    RelationManager,
+    RuleManager,
+    StateManager,
+)
+from memograd.memory.reader import ChatReader, MemReader, RuleReader, TrainedReader
 
 
 def configured_reader(settings: MemorySettings) -> MemReader:
-    """The reader of the settings: by rules, or by the configured chat model."""
+    """The reader of the settings: trained, by rules, or by the configured chat model."""
+    if settings.reader == "trained":
+        from memograd.memory.relations import load_relation_model
+
+        return TrainedReader(load_relation_model(settings.relations))
     return RuleReader() if settings.reader == "rules" else ChatReader(_chat(settings, "reader"))
 
 
@@ -35,7 +45,7 @@ def configured_manager(settings: MemorySettings) -> MemoryManager | StateManager
     from memograd.memory.manager.trained.following import open_policy
 
     if not settings.defer_below:
-        if settings.manager != "rules":
+        if settings.manager == "chat":
             raise BadInput(
                 "With a policy, the chat model decides only what the policy is unsure of: set"
                 " defer_below, or leave out manager."
@@ -76,6 +86,10 @@ def check_policy(manager: MemoryManager | StateManager, embedder: Embedder) -> N
 
 
 def _manager_of(settings: MemorySettings) -> MemoryManager:
+    if settings.manager == "trained":
+        from memograd.memory.relations import load_relation_model
+
+        return RelationManager(load_relation_model(settings.relations))
     return RuleManager() if settings.manager == "rules" else ChatManager(_chat(settings, "manager"))
 
 

@@ -39,6 +39,7 @@ from memograd.memory.results import (
     hit_result,
     item_result,
     operation_result,
+    pending_result,
     turn_result,
 )
 from memograd.memory.search.recall import Recall
@@ -156,7 +157,8 @@ class Memory:
         metadata, kind and categories are given to all items of this call.
 
         Returns `{"results": [{id, memory, event, reason, ...}]}`, one entry for each item that
-        changed. When this returns, it is written down durably. Raises BadInput for messages or ids
+        changed, and `pending`, a list of what must be confirmed first, where somebody asks to forget
+        everything (`delete_all` does it). When this returns, it is written down durably. Raises BadInput for messages or ids
         that cannot be understood; then nothing is written.
         """
         events = self.learn(
@@ -167,7 +169,11 @@ class Memory:
             timestamp=timestamp,
         )
         changes = [event for event in events if event.kind is not EventKind.NONE]
-        return {"results": [operation_result(event) for event in changes]}
+        result: dict[str, Any] = {"results": [operation_result(event) for event in changes]}
+        pending = [event for event in events if (event.after or {}).get("pending")]
+        if pending:
+            result["pending"] = [pending_result(event) for event in pending]
+        return result
 
     def learn(
         self,

@@ -1,0 +1,183 @@
+"""The relation model as an ONNX graph that multiplies in 8 bits.
+
+One row of tokens goes through the encoder; spans of it (items, or segments of the message) are
+averaged, set beside the mean of the message, and classified by two small networks. Weights are one
+byte each, with one scale for each output; activations are one byte with one scale for each token.
+Attention, LayerNorm, GELU and the two classifiers are float32.
+
+Invariant: the graph computes what `tasks.relations.network` trains, up to the rounding of 8 bits
+(`tests/memory/test_relation_model.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from memograd.memory.relations.weights import Weights
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_MICROSOFT: Final = "com.microsoft"  # the fused operators of ONNX Runtime
+_ZERO: Final = 128  # what stands for 0 in unsigned 8 bits
+_LARGEST: Final = 127
+
+
+def build_graph(weights: Weights, *, signed_weights: bool) -> bytes:
+    """The serialised ONNX model.
+
+    signed_weights: int8 weights, which is fast on processors that add products of unsigned and
+    signed bytes exactly; false: uint8, which is exact everywhere.
+
+    Inputs, all float32: `embedded` `[1, tokens, hidden]`, the sums of word, position and part
+    embeddings; `shares` `[spans, tokens]`, what each token counts in the mean of each span;
+    `message` `[1, tokens]`, the same for the message. Outputs: `relations` and `worths`, logits
+    `[spans, labels]`.
+    """
+    return _Builder(weights, signed_weights).build()
+
+
+class _Builder:
+    """Collects nodes and constants; every method adds to the graph and returns a tensor's name."""
+
+    def __init__(self, weights: Weights, signed_weights: bool) -> None:
+        import numpy as np
+
+        self._weights, self._signed = weights, signed_weights
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._last = self._constant("last", np.array([-1], np.int64))
+        self._flat = self._constant("flat", np.array([-1, weights.hidden], np.int64))
+        self._row = self._constant("row", np.array([1, -1, weights.hidden], np.int64))
+
+    def build(self) -> bytes:
+        from onnx import TensorProto, helper
+
+        hidden = self._weights.hidden
+        x = self._norm(self._node("Reshape", ["embedded", self._flat]), "embeddings.norm")
+        for number in range(self._weights.layers):
+            x = self._layer(x, f"layers.{number}")
+        spans = self._node("MatMul", ["shares", x])
+        message = self._node("MatMul", ["message", x])
+        message = self._node("Expand", [message, self._node("Shape", [spans])])
+        both = self._node("Concat", [spans, message], axis=1)
+        outputs = []
+        for name in ("relations", "worths"):
+            inner = self._node("Tanh", [self._dense(both, f"{name}.inner")])
+            logits = self._dense(inner, f"{name}.outer")
+            self._nodes.append(helper.make_node("Identity", [logits], [name]))
+            width = self._weights.vectors[f"{name}.outer.bias"].shape[0]
+            outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["spans", width]))
+
+        def tensor(name: str, *axes: str | int) -> Any:
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
+
+        graph = helper.make_graph(
+            self._nodes,
+            "relations",
+            [
+                tensor("embedded", 1, "tokens", hidden),
+                tensor("shares", "spans", "tokens"),
+                tensor("message", 1, "tokens"),
+            ],
+            outputs,
+            list(self._constants.values()),
+        )
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid(_MICROSOFT, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        return bytes(model.SerializeToString())
+
+    def _layer(self, x: str, name: str) -> str:
+        """`[tokens, hidden]` to `[tokens, hidden]`: attention, then the feed-forward part."""
+        quantised = self._quantise(x)
+        mixed = self._node(
+            "MultiHeadAttention",
+            [
+                *(
+                    self._node("Reshape", [self._product(quantised, f"{name}.{part}"), self._row])
+                    for part in ("query", "key", "value")
+                ),
+            ],
+            domain=_MICROSOFT,
+            num_heads=self._weights.heads,
+        )
+        mixed = self._node("Reshape", [mixed, self._flat])
+        mixed = self._product(self._quantise(mixed), f"{name}.attended")
+        x = self._norm(self._node("Add", [mixed, x]), f"{name}.attended.norm")
+        wide = self._product(self._quantise(x), f"{name}.wide", bias=False)
+        wide = self._node("BiasGelu", [wide, self._vector(f"{name}.wide.bias")], domain=_MICROSOFT)
+        narrow = self._product(self._quantise(wide), f"{name}.narrow")
+        return self._norm(self._node("Add", [narrow, x]), f"{name}.narrow.norm")
+
+    def _dense(self, x: str, name: str) -> str:
+        import numpy as np
+
+        matrix = np.ascontiguousarray(self._weights.vectors[f"{name}.weight"].T)
+        product = self._node("MatMul", [x, self._constant(f"{name}.weight", matrix)])
+        return self._node("Add", [product, self._vector(f"{name}.bias")])
+
+    def _norm(self, x: str, name: str) -> str:
+        return self._node(
+            "LayerNormalization",
+            [x, self._vector(f"{name}.weight"), self._vector(f"{name}.bias")],
+            axis=-1,
+            epsilon=self._weights.layer_norm_eps,
+        )
+
+    def _quantise(self, x: str) -> tuple[str, str]:
+        """uint8 `[tokens, width]` and the scales `[tokens, 1]`: x = scales * (bytes - 128)."""
+        import numpy as np
+        from onnx import TensorProto, helper
+
+        highest = self._node("ReduceMax", [x, self._last], keepdims=0)
+        lowest = self._node("ReduceMin", [x, self._last], keepdims=0)
+        largest = self._node("Max", [highest, self._node("Neg", [lowest])])
+        step = self._constant("step", np.array(1 / _LARGEST, np.float32))
+        tiny = self._constant("tiny", np.array(1e-12, np.float32))  # a row of zeros has scale 0
+        scales = self._node("Max", [self._node("Mul", [largest, step]), tiny])
+        zeros = self._node(
+            "ConstantOfShape",
+            [self._node("Shape", [scales])],
+            value=helper.make_tensor("zero", TensorProto.UINT8, [1], [_ZERO]),
+        )
+        whole = self._node("QuantizeLinear", [x, scales, zeros], axis=0)
+        return whole, self._node("Unsqueeze", [scales, self._last])
+
+    def _product(self, x: tuple[str, str], name: str, *, bias: bool = True) -> str:
+        """x W^T (+ b), `[tokens, out]`, in 8 bits."""
+        import numpy as np
+
+        whole, scales = self._weights.matrices[name]
+        zero = np.array([0 if self._signed else _ZERO], np.int8 if self._signed else np.uint8)
+        stored = (whole.astype(np.int16) + zero).astype(zero.dtype).T
+        product = self._node(
+            "MatMulIntegerToFloat",
+            [
+                x[0],
+                self._constant(f"{name}.weight", stored),
+                self._constant("one", np.array([1], np.float32)),
+                self._constant(f"{name}.scales", scales),
+                self._constant("zero", np.array([_ZERO], np.uint8)),
+                self._constant("zero_of_weights", zero),
+            ],
+            domain=_MICROSOFT,
+        )
+        product = self._node("Mul", [product, x[1]])
+        return self._node("Add", [product, self._vector(f"{name}.bias")]) if bias else product
+
+    def _vector(self, name: str) -> str:
+        return self._constant(name, self._weights.vectors[name])
+
+    def _constant(self, name: str, values: np.ndarray) -> str:
+        import numpy as np
+        from onnx import numpy_helper
+
+        self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
+        return name
+
+    def _node(self, kind: str, inputs: list[str], *, domain: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        output = f"{kind}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
+        return output

