@@ -26,7 +26,7 @@ from memograd.memory.reader.heard import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import clauses, same_text, wording
+from memograd.memory.statements import same_text, wording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
 
 CLOSE_ABOVE: Final = 0.5
+ADDED_ABOVE: Final = 0.9  # where the words say that something comes on top
+CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
 CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
 FORGET_ABOVE: Final = 0.35
 LINK_ABOVE: Final = 0.25
@@ -42,8 +44,14 @@ SAME_ABOVE: Final = 0.85
 _CORRECTS: Final = re.compile(
     r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
     r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect|not \w+[.!]?$|nope"
-    r"|make that|i said .* but|mixed (?:it|them|that) up|edit:|\*\w+)\b|\w\*"
+    r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|\*\w+)\b|\w\*"
     r"|说错|記錯|记错|打错|写错|口误|更正|纠正|不对|不是.{1,10}是|应该是|搞错|弄错|手滑|看错|错了|等等|哦不|噢不",
+    re.IGNORECASE,
+)
+_ADDS: Final = re.compile(
+    r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|too|add(?:ed|s|ing)?|another|on top of"
+    r"|in addition|besides|along with|second|extra|both)\b"
+    r"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|第二",
     re.IGNORECASE,
 )
 _BARE_REQUEST: Final = re.compile(
@@ -117,34 +125,53 @@ class RelationManager:
         sounds = _CORRECTS.search(heard.own) is not None
         changes: list[Change] = []
         used: set[int] = set()
+        rewritten = False
+        adds = _ADDS.search(heard.own) is not None
         facts, quotes = list(heard.facts), list(heard.quotes)
         order = sorted(range(len(items)), key=lambda n: -closing[n])
         for n in order:
             item = items[n]
             just_now = item.id in recent and sounds
-            if closing[n] < (
-                min(CORRECT_ABOVE, self.close_above) if just_now else self.close_above
-            ):
+            value = corrected(item.text, heard.own) if just_now else None
+            least = self.close_above
+            if just_now:
+                least = min(least, CORRECT_VALUE_ABOVE if value else CORRECT_ABOVE)
+            if closing[n] < least:
                 continue
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
-            if relation in ("replace", "end") and just_now and len(heard.own) < 140:
-                relation = "correct" if relation == "replace" else relation
+            if relation == "replace" and just_now:
+                relation = "correct"
+            if relation == "replace" and adds and closing[n] < ADDED_ABOVE:
+                continue
             confidence = float(closing[n])
-            part = self._meant(heard, item)
-            if relation == "correct" and (text := corrected(item.text, heard.own)):
-                changes.append(self._update(item, text, heard, relation, confidence))
-                used |= {k for k, quote in enumerate(quotes) if corrected(item.text, quote) == text}
-                continue
-            if part is not None:
+            if relation == "correct":
+                value = value or corrected(item.text, heard.own)
+                if value is not None:
+                    changes.append(self._update(item, value, heard, relation, confidence))
+                    used |= {
+                        k for k, one in enumerate(quotes) if corrected(item.text, one) == value
+                    }
+                    continue
+            if relation in ("replace", "correct"):
+                fit = self._fitting(heard, item, quotes)
+                if fit is None and heard.whole and not rewritten:
+                    op = MemoryOp.update(item.id, heard.whole)
+                    decision = Decision(op, self._why(relation, item), confidence)
+                    changes.append(Change(decision, _fact_of(heard), hide=True))
+                    rewritten = True
+                    continue
+                if fit is not None and fit not in used:
+                    part = self._meant(heard, item)
+                    if part is not None and len(part) > 12:
+                        changes.append(self._update(item, part, heard, relation, confidence))
+                        continue
+                    used.add(fit)
+                    op = MemoryOp.update(item.id, facts[fit].text)
+                    decision = Decision(op, self._why(relation, item), confidence)
+                    changes.append(Change(decision, facts[fit], hide=True))
+                    continue
+            elif (part := self._meant(heard, item)) is not None:
                 changes.append(self._update(item, part, heard, relation, confidence))
-                continue
-            fit = self._fitting(heard, item, quotes) if relation in ("replace", "correct") else None
-            if fit is not None and fit not in used:
-                used.add(fit)
-                why = self._why(relation, item)
-                op = MemoryOp.update(item.id, facts[fit].text)
-                decision = Decision(op, why, confidence)
-                changes.append(Change(decision, facts[fit], hide=True))
                 continue
             op = MemoryOp.delete(item.id)
             decision = Decision(op, self._why(relation, item), confidence)
@@ -180,7 +207,7 @@ class RelationManager:
             and row[self._names.index("same")] >= SAME_ABOVE
             and ours.numbers <= its.numbers
             and ours.negated == its.negated
-            and len(ours.terms) <= len(its.terms) + 3
+            and 2 * len(ours.terms & its.terms) >= len(ours.terms)
         )
 
     def _fitting(self, heard: Heard, item: MemoryItem, quotes: Sequence[str]) -> int | None:
@@ -194,18 +221,22 @@ class RelationManager:
         return scores.index(max(scores))
 
     def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
-        """The item without the clauses that are meant; None where all of it is, or it has one."""
-        parts = clauses(item.text)
+        """The item without the parts that are meant; None where all of it is, or it has one."""
+        parts = _parts(item.text)
         if len(parts) < 2:
             return None
-        found = self._model.relate(heard.turn.text, heard.before, [part.said for part in parts])
-        closing = found[:, self._closing].sum(1)
-        stay = [n for n in range(len(parts)) if closing[n] < self.close_above]
+        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
+        scores = found[:, self._closing].sum(1)
+        least = max(0.2, 0.6 * float(scores.max()))
+        stay = [n for n in range(len(parts)) if scores[n] < least]
         if not stay or len(stay) == len(parts):
             return None
-        joint = "；" if is_chinese(item.text) else "; "
-        end = "。" if is_chinese(item.text) else "."
-        return joint.join(parts[n].said.rstrip(" .。;；,，") for n in stay) + end
+        text = ""
+        for n in stay:
+            text += parts[n][0] + (parts[n][1] if n != stay[-1] else "")
+        if not text.startswith(item.text[:4]) and (subject := _SUBJECT.match(item.text)):
+            text = subject[0] + text.removeprefix("and ").removeprefix("User ")
+        return text.rstrip(" ,;，；、。.") + ("。" if is_chinese(item.text) else ".")
 
     def _forgotten(
         self,
@@ -257,6 +288,22 @@ class RelationManager:
     def _why(relation: str, item: MemoryItem) -> str:
         chinese = is_chinese(item.text)
         return f"{_REASONS[relation][chinese]}{'：' if chinese else ': '}{item.text}"
+
+
+_JOINT: Final = re.compile(r"\s*(?:[,;，；、]|\band\b|&|\+|/|(?<=[\u4e00-\u9fff])[和跟]|。|\. )\s*")
+_SUBJECT: Final = re.compile(
+    r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
+)
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """The parts of a statement that is a list, each with what joins it to the next."""
+    parts, start = [], 0
+    for found in _JOINT.finditer(text.rstrip(" .。")):
+        parts.append((text[start : found.start()], found[0]))
+        start = found.end()
+    parts.append((text[start:].rstrip(" .。"), ""))
+    return parts if all(len(part) > 1 for part, _ in parts) else [(text, "")]
 
 
 def _fact_of(heard: Heard) -> Fact:

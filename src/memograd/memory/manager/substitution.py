@@ -21,19 +21,20 @@ _ZH = "零〇一二两三四五六七八九十百千"
 # In this order: what one type has taken, the next ones do not see.
 TYPES: Final = (
     re.compile(
-        rf"\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})\b(?: \d{{4}})?"
-        rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|\b\d{{4}}-\d\d-\d\d\b"
+        rf"(?<!\w)\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})\b(?: \d{{4}})?"
+        rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?(?!\d)(?:,? \d{{4}})?"
+        r"|(?<!\d)\d{4}-\d\d-\d\d(?!\d)"
         rf"|(?:\d{{4}}年)?[\d{_ZH}]{{1,3}}月[\d{_ZH}]{{1,3}}[日号]?",
         re.I,
     ),
     re.compile(
-        r"\b\d{1,2}[:.]\d{2}(?: ?[ap]\.?m\b\.?)?|\b\d{1,2} ?[ap]\.?m\b\.?"
+        r"(?<![\d.])\d{1,2}[:.：]\d{2}(?![\d.])(?: ?[ap]\.?m\b\.?)?|(?<!\d)\d{1,2} ?[ap]\.?m\b\.?"
         rf"|[上下]午[\d{_ZH}]{{1,3}}点半?|[\d{_ZH}]{{1,3}}点(?:半|[\d{_ZH}]{{1,3}}分?)?",
         re.I,
     ),
     re.compile(rf"\b(?:{_DAYS})(?:day)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
-    re.compile(r"\+?\d[\d,.\- ]*\d(?:k\b)?|\d+(?:k\b)?", re.I),
-    re.compile(rf"[{_ZH}]{{1,4}}(?=[个岁年月天号楼层元块万公斤只辆])"),
+    re.compile(r"\+?\d[\d,.\-]*\d(?:k\b)?|\d+(?:k\b)?", re.I),
+    re.compile(rf"[{_ZH}]{{1,5}}(?=[个岁年月天号楼层元块万公斤只辆])"),
 )
 _NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
@@ -74,6 +75,7 @@ def _instead(old: str, message: str) -> str | None:
     bare = message.strip(" .!。！*~")
     for pattern in (
         r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? |\bis )(?P<new>[\w'’ -]{1,30}?),? not (?P<old>[\w'’ -]{1,30})$",
+        r"\b(?P<new>[\w'’-]+),? not (?P<old>[\w'’-]+)\b",
         r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? |- )?(?P<new>[\w'’ -]{1,30})$",
         r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
         r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
@@ -89,18 +91,36 @@ def _respelt(old: str, message: str) -> str | None:
     """A name that the message spells a little differently."""
     known = {word.casefold() for word in _WORD.findall(old)}
     found = []
-    for new in _WORD.findall(message):
+    for written in _WORD.findall(message):
+        new = re.sub(r"['’]s?$", "", written)
         if len(new) < 4 or new.casefold() in known or new.casefold() in _COMMON:
             continue
+        starred = f"{new}*" in message or f"*{new}" in message
         for mine in _WORD.finditer(old):
-            alike = SequenceMatcher(None, new.casefold(), mine[0].casefold()).ratio()
-            starred = f"{new}*" in message or f"*{new}" in message
-            if alike >= (0.6 if starred else 0.75) and mine[0][0].isupper() and mine[0] != "User":
-                found.append((alike, mine.span(), new))
-    if not found:
+            was = re.sub(r"['’]s?$", "", mine[0])
+            alike = SequenceMatcher(None, new.casefold(), was.casefold()).ratio()
+            named = was[0].isupper() or len(was) > 5
+            if alike >= (0.6 if starred else 0.75) and named and was.casefold() != "user":
+                found.append((alike, (mine.start(), mine.start() + len(was)), new))
+    if found:
+        _, span, new = max(found)
+        return None if new.casefold() == old[slice(*span)].casefold() else _put(old, span, new)
+    return _respelt_chinese(old, message)
+
+
+def _respelt_chinese(old: str, message: str) -> str | None:
+    """梓轩 for 子轩: the first words of the message, of which half stand in the statement."""
+    said = re.match(
+        r"\W*(?:是|叫|应该是|不对是?)?(?P<new>[\u4e00-\u9fff]{2,4}?)(?:才对|[，,。!！ ]|$)", message
+    )
+    if said is None or said["new"] in old:
         return None
-    _, span, new = max(found)
-    return _put(old, span, new)
+    new = said["new"]
+    for at in range(len(old) - len(new), -1, -1):
+        was = old[at : at + len(new)]
+        if sum(a == b for a, b in zip(was, new, strict=True)) * 2 >= len(new):
+            return _put(old, (at, at + len(new)), new)
+    return None
 
 
 _COMMON: Final = frozenset(

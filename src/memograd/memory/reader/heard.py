@@ -19,7 +19,7 @@ class Heard:
     before: role and text of the turns before it, oldest first. facts: what is worth keeping, in
     the order it was said. quotes: the words of each fact. forget: it asks to forget something, or
     not to keep this. everything: it asks to forget all that is known. secret: it holds a password
-    or the like. own: what it says in the speaker's own words, empty where nothing.
+    or the like. whole: all of it, worded to be read alone. own: what it says in the speaker's own words, empty where nothing.
     """
 
     turn: RawTurn
@@ -29,6 +29,7 @@ class Heard:
     forget: bool = False
     everything: bool = False
     secret: bool = False
+    whole: str = ""
     own: str = ""
 
 

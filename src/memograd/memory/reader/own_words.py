@@ -60,14 +60,19 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if len(lines) > 2:
         found += lines
     task = _TASK.search(_QUOTED.sub(lambda m: " " * len(m[0]), text))
+    found += [m.span() for m in _QUOTED.finditer(text) if task or _is_long(m[0])]
     if task:
-        found += [m.span() for m in _QUOTED.finditer(text)]
         behind = re.search(r"[:：]\s*|\n\s*", text[task.start() :])
         if behind and len(text) - task.start() - behind.end() > 12:
             found.append((task.start() + behind.end(), len(text)))
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)
+
+
+def _is_long(quoted: str) -> bool:
+    """Whether it is a sentence rather than a name or a word."""
+    return len(quoted.split()) > 4 or len(re.findall(r"[\u4e00-\u9fff]", quoted)) > 8
 
 
 def is_own(start: int, end: int, others: list[tuple[int, int]]) -> bool:

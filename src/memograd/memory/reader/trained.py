@@ -32,6 +32,7 @@ BEFORE_TURNS: Final = 3
 KEEP_ABOVE: Final = 0.5
 KEEP_ASSISTANT_ABOVE: Final = 0.6
 KEEP_ANSWER_ABOVE: Final = 0.35
+KEEP_QUESTION_ABOVE: Final = 0.85  # where it does not even speak of the speaker
 FORGET_ABOVE: Final = 0.6
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
@@ -47,12 +48,26 @@ _EVERYTHING: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_SAVED: Final = re.compile(
-    r"\b(?:off the record|between (?:us|you and me)|(?:do not|don'?t|never|pls dont|no need to) "
-    r"(?:\w+ )?(?:save|store|remember|keep|record|log|note|write)\b"
-    r"|not for (?:the |your )?(?:memory|record|file)|keep (?:this|that) out of|dont (?:save|store|remember))"
-    r"|(?:别|不要|不用|别给我|请勿|勿)(?:\w{0,2})?(?:记|存|保存|记录|记住|录)|当我没说|就当没听|不许记|仅此一次",
+    r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
+    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log|keep)\w*\b"
+    r"(?= (?:this|that|it|my|the|any|what|these|those|his|her|a record|in)\b|\W*$)"
+    r"|not for (?:the |your )?(?:memory|records?|file))"
+    r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听|仅此一次",
     re.IGNORECASE,
 )
+# "Forget it" and "never mind" speak of the talk, not of the memory.
+_IDLE: Final = re.compile(
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip|ditch)"
+    r" (?:that|this|the) (?!(?:bit|part|line|thing|one|last)\b)\w+|don'?t forget|i forgot|forgot)\b"
+    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
+    re.IGNORECASE,
+)
+_OF_MEMORY: Final = re.compile(
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe|remove"
+    r"|about (?:me|my)|records?|notes?|know)\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
+    re.IGNORECASE,
+)
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
     r"|n(?:o|ope|ah|ever)|not (?:really|at all|any ?more)|god no|hell (?:yes|no|yeah)|both|neither|either"
@@ -120,15 +135,22 @@ class TrainedReader:
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
             _requests(text) for _, _, text in sentences
         )
-        if forget and _NOT_SAVED.search(own) and len(sentences) > 1:
+        if _IDLE.search(own) and not _OF_MEMORY.search(own):
+            forget = False
+        if _NOT_SAVED.search(own):
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_ = [], []
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
-            if len(text) > LONGEST or has_secret(text) or wish >= FORGET_ABOVE or _requests(text):
+            if len(text) > LONGEST or has_secret(text) or _is_idle(text):
+                continue
+            if forget and (wish >= FORGET_ABOVE or _requests(text)):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
             bare = answers and _BARE_ANSWER.match(text) and not _OFFER.search(answers)
-            if fact < (KEEP_ANSWER_ABOVE if answers else KEEP_ABOVE) and not bare:
+            least = KEEP_ANSWER_ABOVE if answers else KEEP_ABOVE
+            if _asks(text) and not _FIRST_PERSON.search(text):
+                least = KEEP_QUESTION_ABOVE
+            if fact < least and not bare:
                 continue
             if answers and _OFFER.search(answers) and _BARE_ANSWER.fullmatch(text):
                 continue
@@ -176,6 +198,16 @@ def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:
         return len(text) <= 2 * words and "我" not in text
     subject = re.match(r"\s*(?:my|we|i(?:'m|'ve)?)\b \w+ \w+", text, re.I)
     return len(text.split()) <= words and not subject
+
+
+def _is_idle(text: str) -> bool:
+    """Whether it has too little in it, or only greets and reacts."""
+    if len(re.findall(r"\w", text)) < 2:
+        return True
+    chinese = language_of(text) == "zh"
+    if len(text) > 8 if chinese else len(text.split()) > 3:
+        return False
+    return (screen_chinese if chinese else screen_english).is_reaction(text)
 
 
 def _requests(text: str) -> bool:

@@ -28,6 +28,8 @@ _CHAT: Final = (
     (re.compile(r"\b(?:tmrw|tmw|tmr|tomoz|2moro|tomoro)\b", re.I), "tomorrow"),
     (re.compile(r"\b(?:yest|yday)\b", re.I), "yesterday"),
     (re.compile(r"\bnxt\b", re.I), "next"),
+    (re.compile(r"\bin (?:exactly|about|like|roughly) (?=\w+ (?:day|week|month|year))", re.I), "in "),
+    (re.compile(r"\bago (?:today|exactly)\b", re.I), "ago"),
     (re.compile(r"(?<![\w.])u\b(?!\.)"), "you"),
     (re.compile(r"\bur\b"), "your"),
 )  # fmt: skip
