@@ -125,7 +125,7 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
                     client.post(path, json=body, headers=headers).raise_for_status()
                 else:
                     request = ChatRequest.model_validate(body)
-                    loop.run_until_complete(backend.prepare(request, Conversation(), 0).run())
+                    loop.run_until_complete(backend.prepare(request, Conversation()).run(0))
                 times[side].append(time.perf_counter() - began)
                 cpu[side].append(time.process_time() - spent)
     backend.close()

@@ -23,7 +23,17 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Ground floor first: a room may import itself and the rooms before it. `data` only knows turns.
 FLOORS = (
-    *("errors", "body_limit", "config", "memory", "rollout", "data", "policy", "rewards"),
+    *(
+        "errors",
+        "body_limit",
+        "host_check",
+        "config",
+        "memory",
+        "rollout",
+        "data",
+        "policy",
+        "rewards",
+    ),
     *("grpo", "evaluation", "reward_model", "gateway", "assistant"),
     *("tasks", "warm_start", "cli", "__main__"),
 )

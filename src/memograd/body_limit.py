@@ -42,9 +42,7 @@ class BodyLimit:
         headers = dict(scope["headers"])
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared[:20]) > self._limit:
-            # Who expects to be told to continue has sent nothing yet; reading would tell him to.
-            waits = headers.get(b"expect", b"").lower() == b"100-continue"
-            await self._refuse(send, None if waits else receive)
+            await refuse(send, still_sending(scope, receive), 413, self._refusal)
             return
         body, more = b"", True
         while more:
@@ -54,7 +52,7 @@ class BodyLimit:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self._limit:
-                await self._refuse(send, receive if more else None)
+                await refuse(send, receive if more else None, 413, self._refusal)
                 return
         given = False
 
@@ -67,18 +65,28 @@ class BodyLimit:
 
         await self._app(scope, whole, send)
 
-    async def _refuse(self, send: Send, rest: Receive | None) -> None:
-        """Answer 413, then read `rest` to its end and close."""
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(self._refusal)).encode()),
-            (b"connection", b"close"),
-        ]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": self._refusal, "more_body": True})
-        if rest is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LINGER_SECONDS):
-                    while (await rest()).get("more_body", False):
-                        pass
-        await send({"type": "http.response.body", "body": b""})
+
+async def refuse(send: Send, rest: Receive | None, status: int, body: bytes) -> None:
+    """Answer with `status` and `body`, which is JSON; then read `rest` to its end and close."""
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if rest is not None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while (await rest()).get("more_body", False):
+                    pass
+    await send({"type": "http.response.body", "body": b""})
+
+
+def still_sending(scope: Scope, receive: Receive) -> Receive | None:
+    """Where the rest of a refused body is read from.
+
+    None for who expects to be told to continue: nothing was sent yet, and reading would tell it to.
+    """
+    waits = dict(scope["headers"]).get(b"expect", b"").lower() == b"100-continue"
+    return None if waits else receive

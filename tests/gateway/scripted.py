@@ -20,7 +20,7 @@ class ScriptedRequest:
     text: str
     tools: bool
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
         said, calls = from_answer(self.text, tools=self.tools)
         if on_text is not None:
             on_text(0, said)
@@ -36,9 +36,7 @@ class ScriptedBackend:
     def __init__(self, script: Script) -> None:
         self.script = script
 
-    def prepare(
-        self, request: ChatRequest, conversation: Conversation, seed: int
-    ) -> ScriptedRequest:
+    def prepare(self, request: ChatRequest, conversation: Conversation) -> ScriptedRequest:
         return ScriptedRequest(self.script(request.said()), bool(request.tools))
 
     def recall(self, call: CallRecord, conversation: Conversation) -> None:

@@ -189,10 +189,10 @@ class Slow:
         self.backend, self.cancelled = backend, threading.Event()
         self.started = threading.Event()
 
-    def prepare(self, request, conversation, seed):
+    def prepare(self, request, conversation):
         return self
 
-    async def run(self, on_text=None):
+    async def run(self, seed, on_text=None):
         import asyncio
 
         self.started.set()
@@ -220,7 +220,8 @@ def asking(rollout, slow: Slow, **fields: Any) -> Iterator[None]:
     slow.cancelled.clear()
     with socket.create_connection((url.host, url.port)) as connection:
         connection.sendall(
-            f"POST {url.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {rollout.api_key}\r\n"
+            f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {rollout.api_key}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
         )
         assert slow.started.wait(60)
@@ -261,7 +262,7 @@ def test_a_call_beyond_the_limit_is_a_429(local, start) -> None:
 
 def test_a_bug_says_nothing_of_itself(local, start) -> None:
     class Broken(Slow):
-        async def run(self, on_text=None):
+        async def run(self, seed, on_text=None):
             raise RuntimeError("secret")
 
     answer = start(Broken(local)).rollout().chat("say")
@@ -375,7 +376,7 @@ def test_a_bug_is_an_error_of_the_server_whole_or_as_a_stream(local, start, stre
 
 def test_a_failure_after_the_first_text_is_an_event(local, start) -> None:
     class Halfway(Slow):
-        async def run(self, on_text=None):
+        async def run(self, seed, on_text=None):
             on_text(0, "好")
             raise RuntimeError("no more")
 
@@ -390,7 +391,7 @@ def test_nobody_waits_while_a_long_conversation_is_rendered(local, start) -> Non
     class Rendering(Slow):
         answers, go_on = True, threading.Event()
 
-        def prepare(self, request, conversation, seed):
+        def prepare(self, request, conversation):
             self.started.set()
             assert self.go_on.wait(60)
             return self

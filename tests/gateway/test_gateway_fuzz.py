@@ -47,7 +47,8 @@ def store(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="module")
 def schema(store: TraceStore):
     backend = ScriptedBackend(lambda messages: "好")
-    app = create_app(backend, store, limits=GatewayLimits(max_body=100_000))
+    limits = GatewayLimits(max_body=100_000)
+    app = create_app(backend, store, limits=limits, hosts=["testserver"])
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 

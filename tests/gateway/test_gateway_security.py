@@ -71,7 +71,10 @@ def test_the_gateways_key_is_wanted_where_there_is_one(local, start, nobody) -> 
         # What is no body of /rollout is found out after the key.
         assert refused.status_code == 401
     headers = {"Authorization": b"Bearer " + "schlüssel".encode("latin-1")}
-    assert nobody.get(f"{gateway.url}/v1/models", headers=headers).status_code == 200
+    for path in ("/v1/models", "/docs", "/openapi.json"):
+        assert nobody.get(gateway.url + path).status_code == 401
+        assert nobody.get(gateway.url + path, headers=headers).status_code == 200
+    assert nobody.get(f"{gateway.url}/redoc", headers=headers).status_code == 404
     assert nobody.get(f"{gateway.url}/health").status_code == 200
 
 
@@ -112,3 +115,75 @@ def test_keys_are_never_shown(gateway) -> None:
     shown = rollout.client.get(rollout.base_url.removesuffix("/v1")).text
     assert rollout.api_key not in shown
     assert "seed" not in shown
+
+
+def test_where_there_is_no_key_anybody_here_may_read_what_is_offered(gateway, nobody) -> None:
+    assert "/rollout/{rollout_id}" in nobody.get(f"{gateway.url}/openapi.json").json()["paths"]
+    assert "swagger" in nobody.get(f"{gateway.url}/docs").text
+
+
+EVERY_PATH = ("/health", "/docs", "/openapi.json", "/v1/models", "/rollout", "/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("Host", "evil.example"), ("Origin", "https://evil.example"), ("Origin", "null")],
+)
+def test_a_foreign_page_reaches_no_path(local, start, nobody, name: str, value: str) -> None:
+    gateway = start(local, key="key")
+    headers = {name: value, "Authorization": "Bearer key"}
+    for path in EVERY_PATH:
+        for method in ("GET", "POST", "OPTIONS"):
+            refused = nobody.request(method, gateway.url + path, headers=headers, json={})
+            assert refused.status_code == 403
+            assert refused.json()["error"]["code"] == "foreign_host"
+    assert gateway.store.rollouts() == []
+
+
+def test_names_that_are_given_are_answered_to(local, start, nobody) -> None:
+    gateway = start(local, hosts=["Gateway.internal"])
+    port = gateway.url.rpartition(":")[2]
+    headers = {"Host": f"gateway.internal:{port}", "Origin": "http://gateway.internal"}
+    made = nobody.post(f"{gateway.url}/rollout", json={}, headers=headers)
+    assert made.json()["base_url"].startswith(f"http://gateway.internal:{port}/rollout/")
+    headers["Host"] = "other.internal"
+    assert nobody.get(f"{gateway.url}/health", headers=headers).status_code == 403
+    with pytest.raises(BadInput, match="is no host"):
+        start(local, hosts=["http://gateway.internal"])
+
+
+def test_what_is_refused_is_no_call(local, start) -> None:
+    """Neither counted, nor begun: what is drawn next is drawn as if it had not been asked."""
+    refusals = (
+        {"n": 1000},
+        {"temperature": 1e-300},
+        {"response_format": {"type": "json_object"}},
+        {"tool_choice": "required"},
+        {"unknown": 1},
+        {"messages": []},
+    )
+    gateway = start(local)
+    asked, spared = gateway.rollout(seed=5), gateway.rollout(seed=5)
+    for refusal in refusals:
+        assert asked.chat("say", **refusal).status_code == 400
+    assert asked.chat("x" * 100_000).status_code == 400  # longer than the model reads
+    record = gateway.store.rollout(asked.id)
+    assert (record.state, record.calls) == ("open", 0)
+    answers = [one.chat("say", temperature=1).json() for one in (asked, spared)]
+    assert answers[0]["choices"] == answers[1]["choices"]
+    assert gateway.store.rollout(asked.id).calls == 1
+
+
+@pytest.mark.parametrize(
+    ("temperature", "status"),
+    [(0, 200), (1e-8, 200), (2, 200), (1e-9, 400), (1e-300, 400), (5e-324, 400), (-1e-300, 400)],
+)
+def test_temperatures_that_nothing_can_be_divided_by(gateway, temperature, status) -> None:
+    rollout = gateway.rollout()
+    answer = rollout.chat("say", temperature=temperature, logprobs=True)
+    assert answer.status_code == status
+    if status == 400:
+        assert answer.json()["error"]["param"] == "temperature"
+    else:
+        [call] = gateway.store.calls(rollout.id)
+        assert all(logprob <= 0 for logprob in call.choices[0].logprobs)

@@ -139,6 +139,6 @@ def test_a_model_without_a_tool_template_says_so(tiny_policy) -> None:
     )
     try:
         with pytest.raises(Refused, match="tool calls as JSON"):
-            backend.prepare(request, Conversation(), 0)
+            backend.prepare(request, Conversation())
     finally:
         backend.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 
 import httpx
 import pytest
@@ -183,3 +185,47 @@ def test_tool_calls_that_are_none_are_a_502(start, server, calls: str) -> None:
 def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     with pytest.raises(BadInput, match="is no URL"):
         UpstreamBackend(url, "m")
+
+
+class Breaking:
+    """A server on a socket whose first `breaks` connections end within the answer or before it."""
+
+    def __init__(self, breaks: int, said: bytes) -> None:
+        self.breaks, self.said, self.asked = breaks, said, 0
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listening.getsockname()[1]}/v1"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        body = json.dumps(ANSWER).encode()
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        while True:
+            try:
+                connection, _ = self.listening.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65_536)
+                self.asked += 1
+                connection.sendall(self.said if self.asked <= self.breaks else whole)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"], ids=["none", "half"]
+)
+@pytest.mark.parametrize(("breaks", "status", "asked"), [(1, 200, 2), (2, 502, 2), (0, 200, 1)])
+def test_one_broken_connection_is_tried_again(start, said, breaks, status, asked) -> None:
+    server = Breaking(breaks, said)
+    rollout = start(UpstreamBackend(server.url, "m")).rollout()
+    try:
+        assert rollout.chat("hi").status_code == status
+    finally:
+        server.listening.close()
+    assert server.asked == asked
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+def test_what_the_server_refuses_is_not_asked_again(start, server, status: int) -> None:
+    server.status = status
+    assert started(start, server).rollout().chat("hi").status_code == status
+    assert len(server.asked) == 1

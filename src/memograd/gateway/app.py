@@ -5,6 +5,7 @@
     POST /rollout/{id}/reward, /failure    how it ended
     GET  /rollout/{id}                     its state
     POST /v1/...                           the same model, nothing captured
+    GET  /docs, /openapi.json              what can be asked, for whoever has the gateway's key
 
 Whatever model an agent names, it gets the one that is served. Invariants: every refusal has
 OpenAI's error form; what a rollout's key opens is that rollout alone.
@@ -17,11 +18,12 @@ import contextlib
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -46,6 +48,7 @@ from memograd.gateway.protocol import (
 )
 from memograd.gateway.records import RolloutRecord
 from memograd.gateway.store import NoSuchRollout, TraceStore, WrongState
+from memograd.host_check import HostCheck, checked_host
 from memograd.memory.embedders.embedder import Embedder
 
 logger = logging.getLogger(__name__)
@@ -71,10 +74,12 @@ def create_app(
     key: str | None = None,
     limits: GatewayLimits | None = None,
     embedder: Embedder | None = None,
+    hosts: Collection[str] = (),
 ) -> FastAPI:
-    """The application. `key`: the gateway's own API key; `embedder`: what `/v1/embeddings` uses.
+    """The application. `key`: the gateway's own API key; `embedder`: what `/v1/embeddings` uses;
+    `hosts`: names that it answers to besides those of this machine.
 
-    Whoever made backend and store closes them.
+    Whoever made backend and store closes them. Raises BadInput for a host that is none.
     """
     limits = limits or GatewayLimits()
     gateway = _Gateway(backend, store, key, limits, embedder)
@@ -91,12 +96,17 @@ def create_app(
         lifespan=lifespan,
         responses=ERRORS,
         default_response_class=responses.Json,
+        # What it offers is told to those who may ask: `_routes` has both pages.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
     )
     app.include_router(_routes(gateway))
     _explain_errors(app)
     too_large = f"The request has more than {limits.max_body} bytes."
     refusal = error_body(too_large, kind="invalid_request_error", code="too_large")
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=refusal)
+    app.add_middleware(HostCheck, hosts=[*map(checked_host, hosts)], refusal=_foreign)
     return app
 
 
@@ -312,6 +322,15 @@ def _routes(gateway: _Gateway) -> APIRouter:
             "policy_version": gateway.backend.policy_version,
         }
 
+    @routes.get("/openapi.json", dependencies=[own], include_in_schema=False)
+    async def openapi(request: Request) -> dict[str, Any]:
+        app: FastAPI = request.app
+        return app.openapi()
+
+    @routes.get("/docs", dependencies=[own], include_in_schema=False)
+    async def docs() -> Response:
+        return get_swagger_ui_html(openapi_url="/openapi.json", title="memograd gateway")
+
     @routes.get("/v1/models", dependencies=[own])
     async def models() -> dict[str, Any]:
         return gateway.models()
@@ -400,6 +419,10 @@ def _explain_errors(app: FastAPI) -> None:
     async def bug(_: Request, error: Exception) -> responses.Json:
         # The traceback is in the log.
         return responses.Json(_bug(), status_code=500)
+
+
+def _foreign(why: str) -> dict[str, Any]:
+    return error_body(why, kind="invalid_request_error", code="foreign_host")
 
 
 def _bug() -> dict[str, Any]:

@@ -41,8 +41,9 @@ class Answer:
 class Prepared(Protocol):
     """A request that was understood."""
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
-        """Answer it; raises `Refused` or `MemogradError`. Cancelling frees what it uses."""
+    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
+        """Answer it; `seed` is for one that names none. Raises `Refused` or `MemogradError`.
+        Cancelling frees what it uses."""
         ...
 
 
@@ -57,8 +58,8 @@ class Backend(Protocol):
         """How often the weights behind it have changed."""
         ...
 
-    def prepare(self, request: ChatRequest, conversation: Conversation, seed: int) -> Prepared:
-        """Check a request; `seed` is for one that names none. Raises `Refused` or `BadInput`."""
+    def prepare(self, request: ChatRequest, conversation: Conversation) -> Prepared:
+        """Check a request. Raises `Refused` or `BadInput`."""
         ...
 
     def recall(self, call: CallRecord, conversation: Conversation) -> None:

@@ -40,6 +40,7 @@ class Begun:
 
     request: ChatRequest
     prepared: Prepared
+    seed: int
     rollout: RolloutRecord | None
     number: int
     agent: str
@@ -77,23 +78,26 @@ class Calls:
     async def begin(
         self, request: ChatRequest, rollout_id: str | None, agent: str, size: int = 0
     ) -> Begun:
-        """Give a call its number and render its conversation, of `size` bytes as it came; raises
-        what is wrong with it."""
+        """Render a call's conversation, of `size` bytes as it came, and give it its number; raises
+        what is wrong with it, and then it has none."""
         if (request.n or 1) > self.limits.max_choices:
             raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
-        began_at, number = time.time(), 0
-        seed = time.time_ns() % 2**31
-        rollout, conversation = None, Conversation()
+        began_at = time.time()
+        conversation = Conversation()
         if rollout_id is not None:
+            conversation = await self._conversation(rollout_id)
+        if size > LONG:  # tokenising it takes long, and everybody would wait
+            prepared = await asyncio.to_thread(self.backend.prepare, request, conversation)
+        else:
+            prepared = self.backend.prepare(request, conversation)
+        rollout, number, seed = None, 0, time.time_ns() % 2**31
+        if rollout_id is not None:  # only now: what was refused is no call
             rollout, number = await self.in_store(self.store.begin_call, rollout_id)
             seed = _seed_of(rollout.seed, number)
-            conversation = await self._conversation(rollout)
-        if size > LONG:  # tokenising it takes long, and everybody would wait
-            prepared = await asyncio.to_thread(self.backend.prepare, request, conversation, seed)
-        else:
-            prepared = self.backend.prepare(request, conversation, seed)
         version = self.backend.policy_version
-        return Begun(request, prepared, rollout, number, agent, conversation, version, began_at)
+        return Begun(
+            request, prepared, seed, rollout, number, agent, conversation, version, began_at
+        )
 
     async def answer(
         self,
@@ -125,7 +129,7 @@ class Calls:
         gone: Callable[[], Awaitable[None]] | None,
     ) -> Answer:
         started = time.perf_counter()
-        answering = asyncio.ensure_future(begun.prepared.run(on_text))
+        answering = asyncio.ensure_future(begun.prepared.run(begun.seed, on_text))
         waiting: set[asyncio.Future[Any]] = {answering}
         if gone is not None:
             waiting.add(asyncio.ensure_future(gone()))
@@ -153,17 +157,16 @@ class Calls:
             self.backend.recall(call, begun.conversation)
         return answer
 
-    async def _conversation(self, rollout: RolloutRecord) -> Conversation:
+    async def _conversation(self, rollout_id: str) -> Conversation:
         """What the rollout has said; read from the store where it is not in memory."""
-        held = self._conversations.get(rollout.id)
+        held = self._conversations.get(rollout_id)
         if held is None:
             held = Conversation()
-            if rollout.calls > 1:
-                for call in await self.in_store(self.store.calls, rollout.id):
-                    self.backend.recall(call, held)
+            for call in await self.in_store(self.store.calls, rollout_id):
+                self.backend.recall(call, held)
             # Another call of the rollout may have read it meanwhile.
-            held = self._conversations.setdefault(rollout.id, held)
-        self._conversations.move_to_end(rollout.id)
+            held = self._conversations.setdefault(rollout_id, held)
+        self._conversations.move_to_end(rollout_id)
         while len(self._conversations) > CONVERSATIONS:
             self._conversations.popitem(last=False)
         return held

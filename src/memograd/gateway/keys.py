@@ -55,9 +55,8 @@ def check_key(given: str, expected: str | None) -> None:
     """Raise `Refused` (401) unless `given` is the gateway's key; any will do if it has none."""
     if expected is None:
         return
-    if not secrets.compare_digest(
-        given.encode("utf-8", "replace"), expected.encode("utf-8", "replace")
-    ):
+    # Hashes, because comparing takes the same time for texts of the same length only.
+    if not secrets.compare_digest(_hashed(given), _hashed(expected)):
         raise unauthorised("This is not the gateway's API key.")
 
 

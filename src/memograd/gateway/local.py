@@ -108,7 +108,7 @@ class LocalBackend:
         """End the engine."""
         self.engine.close()
 
-    def prepare(self, request: ChatRequest, conversation: Conversation, seed: int) -> LocalRequest:
+    def prepare(self, request: ChatRequest, conversation: Conversation) -> LocalRequest:
         """Render the conversation; raises `Refused` for what cannot be served."""
         _refuse_unserved(request)
         said, tools = request.said(), request.tool_schemas()
@@ -130,7 +130,7 @@ class LocalBackend:
             prompt=ids,
             turn=turn,
             tools=bool(tools),
-            sampling=self._settled(request, ids, seed),
+            sampling=self._settled(request, ids),
             top_logprobs=(request.top_logprobs or 0) if request.logprobs else 0,
         )
 
@@ -149,7 +149,7 @@ class LocalBackend:
         ids = choice.token_ids or ()
         return bool(ids) and ids[-1] in self._policy.end_ids
 
-    def _settled(self, request: ChatRequest, prompt: tuple[int, ...], seed: int) -> dict[str, Any]:
+    def _settled(self, request: ChatRequest, prompt: tuple[int, ...]) -> dict[str, Any]:
         """What the request's choices are drawn with; `Refused` if the prompt leaves no room."""
         room = self._policy.context_length - len(prompt)
         if room < 1:
@@ -168,7 +168,7 @@ class LocalBackend:
         return {
             "temperature": temperature,
             "top_p": top_p,
-            "seed": seed if request.seed is None else request.seed,
+            "seed": request.seed,
             "max_tokens": min(request.longest() or own.max_tokens, own.max_tokens, room),
             "stop": request.stops(),
             "n": request.n or 1,
@@ -193,24 +193,26 @@ class LocalRequest:
     sampling: dict[str, Any]
     top_logprobs: int
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
         """Draw all choices beside each other; with tools, text comes whole, because only its end
         shows what of it is a call."""
+        sampling = dict(self.sampling)
+        sampling["seed"] = seed if sampling["seed"] is None else sampling["seed"]
         loop = asyncio.get_running_loop()
         jobs: list[Job] = []
-        for place in range(self.sampling["n"]):
+        for place in range(sampling["n"]):
             hear = None
             if on_text is not None and not self.tools:
                 hear = _in_loop(loop, on_text, place)
             request = SampleRequest(
                 self.prompt,
-                max_tokens=self.sampling["max_tokens"],
-                temperature=self.sampling["temperature"],
-                top_p=self.sampling["top_p"],
-                seed=_seed_of(self.sampling["seed"], place),
+                max_tokens=sampling["max_tokens"],
+                temperature=sampling["temperature"],
+                top_p=sampling["top_p"],
+                seed=_seed_of(sampling["seed"], place),
                 top_logprobs=self.top_logprobs,
             )
-            jobs.append(Job(request, TextStream(self.backend._decode, self.sampling["stop"]), hear))
+            jobs.append(Job(request, TextStream(self.backend._decode, sampling["stop"]), hear))
         try:
             self.backend.engine.submit(*jobs)
             drawn = await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
@@ -228,8 +230,8 @@ class LocalRequest:
             prompt_ids=self.prompt,
             prompt_tokens=len(self.prompt),
             completion_tokens=sum(len(one.ids) for one in drawn),
-            sampling=self.sampling,
-            logprobs_temperature=self.sampling["temperature"] or 1.0,
+            sampling=sampling,
+            logprobs_temperature=sampling["temperature"] or 1.0,
             mismatch=self.turn.mismatch,
             token_texts=tuple(policy.token_texts(one.ids) for one in drawn),
             tops=tuple(

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from memograd.errors import MemogradError
 
 Text = Annotated[str, Field(max_length=4_000_000)]
+
+COLDEST = 1e-8
+"""The smallest temperature that is not 0: some clients send it to mean 0. Below, what the model
+says divided by it is no number any more."""
+
+
+def _not_too_cold(temperature: float) -> float:
+    if 0 < temperature < COLDEST:
+        raise ValueError(f"a temperature is 0 or at least {COLDEST:g}")
+    return temperature
+
+
+Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(_not_too_cold)]
 
 
 class Refused(MemogradError):
@@ -129,7 +142,7 @@ class ChatRequest(BaseModel):
     tool_choice: Any = None
     parallel_tool_calls: bool | None = None
     response_format: dict[str, Any] | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    temperature: Temperature | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None

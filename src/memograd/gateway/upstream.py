@@ -7,12 +7,13 @@ the model itself, at temperature 1. Without it a trace holds text
 only, and training from it refuses. Answers are fetched whole, also where the agent reads them as a
 stream.
 
-Invariant: a failure of the server reaches the agent with its status, its words and its code, never
-its key, and an answer that is not understood is a 502.
+Invariant: one broken connection is tried again; a failure of the server reaches the agent with its
+status, its words and its code, never its key, and an answer that is not understood is a 502.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,8 @@ from memograd.gateway.protocol import ChatRequest, Refused, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.rows import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
+
+logger = logging.getLogger(__name__)
 
 RAW_TEMPERATURE = 1.0
 """vLLM reports log-probabilities before temperature and nucleus, unless it was told otherwise."""
@@ -73,9 +76,7 @@ class UpstreamBackend:
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
 
-    def prepare(
-        self, request: ChatRequest, conversation: Conversation, seed: int
-    ) -> UpstreamRequest:
+    def prepare(self, request: ChatRequest, conversation: Conversation) -> UpstreamRequest:
         """The request as it came, not as a stream, with what traces need."""
         body = request.model_dump(exclude_unset=True)
         for name in ("stream", "stream_options"):
@@ -83,7 +84,7 @@ class UpstreamBackend:
         body["model"] = self.model
         if self.token_ids:
             body |= {"logprobs": True, "return_token_ids": True}
-            own = {**OWN_DISTRIBUTION, "seed": seed % 2**31}
+            own = OWN_DISTRIBUTION
             body |= {name: value for name, value in own.items() if body.get(name) is None}
         return UpstreamRequest(self, body)
 
@@ -105,9 +106,7 @@ class UpstreamBackend:
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
-            response = await self._client.post(
-                f"{self._base_url}/chat/completions", content=dump(body).encode(), headers=headers
-            )
+            response = await self._sent(self._client, dump(body).encode(), headers)
             answer = response.json()
         except httpx.TimeoutException:
             raise self._failure(504, f"did not answer within {self._seconds:g} s") from None
@@ -131,6 +130,18 @@ class UpstreamBackend:
             raise self._failure(502, "gave an answer without choices")
         return answer
 
+    async def _sent(
+        self, client: httpx.AsyncClient, content: bytes, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        """The server's response, asked for once more over a new connection if one breaks: servers
+        close those that were idle for long, and restart."""
+        url = f"{self._base_url}/chat/completions"
+        try:
+            return await client.post(url, content=content, headers=headers)
+        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            logger.info("the connection to %s broke (%r); trying again", self._base_url, error)
+            return await client.post(url, content=content, headers=headers)
+
     def _failure(
         self, status: int, what: str, *, code: str | None = None, param: str | None = None
     ) -> Refused:
@@ -147,9 +158,12 @@ class UpstreamRequest:
     backend: UpstreamBackend
     body: dict[str, Any]
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
         """Ask the server."""
-        answer = await self.backend.post(self.body)
+        body = dict(self.body)
+        if self.backend.token_ids and body.get("seed") is None:
+            body["seed"] = seed % 2**31
+        answer = await self.backend.post(body)
         try:
             found = [_choice_of(choice) for choice in answer["choices"]]
             usage = answer.get("usage") or {}
@@ -160,7 +174,7 @@ class UpstreamRequest:
                 model=str(answer.get("model") or self.backend.model),
                 prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids or ())),
                 completion_tokens=int(usage.get("completion_tokens") or 0),
-                sampling={name: self.body[name] for name in _SAMPLING if name in self.body},
+                sampling={name: body[name] for name in _SAMPLING if name in body},
                 prompt_ids=None if prompt_ids is None else tuple(map(int, prompt_ids)),
                 logprobs_temperature=RAW_TEMPERATURE if scored else None,
                 token_texts=tuple(texts for _, texts, _ in found),

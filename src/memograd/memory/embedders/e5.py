@@ -6,12 +6,13 @@ the same vectors several times faster (`benchmarks/embedding.py`). The graph (`e
 with the first text and kept in the cache folder. The model knows questions from statements by a
 prefix.
 
-A text longer than the model's 512 tokens is read in windows of that length, and its vector is their
-mean, weighted by their tokens. Texts of similar length are computed together, at most
-`TOKENS_A_CALL` tokens at once, so memory stays bounded.
+One batch is computed on one core; several batches share the cores. A text longer than the model's
+512 tokens is read in windows of that length, and its vector is their mean, weighted by their
+tokens. Texts of similar length are computed together, at most `TOKENS_A_CALL` tokens at once, so
+memory stays bounded.
 
 Invariant: any text gives a unit vector, and the same one (to float rounding) alone, in any batch,
-in any thread and after a fork (`tests/memory/test_embedder.py`).
+in any thread and after a fork.
 """
 
 from __future__ import annotations
@@ -24,13 +25,19 @@ import tempfile
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.config.cache_folder import cache_folder
 from memograd.errors import BadInput
-from memograd.memory.embedders.e5_graph import VERSION, build_graph
+from memograd.memory.embedders.e5_graph import (
+    VERSION,
+    adds_signed_bytes_exactly,
+    build_graph,
+    onnx_runtime,
+)
 from memograd.memory.embedders.e5_weights import (
     PASSAGE_PREFIX,
     QUERY_PREFIX,
@@ -133,10 +140,12 @@ class _Model:
             window for number, text in enumerate(texts) for window in self._cut(number, text)
         ]
         windows.sort(key=lambda window: len(window.tokens))
-        for batch in _batches(windows):
-            for window, mean in zip(batch, self._means(batch), strict=True):
-                sums[window.text] += window.weight * mean
-        return sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        batches = list(_batches(windows))
+        with ThreadPoolExecutor(_threads()) as pool:  # starts no thread that has nothing to do
+            for batch, means in zip(batches, pool.map(self._means, batches), strict=True):
+                for window, mean in zip(batch, means, strict=True):
+                    sums[window.text] += window.weight * mean
+        return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True))
 
     def _cut(self, number: int, text: str) -> Iterator[_Window]:
         import numpy as np
@@ -177,18 +186,23 @@ def _batches(windows: list[_Window]) -> Iterator[list[_Window]]:
 
 
 def _session(path: Path, weights: E5Weights) -> Any:
-    """An ONNX Runtime session on the graph, which is built where the cache has it not."""
-    import onnxruntime
+    """An ONNX Runtime session on the graph, which is built where the cache has no whole one."""
 
-    signed = _adds_signed_bytes_exactly()
-    model = cache_folder() / f"e5-{_digest(path)}-{'s8' if signed else 'u8'}-{VERSION}.onnx"
-    options = _options()
-    if model.is_file():
-        graph: str | bytes = str(model)
-    else:
-        graph = build_graph(weights, signed_weights=signed)
-        _keep(graph, model)
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    def start(graph: str | bytes) -> Any:
+        return onnx_runtime().InferenceSession(
+            graph, _options(), providers=["CPUExecutionProvider"]
+        )
+
+    signed = adds_signed_bytes_exactly()
+    kept = cache_folder() / f"e5-{_digest(path)}-{'s8' if signed else 'u8'}-{VERSION}.onnx"
+    if kept.is_file():
+        try:
+            return start(str(kept))
+        except Exception:  # its errors have no common class: a spoilt file is built again
+            kept.unlink(missing_ok=True)
+    graph = build_graph(weights, signed_weights=signed)
+    _keep(graph, kept)
+    return start(graph)
 
 
 def _keep(graph: bytes, path: Path) -> None:
@@ -208,13 +222,9 @@ def _digest(path: Path) -> str:
 
 
 def _options() -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = _threads()
-    options.inter_op_num_threads = 1
-    # A waiting thread would otherwise spin, and take the core from whoever has something to do.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = onnx_runtime().SessionOptions()
+    # No threads of its own, for a forked child would have the session without them.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     return options
 
 
@@ -224,33 +234,6 @@ def _threads() -> int:
     if told.isdigit() and int(told) > 0:
         return int(told)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _adds_signed_bytes_exactly() -> bool:
-    """Whether products of unsigned and signed bytes are summed without overflow here.
-
-    x86 processors before VNNI add pairs of them in 16 bits, and saturate.
-    """
-    import numpy as np
-    import onnxruntime
-    from onnx import TensorProto, helper
-
-    width = 64
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["a", "b"], ["c"])],
-        "check",
-        [
-            helper.make_tensor_value_info("a", TensorProto.UINT8, [1, width]),
-            helper.make_tensor_value_info("b", TensorProto.INT8, [width, width]),
-        ],
-        [helper.make_tensor_value_info("c", TensorProto.INT32, [1, width])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    a, b = np.full((1, width), 255, np.uint8), np.full((width, width), 127, np.int8)
-    return bool(np.all(np.asarray(session.run(None, {"a": a, "b": b})[0]) == 255 * 127 * width))
 
 
 _loading = threading.Lock()
@@ -268,9 +251,9 @@ def _model() -> _Model:
 
 
 def _after_fork() -> None:
-    """A forked child has the session's idea of threads but not the threads: it takes a new one.
+    """A forked child takes a new session, and does not touch the old one even to destroy it.
 
-    The old session must never be destroyed there, for it would wait for its threads for ever.
+    A thread that is gone in the child may have held a lock within it.
     """
     global _loaded, _loading
     if _loaded is not None:

@@ -7,7 +7,7 @@ arrays under the names of a `transformers` `BertModel`, and the vocabulary into 
 library `tokenizers`. It needs neither torch nor the package's compiled engine.
 
 Invariant: the token ids are those of the package's engine, and a BERT with these tensors gives its
-vectors to a cosine of 0.999 (`tests/memory/test_e5_weights.py`).
+vectors to a cosine of 0.999.
 
     weights = read_e5()
     model.load_state_dict({k: torch.from_numpy(v) for k, v in weights.state_dict().items()}, ...)
@@ -21,8 +21,9 @@ import struct
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
 
@@ -77,7 +78,7 @@ class Q4Matrix:
         import numpy as np
 
         halves = np.ascontiguousarray(self.blocks[..., :2]).view("<f2")
-        return halves[..., 0].astype(np.float32)
+        return np.asarray(halves[..., 0], dtype=np.float32)
 
     def nibbles(self) -> np.ndarray:
         """uint8 `[rows, columns / 32, 32]`, each 0 to 15, where 8 stands for zero."""
@@ -95,7 +96,7 @@ class Q4Matrix:
         import numpy as np
 
         weights = self.nibbles().astype(np.float32) - 8.0
-        return (weights * self.scales()[..., None]).reshape(self.shape)
+        return np.asarray(weights * self.scales()[..., None]).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -205,11 +206,12 @@ def _parse(path: Path) -> E5Weights:
     import numpy as np
 
     data = np.memmap(path, dtype=np.uint8, mode="r")
+    buffer: Any = data  # numpy's types do not say that it is a buffer
     at = 0
 
     def take(layout: str) -> tuple[int, ...]:
         nonlocal at
-        values = struct.unpack_from("<" + layout, data, at)
+        values = struct.unpack_from("<" + layout, buffer, at)
         at += struct.calcsize("<" + layout)
         return values
 
@@ -223,7 +225,7 @@ def _parse(path: Path) -> E5Weights:
         raise ValueError("it begins with other letters")
     at = 4
     _version, hidden, layers, heads, intermediate, words, positions, types = take("I7i")
-    eps, block = struct.unpack_from("<fi", data, at)
+    eps, block = struct.unpack_from("<fi", buffer, at)
     at += 8
     if block != _BLOCK:
         raise ValueError(f"its blocks are of {block} weights")
@@ -232,7 +234,7 @@ def _parse(path: Path) -> E5Weights:
     starts = array("<u4", count + 1).tolist()
     scores = array("<f4", count).tolist()
     blob = array("u1", blob_bytes).tobytes()
-    pieces = [blob[a:b].decode() for a, b in zip(starts, starts[1:], strict=False)]
+    pieces = [blob[a:b].decode() for a, b in pairwise(starts)]
 
     characters: dict[str, str] = {}
     entries, _bytes = take("iI")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from memograd.config.cache_folder import cache_folder
 from memograd.data.detect import load_any
 from memograd.data.lifelog import (
     Lifelog,
@@ -31,7 +32,6 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.language import language_of
-from memograd.policy.packaged_model import cache_folder
 from memograd.tasks.memory_ops.material import check_statements
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

@@ -1,0 +1,234 @@
+"""What a query grows to: its parts once CTEs, views and columns stand for what they mean.
+
+SQLite puts the body of a CTE wherever its name stands, and the expression of a column wherever the
+column is asked for, before it runs anything. Thirty levels, each naming the one below twice, are a
+thousand characters and a billion parts; no count of steps stops it there. Here the same number is
+found by adding up, each body once.
+
+Invariant: `query_parts` is at least the number of tables and of expressions that SQLite makes of
+the text, as far as sqlglot reads the text as SQLite does (the heap's limit stands behind it), and
+takes time in the length of the text and of the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from memograd.tasks.sql.sandbox.check import Refusal
+
+ViewOf = Callable[[str], exp.Expression | None]
+"""The query of a view, by its name in small letters; None if there is no such view."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A table or query: its `parts`, those of each named column, and those of every other one."""
+
+    parts: int = 1
+    columns: dict[str, int] = field(default_factory=dict)
+    other: int = 1
+
+    def column(self, name: str) -> int:
+        return self.columns.get(name, self.other)
+
+    @property
+    def widest(self) -> int:
+        return max(self.other, *self.columns.values(), 1)
+
+
+@dataclass
+class _Scope:
+    """What names mean at one place; what is not found here is looked up further out."""
+
+    outer: _Scope | None = None
+    ctes: dict[str, exp.CTE] = field(default_factory=dict)
+    sources: dict[str, _Shape] = field(default_factory=dict)
+    aliases: dict[str, int] = field(default_factory=dict)
+
+    def outwards(self) -> Iterator[_Scope]:
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+def query_parts(query: exp.Expression, view_of: ViewOf) -> int:
+    """How many parts the query has, written out.
+
+    Raises:
+        Refusal: a CTE is made of itself.
+    """
+    return _Sizes(view_of).query(query, _Scope()).parts
+
+
+class _Sizes:
+    def __init__(self, view_of: ViewOf) -> None:
+        self._view_of = view_of
+        self._known: dict[int | str, _Shape | None] = {}
+
+    def query(self, node: exp.Expression, scope: _Scope) -> _Shape:
+        """The shape of a SELECT, a set operation, VALUES, or one of them in brackets."""
+        within = _Scope(scope)
+        for child in _children(node):
+            if isinstance(child, exp.With):
+                within.ctes = {one.alias.lower(): one for one in child.expressions}
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, within)
+        if isinstance(node, exp.Select):
+            return self._select(node, within)
+        if isinstance(node, exp.Subquery):
+            return self._bracketed(node, within)
+        parts = 1 + sum(self.expression(child, within) for child in _children(node))
+        return _Shape(parts, other=parts)
+
+    def _bracketed(self, node: exp.Subquery, scope: _Scope) -> _Shape:
+        inner = node.this
+        if isinstance(inner, exp.Table):
+            found = self._sources([inner], scope)
+            shape = _Shape(found, other=max(one.widest for one in scope.sources.values()))
+        else:
+            shape = self.query(inner, scope)
+        rest = [child for child in _children(node) if child is not inner]
+        return _Shape(
+            1 + shape.parts + sum(self.expression(child, scope) for child in rest),
+            shape.columns,
+            shape.other,
+        )
+
+    def _set_operation(self, node: exp.SetOperation, scope: _Scope) -> _Shape:
+        arms = [self.query(arm, scope) for arm in (node.this, node.expression)]
+        rest = [
+            child
+            for child in _children(node)
+            if child is not node.this and child is not node.expression
+        ]
+        scope.aliases = arms[0].columns
+        parts = 1 + sum(arm.parts for arm in arms)
+        parts += sum(self.expression(child, scope) for child in rest)
+        return _Shape(parts, other=max(arm.widest for arm in arms))
+
+    def _select(self, node: exp.Select, scope: _Scope) -> _Shape:
+        origins = [child for child in _children(node) if isinstance(child, exp.From | exp.Join)]
+        parts = 1 + self._sources([origin.this for origin in origins], scope)
+        columns: dict[str, int] = {}
+        other = 1
+        for shown in node.expressions:
+            if shown.is_star:
+                for name, source in scope.sources.items():
+                    if isinstance(shown, exp.Column) and shown.table.lower() != name:
+                        continue
+                    columns |= source.columns
+                    other = max(other, source.other)
+                    parts += sum(source.columns.values())
+            size = self.expression(shown, scope)
+            parts += size
+            if shown.alias_or_name:
+                name = shown.alias_or_name.lower()
+                columns[name] = max(columns.get(name, 1), size)
+            else:
+                other = max(other, size)
+        scope.aliases = columns
+        counted = {id(shown) for shown in node.expressions}
+        for child in _children(node):
+            if isinstance(child, exp.From | exp.Join):
+                beside = [one for one in _children(child) if one is not child.this]
+                parts += sum(self.expression(one, scope) for one in beside)
+            elif id(child) not in counted:
+                parts += self.expression(child, scope)
+        return _Shape(parts, columns, other)
+
+    def _sources(self, origins: list[exp.Expression], scope: _Scope) -> int:
+        """Give the tables of a FROM their names in the scope; how many parts they have."""
+        parts = 0
+        for origin in origins:
+            if isinstance(origin, exp.Table):
+                shape = self._named(origin, scope)
+            elif isinstance(origin, exp.Query):
+                shape = self.query(origin, scope)
+            else:
+                size = self.expression(origin, scope)
+                shape = _Shape(size, other=size)
+            parts += shape.parts
+            scope.sources[origin.alias_or_name.lower() or f" {len(scope.sources)}"] = shape
+            joins = [join for join in origin.args.get("joins") or () if isinstance(join, exp.Join)]
+            if isinstance(origin, exp.Table):
+                parts += self._sources([join.this for join in joins], scope)
+        return parts
+
+    def _named(self, table: exp.Table, scope: _Scope) -> _Shape:
+        """What a name in FROM stands for: a CTE, a view, or a table."""
+        if not isinstance(table.this, exp.Identifier):  # a function that gives a table
+            size = 1 + sum(self.expression(child, scope) for child in _children(table))
+            return _Shape(size, other=size)
+        name = table.name.lower()
+        for around in scope.outwards():
+            if name in around.ctes and not table.db:
+                return self._cte(around.ctes[name], around)
+        if name in self._known:
+            return self._finished(name)
+        view = self._view_of(name)
+        if view is None:
+            return _Shape()
+        self._known[name] = None
+        shape = self.query(view, _Scope())
+        self._known[name] = _Shape(1 + shape.parts, other=shape.widest)
+        return self._finished(name)
+
+    def _cte(self, cte: exp.CTE, scope: _Scope) -> _Shape:
+        if id(cte) not in self._known:
+            self._known[id(cte)] = None
+            shape = self.query(cte.this, scope)
+            renamed = cte.args["alias"].args.get("columns")
+            self._known[id(cte)] = (
+                _Shape(1 + shape.parts, other=shape.widest)
+                if renamed
+                else _Shape(1 + shape.parts, shape.columns, shape.other)
+            )
+        return self._finished(id(cte))
+
+    def _finished(self, key: int | str) -> _Shape:
+        shape = self._known[key]
+        if shape is None:
+            raise Refusal("recursive queries are not allowed")
+        return shape
+
+    def expression(self, node: exp.Expression, scope: _Scope) -> int:
+        """The parts of anything that is no query."""
+        if isinstance(node, exp.With):
+            return 0  # counted wherever it is named
+        if isinstance(node, exp.Query | exp.Values):
+            return self.query(node, scope).parts
+        if isinstance(node, exp.Table):
+            return self._named(node, scope).parts
+        if isinstance(node, exp.Column):
+            return self._column(node, scope)
+        parts = 1
+        for child in _children(node):
+            if (
+                isinstance(node, exp.In)
+                and isinstance(child, exp.Column)
+                and child is not node.this
+            ):
+                parts += self._named(exp.Table(this=child.this), scope).parts  # x IN some_table
+            parts += self.expression(child, scope)
+        return parts
+
+    def _column(self, column: exp.Column, scope: _Scope) -> int:
+        name, table = column.name.lower(), column.table.lower()
+        size = 1
+        for around in scope.outwards():
+            for called, source in around.sources.items():
+                if not table or table == called:
+                    size = max(size, source.column(name))
+            if not table:
+                size = max(size, around.aliases.get(name, 1))
+        return size
+
+
+def _children(node: exp.Expression) -> Iterator[exp.Expression]:
+    for child in node.iter_expressions():
+        assert isinstance(child, exp.Expression)
+        yield child
