@@ -45,10 +45,9 @@ class Score:
 def open_memory(way: str, folder: str, **given: Any) -> Memory:
     """default (trained), rules, every (each message word for word), chat (the model of the
     environment)."""
-    if way in ("default", "every"):
+    if way == "default":
         return Memory.open(folder, **given)
-    if way == "mixed":
-        return Memory.open(folder, reader="trained", manager="rules", **given)
+    way = "rules" if way == "every" else way
     return Memory.open(folder, reader=way, manager=way, **given)
 
 

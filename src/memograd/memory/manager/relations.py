@@ -59,6 +59,10 @@ _BARE_REQUEST: Final = re.compile(
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,
 )
+_ALL_SAID: Final = re.compile(
+    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全|都)|全(?:部|都)?(?:忘|删)",
+    re.IGNORECASE,
+)
 _REASONS: Final = {
     "replace": ("A new value takes its place", "有了新的说法"),
     "correct": ("It was corrected", "已更正"),
@@ -125,7 +129,7 @@ class RelationManager:
         sounds = _CORRECTS.search(heard.own) is not None
         changes: list[Change] = []
         used: set[int] = set()
-        rewritten = False
+        rewritten = ended = False
         adds = _ADDS.search(heard.own) is not None
         facts, quotes = list(heard.facts), list(heard.quotes)
         order = sorted(range(len(items)), key=lambda n: -closing[n])
@@ -139,10 +143,14 @@ class RelationManager:
             if closing[n] < least:
                 continue
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
+            if heard.idle and relation in ("retract", "end"):
+                continue
+            closes = relation != "retract"
             if relation == "replace" and just_now:
                 relation = "correct"
             if relation == "replace" and adds and closing[n] < ADDED_ABOVE:
                 continue
+            ended = ended or closes
             confidence = float(closing[n])
             if relation == "correct":
                 value = value or corrected(item.text, heard.own)
@@ -180,6 +188,10 @@ class RelationManager:
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
         unsure = [n for n in open_ if closing[n] >= LINK_ABOVE]
         link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
+        updated = any(change.decision.op.kind is OpKind.UPDATE for change in changes)
+        if ended and not facts and not updated and heard.whole:
+            # What ended something is worth keeping, too, should the model be wrong all the more.
+            facts = [replace(_fact_of(heard), text=heard.whole)]
         for k, fact in enumerate(facts):
             if k in used:
                 continue
@@ -226,8 +238,12 @@ class RelationManager:
         if len(parts) < 2:
             return None
         found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
-        scores = found[:, self._closing].sum(1)
-        least = max(0.2, 0.6 * float(scores.max()))
+        scores = [float(score) for score in found[:, self._closing].sum(1)]
+        own = _stems(heard.own)
+        named = [len(own & _stems(part)) for part, _ in parts]
+        if heard.forget and max(named) and named.count(max(named)) == 1:
+            scores[named.index(max(named))] += 1.0
+        least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
         if not stay or len(stay) == len(parts):
             return None
@@ -247,6 +263,8 @@ class RelationManager:
     ) -> list[Change]:
         wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
         closing = found[:, self._closing].sum(1)
+        if recent and _ALL_SAID.search(heard.own):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
         targets = [n for n in range(len(items)) if max(wish[n], closing[n]) >= FORGET_ABOVE]
         changes = [self._without(heard, items[n]) for n in targets]
         if changes:
@@ -265,8 +283,8 @@ class RelationManager:
             return [self._without(heard, items[best])]
         return []
 
-    def _without(self, heard: Heard, item: MemoryItem) -> Change:
-        if (text := self._meant(heard, item)) is not None:
+    def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
+        if not whole and (text := self._meant(heard, item)) is not None:
             return self._update(item, text, heard, "forget", 1.0)
         decision = Decision(MemoryOp.delete(item.id), self._why("forget", item))
         return Change(decision, _fact_of(heard), hide=True)
@@ -290,7 +308,19 @@ class RelationManager:
         return f"{_REASONS[relation][chinese]}{'：' if chinese else ': '}{item.text}"
 
 
-_JOINT: Final = re.compile(r"\s*(?:[,;，；、]|\band\b|&|\+|/|(?<=[\u4e00-\u9fff])[和跟]|。|\. )\s*")
+_FUNCTION_CHARACTERS: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户")
+
+
+def _stems(text: str) -> frozenset[str]:
+    """The beginnings of content words; in Chinese characters that carry content."""
+    chinese = re.findall(r"[\u4e00-\u9fff]+", text)
+    latin = {term[:5] for term in wording(text).terms if len(term) > 2 and term.isascii()}
+    return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
+
+
+_JOINT: Final = re.compile(
+    r"\s*(?:[,;，；、]|\band\b|(?<= )[&+](?= )|(?<=[\u4e00-\u9fff])[和跟]|。|\. )\s*"
+)
 _SUBJECT: Final = re.compile(
     r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
 )

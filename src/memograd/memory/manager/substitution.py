@@ -75,7 +75,7 @@ def _instead(old: str, message: str) -> str | None:
     bare = message.strip(" .!。！*~")
     for pattern in (
         r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? |\bis )(?P<new>[\w'’ -]{1,30}?),? not (?P<old>[\w'’ -]{1,30})$",
-        r"\b(?P<new>[\w'’-]+),? not (?P<old>[\w'’-]+)\b",
+        r"\b(?P<new>[\w'’-]+),? not (?:an? |the )?(?P<old>[\w'’-]+)\b",
         r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? |- )?(?P<new>[\w'’ -]{1,30})$",
         r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
         r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
@@ -98,9 +98,10 @@ def _respelt(old: str, message: str) -> str | None:
         starred = f"{new}*" in message or f"*{new}" in message
         for mine in _WORD.finditer(old):
             was = re.sub(r"['’]s?$", "", mine[0])
+            named = was[0].isupper() or len(was) > 4
             alike = SequenceMatcher(None, new.casefold(), was.casefold()).ratio()
-            named = was[0].isupper() or len(was) > 5
-            if alike >= (0.6 if starred else 0.75) and named and was.casefold() != "user":
+            first = message.strip(" *").startswith(new) and len(new) > 5
+            if alike >= (0.6 if starred or first else 0.75) and named and was.casefold() != "user":
                 found.append((alike, (mine.start(), mine.start() + len(was)), new))
     if found:
         _, span, new = max(found)
@@ -141,7 +142,7 @@ _COMMON: Final = frozenset(
 
 
 def _plain(value: str) -> str:
-    return re.sub(r"[\s,.:]", "", value.casefold()).removesuffix("day")
+    return re.sub(r"[\s,.:]|(?<=\d) ?[ap]\.?m\.?$", "", value.casefold()).removesuffix("day")
 
 
 def _put(text: str, span: tuple[int, int], value: str) -> str:

@@ -18,7 +18,7 @@ class Heard:
 
     before: role and text of the turns before it, oldest first. facts: what is worth keeping, in
     the order it was said. quotes: the words of each fact. forget: it asks to forget something, or
-    not to keep this. everything: it asks to forget all that is known. secret: it holds a password
+    not to keep this. idle: its "forget it" speaks of the talk, not of the memory. everything: it asks to forget all that is known. secret: it holds a password
     or the like. whole: all of it, worded to be read alone. own: what it says in the speaker's own words, empty where nothing.
     """
 
@@ -27,6 +27,7 @@ class Heard:
     facts: tuple[Fact, ...] = ()
     quotes: tuple[str, ...] = ()
     forget: bool = False
+    idle: bool = False
     everything: bool = False
     secret: bool = False
     whole: str = ""

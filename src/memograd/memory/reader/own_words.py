@@ -45,7 +45,7 @@ _SECRET: Final = re.compile(
     r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
     r"|code)\b[^.!?\n]{0,30}?(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
-    r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁|锁屏|助记词|pin码?|安全码)"
+    r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁|锁屏|助记词|pin码|安全码)"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
     r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
     r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",

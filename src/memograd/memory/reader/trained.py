@@ -39,7 +39,7 @@ LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted 
 
 _EVERYTHING: Final = re.compile(
     r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
-    r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved|i(?:'ve)? (?:ever )?told you)"
+    r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved)"
     r"|\b(?:wipe|clear|erase|reset|delete) (?:\w+ ){0,2}(?:your |the )?memory\b(?: of me)?[.! ]*$"
     r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切|全部)[^。！？]{0,14}"
     r"(?:我|记忆|記憶|信息|资料|内容|东西)"
@@ -55,6 +55,14 @@ _NOT_SAVED: Final = re.compile(
     r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听|仅此一次",
     re.IGNORECASE,
 )
+_FORGETS: Final = re.compile(
+    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh|so|eh|also),? )*"
+    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee|take)"
+    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo|app|email|folder|line \d|column"
+    r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤回|忘了吧|忘掉)",
+    re.IGNORECASE,
+)
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 _IDLE: Final = re.compile(
     r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip|ditch)"
@@ -64,7 +72,7 @@ _IDLE: Final = re.compile(
 )
 _OF_MEMORY: Final = re.compile(
     r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe|remove"
-    r"|about (?:me|my)|records?|notes?|know)\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
+    r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
 )
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
@@ -133,17 +141,17 @@ class TrainedReader:
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
-            _requests(text) for _, _, text in sentences
+            _requests(text) or _FORGETS.search(text) for _, _, text in sentences
         )
-        if _IDLE.search(own) and not _OF_MEMORY.search(own):
-            forget = False
+        idle = _IDLE.search(own) is not None and _OF_MEMORY.search(own) is None
+        forget = forget and not idle
         if _NOT_SAVED.search(own):
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_ = [], []
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
-            if len(text) > LONGEST or has_secret(text) or _is_idle(text):
+            if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
-            if forget and (wish >= FORGET_ABOVE or _requests(text)):
+            if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
             bare = answers and _BARE_ANSWER.match(text) and not _OFFER.search(answers)
@@ -158,7 +166,15 @@ class TrainedReader:
             keep.append(text)
             facts_.append(to_fact(draft, setting))
         return Heard(
-            turn, before, tuple(facts_), tuple(keep), forget=forget, secret=secret, own=own
+            turn,
+            before,
+            tuple(facts_),
+            tuple(keep),
+            forget=forget,
+            idle=idle,
+            secret=secret,
+            whole="" if secret or len(own) > LONGEST else say(" ".join(own.split()), setting).text,
+            own=own,
         )
 
 

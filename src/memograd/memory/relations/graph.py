@@ -67,9 +67,7 @@ class _Builder:
             logits = self._dense(inner, f"{name}.outer")
             self._nodes.append(helper.make_node("Identity", [logits], [name]))
             width = self._weights.vectors[f"{name}.outer.bias"].shape[0]
-            outputs.append(
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, ["spans", width])
-            )
+            outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["spans", width]))
 
         def tensor(name: str, *axes: str | int) -> Any:
             return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
@@ -107,9 +105,7 @@ class _Builder:
         mixed = self._product(self._quantise(mixed), f"{name}.attended")
         x = self._norm(self._node("Add", [mixed, x]), f"{name}.attended.norm")
         wide = self._product(self._quantise(x), f"{name}.wide", bias=False)
-        wide = self._node(
-            "BiasGelu", [wide, self._vector(f"{name}.wide.bias")], domain=_MICROSOFT
-        )
+        wide = self._node("BiasGelu", [wide, self._vector(f"{name}.wide.bias")], domain=_MICROSOFT)
         narrow = self._product(self._quantise(wide), f"{name}.narrow")
         return self._norm(self._node("Add", [narrow, x]), f"{name}.narrow.norm")
 
