@@ -104,6 +104,9 @@ class Memory:
         elif path is not None or given:
             raise BadInput("Give Memory.open either settings or path and single settings.")
         if reader is None or isinstance(reader, str):
+            of_own = manager is not None and not isinstance(manager, str)
+            if of_own and "reader" not in settings.model_fields_set:
+                settings = settings.model_copy(update={"reader": "rules"})
             reader = configured_reader(settings)
         decides: MemoryManager | StateManager
         if manager is None or isinstance(manager, str):

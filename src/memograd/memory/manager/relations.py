@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
 
 CLOSE_ABOVE: Final = 0.5
-ADDED_ABOVE: Final = 0.9  # where the words say that something comes on top
+UNTOLD_ABOVE: Final = 0.7  # where nothing in the words sounds like a correction
+ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
 CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
 CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
 FORGET_ABOVE: Final = 0.35
@@ -148,7 +149,10 @@ class RelationManager:
             closes = relation != "retract"
             if relation == "replace" and just_now:
                 relation = "correct"
-            if relation == "replace" and adds and closing[n] < ADDED_ABOVE:
+            if relation in ("replace", "correct") and adds and not just_now:
+                if closing[n] < ADDED_ABOVE:
+                    continue
+            if relation == "correct" and not sounds and closing[n] < UNTOLD_ABOVE:
                 continue
             ended = ended or closes
             confidence = float(closing[n])
@@ -318,9 +322,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
 
 
-_JOINT: Final = re.compile(
-    r"\s*(?:[,;，；、]|\band\b|(?<= )[&+](?= )|(?<=[\u4e00-\u9fff])[和跟]|。|\. )\s*"
-)
+_JOINT: Final = re.compile(r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。|\. )\s*")
 _SUBJECT: Final = re.compile(
     r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
 )
