@@ -1,6 +1,6 @@
 """How a memory behaves on written cases: what it keeps, changes, forgets, and what it must not say.
 
-    python benchmarks/behaviour.py                       # the default, the rules, keep every message
+    python benchmarks/behaviour.py                     # the default, the rules, keep every message
     python benchmarks/behaviour.py --ways default --authors s2 --failures 20
     python benchmarks/behaviour.py --suites ../shared/behaviour/en.jsonl
 
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from memograd import Memory
+from memograd.memory.manager import RelationManager
 
 SUITES = Path(__file__).resolve().parents[1] / "tests" / "behaviour"
 DEFAULT_TIME = "2024-05-07T18:30:00+00:00"
@@ -78,13 +79,17 @@ def why_wrong(memory: Memory, case: dict[str, Any], *, infer: bool, score: Score
     return None
 
 
-def run(cases: Iterable[dict[str, Any]], way: str, **given: Any) -> Score:
+def run(
+    cases: Iterable[dict[str, Any]], way: str, *, close_above: float | None = None, **given: Any
+) -> Score:
     """The score of one memory on all cases, each of a user of its own."""
     score = Score()
     with (
         tempfile.TemporaryDirectory() as folder,
         open_memory(way, folder, env_file=None, **given) as memory,
     ):
+        if close_above is not None and isinstance(memory.manager, RelationManager):
+            memory.manager.close_above = close_above
         for case in cases:
             try:
                 why = why_wrong(memory, case, infer=way != "every", score=score)
@@ -123,6 +128,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+")
     parser.add_argument("--relations", type=Path, help="file of another relation model")
     parser.add_argument("--embedder", default="e5")
+    parser.add_argument("--close-above", type=float, help="another threshold of the manager")
     parser.add_argument("--failures", type=int, default=0, help="how many to print")
     given = parser.parse_args()
     for suite in given.suites:
@@ -136,7 +142,9 @@ def main() -> None:
         settings = {"embedder": given.embedder}
         if given.relations:
             settings["relations"] = given.relations
-        scores = {way: run(cases, way, **settings) for way in given.ways}
+        scores = {
+            way: run(cases, way, close_above=given.close_above, **settings) for way in given.ways
+        }
         print(f"\n{suite.name}\n{table(scores)}", flush=True)
         for way, score in scores.items():
             for name, kind, steps, why in score.failures[: given.failures]:

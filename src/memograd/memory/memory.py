@@ -160,9 +160,9 @@ class Memory:
         metadata, kind and categories are given to all items of this call.
 
         Returns `{"results": [{id, memory, event, reason, ...}]}`, one entry for each item that
-        changed, and `pending`, a list of what must be confirmed first, where somebody asks to forget
-        everything (`delete_all` does it). When this returns, it is written down durably. Raises BadInput for messages or ids
-        that cannot be understood; then nothing is written.
+        changed, and where somebody asks to forget everything `pending`, a list of what must be
+        confirmed first (`delete_all` does it). When this returns, it is written down durably.
+        Raises BadInput for messages or ids that cannot be understood; then nothing is written.
         """
         events = self.learn(
             messages,

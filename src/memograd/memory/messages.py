@@ -74,7 +74,7 @@ PICTURES = frozenset({"image", "image_url", "input_image"})
 
 
 def _picture(content: object) -> str | None:
-    """Where the first picture of a message lies: its address, or "picture" for one that is inside."""
+    """The address of a message's first picture, or "picture" for one that is in the message."""
     if isinstance(content, str) or not isinstance(content, Sequence):
         return None
     for part in content:

@@ -19,7 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
@@ -118,10 +118,8 @@ class Database:
         if self.is_sqlite:
             # In the folder of the file: locks of the operating system, gone with their process.
             lock = FileLock(f"{self.place}.writer{key}.lock", thread_local=False)
-            try:
+            with suppress(Timeout, OSError, NotImplementedError):
                 lock.acquire(timeout=DECIDING_SECONDS)
-            except (Timeout, OSError, NotImplementedError):
-                pass
             try:
                 yield
             finally:

@@ -44,9 +44,11 @@ SAME_ABOVE: Final = 0.85
 
 _CORRECTS: Final = re.compile(
     r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
-    r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect|not \w+[.!]?$|nope"
+    r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect|not \w+[.!]?$"
+    r"|nope"
     r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|\*\w+)\b|\w\*"
-    r"|说错|記錯|记错|打错|写错|口误|更正|纠正|不对|不是.{1,10}是|应该是|搞错|弄错|手滑|看错|错了|等等|哦不|噢不",
+    r"|说错|記錯|记错|打错|写错|口误|更正|纠正|不对|不是.{1,10}是|应该是|搞错|弄错|手滑|看错"
+    r"|错了|等等|哦不|噢不",
     re.IGNORECASE,
 )
 _ADDS: Final = re.compile(
@@ -56,12 +58,14 @@ _ADDS: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE_REQUEST: Final = re.compile(
-    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?said|i said anything)\b"
+    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?said"
+    r"|i said anything)\b"
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,
 )
 _ALL_SAID: Final = re.compile(
-    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全|都)|全(?:部|都)?(?:忘|删)",
+    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
+    r"|都)|全(?:部|都)?(?:忘|删)",
     re.IGNORECASE,
 )
 _REASONS: Final = {
@@ -149,9 +153,9 @@ class RelationManager:
             closes = relation != "retract"
             if relation == "replace" and just_now:
                 relation = "correct"
-            if relation in ("replace", "correct") and adds and not just_now:
-                if closing[n] < ADDED_ABOVE:
-                    continue
+            news = relation in ("replace", "correct")
+            if news and adds and not just_now and closing[n] < ADDED_ABOVE:
+                continue
             if relation == "correct" and not sounds and closing[n] < UNTOLD_ABOVE:
                 continue
             ended = ended or closes

@@ -74,9 +74,11 @@ def _instead(old: str, message: str) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
     bare = message.strip(" .!。！*~")
     for pattern in (
-        r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? |\bis )(?P<new>[\w'’ -]{1,30}?),? not (?P<old>[\w'’ -]{1,30})$",
+        r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? "
+        r"|\bis )(?P<new>[\w'’ -]{1,30}?),? not (?P<old>[\w'’ -]{1,30})$",
         r"\b(?P<new>[\w'’-]+),? not (?:an? |the )?(?P<old>[\w'’-]+)\b",
-        r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? |- )?(?P<new>[\w'’ -]{1,30})$",
+        r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
+        r"|- )?(?P<new>[\w'’ -]{1,30})$",
         r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
         r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
     ):

@@ -18,8 +18,9 @@ class Heard:
 
     before: role and text of the turns before it, oldest first. facts: what is worth keeping, in
     the order it was said. quotes: the words of each fact. forget: it asks to forget something, or
-    not to keep this. idle: its "forget it" speaks of the talk, not of the memory. everything: it asks to forget all that is known. secret: it holds a password
-    or the like. whole: all of it, worded to be read alone. own: what it says in the speaker's own words, empty where nothing.
+    not to keep this. idle: its "forget it" speaks of the talk, not of the memory. everything: it
+    asks to forget all that is known. secret: it holds a password or the like. whole: all of it,
+    worded to be read alone. own: what it says in the speaker's own words, empty where nothing.
     """
 
     turn: RawTurn

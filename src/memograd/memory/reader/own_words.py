@@ -20,7 +20,8 @@ _QUOTED: Final = re.compile(
     r"|(?<!\w)'(?:[^'\n]|'(?=\w)){6,}'(?!\w)"
 )
 _TASK: Final = re.compile(
-    r"\b(?:translat\w+|proof-?read\w*|summari[sz]\w*|tl;?dr|rewrit\w+|rephras\w+|paraphras\w+|polish"
+    r"\b(?:translat\w+|proof-?read\w*|summari[sz]\w*|tl;?dr|rewrit\w+|rephras\w+|paraphras\w+"
+    r"|polish"
     r"|how (?:do|would|to|can) (?:u|you|i|we|one)? ?(?:say|write|spell|put)|what does .{0,40}mean"
     r"|(?:check|fix|correct|edit|shorten|improve) (?:my|this|the|these|grammar|spelling|following)"
     r"|(?:reply|respond|answer) to (?:this|the|my|her|his|their)|(?:spelling|grammar)\b"
@@ -30,22 +31,29 @@ _TASK: Final = re.compile(
     r"|japanese|korean|welsh|gaelic|polish|portuguese|mandarin|dutch|arabic|latin)\b"
     r"|is this (?:correct|right|ok)|which sounds better|make (?:this|it) sound|sentiment|classify"
     r"|(?:continue|write|draft|extract|parse|convert|format)\b)"
-    r"|翻译|譯|译成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法|改得|帮我改|缩写|扩写"
-    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)|什么意思|原文|歌词|台词|邮件|文案|短信",
+    r"|翻译|譯|译成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
+    r"|改得|帮我改|缩写|扩写"
+    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)|什么意思|原文|歌词"
+    r"|台词|邮件|文案|短信",
     re.IGNORECASE,
 )
 _MAIL: Final = re.compile(
-    r"^\s*(?:-{2,}\s*(?:forwarded|original)|(?:from|to|subject|re|fwd|cc|sent|date):\s|on .{5,60} wrote:"
-    r"|(?:发件人|收件人|主题|转发|日期|原文)\s*[:：]|dear \w+|尊敬的|亲爱的|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
+    r"^\s*(?:-{2,}\s*(?:forwarded|original)|(?:from|to|subject|re|fwd|cc|sent|date):\s"
+    r"|on .{5,60} wrote:"
+    r"|(?:发件人|收件人|主题|转发|日期|原文)\s*[:：]|dear \w+|尊敬的|亲爱的"
+    r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
     re.I | re.M,
 )
 _SECRET: Final = re.compile(
-    r"\b(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp|api[ _-]?key|secret key"
-    r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)|security (?:code|answer)"
+    r"\b(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp|api[ _-]?key"
+    r"|secret key"
+    r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)"
+    r"|security (?:code|answer)"
     r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
     r"|code)\b[^.!?\n]{0,30}?(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
-    r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁|锁屏|助记词|pin码|安全码)"
+    r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
+    r"|锁屏|助记词|pin码|安全码)"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
     r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
     r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",

@@ -41,51 +41,65 @@ _EVERYTHING: Final = re.compile(
     r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
     r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved)"
     r"|\b(?:wipe|clear|erase|reset|delete) (?:\w+ ){0,2}(?:your |the )?memory\b(?: of me)?[.! ]*$"
-    r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切|全部)[^。！？]{0,14}"
+    r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切"
+    r"|全部)[^。！？]{0,14}"
     r"(?:我|记忆|記憶|信息|资料|内容|东西)"
-    r"|(?:把|将)?(?:所有|一切|全部)?[^。！？]{0,6}关于我的[^。！？]{0,8}(?:都|全部?)[^。！？]{0,6}(?:忘|删|清)"
+    r"|(?:把|将)?(?:所有|一切|全部)?[^。！？]{0,6}关于我的[^。！？]{0,8}(?:都"
+    r"|全部?)[^。！？]{0,6}(?:忘|删|清)"
     r"|(?:清空|清除|重置)(?:你的?)?(?:所有|全部)?(?:记忆|記憶)",
     re.IGNORECASE,
 )
 _NOT_SAVED: Final = re.compile(
     r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
-    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log|keep)\w*\b"
+    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
+    r"|keep)\w*\b"
     r"(?= (?:this|that|it|my|the|any|what|these|those|his|her|a record|in)\b|\W*$)"
     r"|not for (?:the |your )?(?:memory|records?|file))"
-    r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听|仅此一次",
+    r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听"
+    r"|仅此一次",
     re.IGNORECASE,
 )
 _FORGETS: Final = re.compile(
-    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh|so|eh|also),? )*"
-    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee|take)"
-    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo|app|email|folder|line \d|column"
+    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
+    r"|so|eh|also),? )*"
+    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee"
+    r"|take)"
+    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
+    r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
-    r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤回|忘了吧|忘掉)",
+    r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了"
+    r"|掉)|清掉|撤回|忘了吧|忘掉)",
     re.IGNORECASE,
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 _IDLE: Final = re.compile(
-    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip|ditch)"
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
+    r"|ditch)"
     r" (?:that|this|the) (?!(?:bit|part|line|thing|one|last)\b)\w+|don'?t forget|i forgot|forgot)\b"
     r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
 _OF_MEMORY: Final = re.compile(
-    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe|remove"
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe"
+    r"|remove"
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
 )
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
-    r"|n(?:o|ope|ah|ever)|not (?:really|at all|any ?more)|god no|hell (?:yes|no|yeah)|both|neither|either"
+    r"|n(?:o|ope|ah|ever)|not (?:really|at all|any ?more)|god no|hell (?:yes|no|yeah)|both"
+    r"|neither|either"
     r"|the (?:former|latter|first|second|last)(?: one)?"
-    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?|都不)\b[\s\W]*",
+    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
+    r"|都不)\b[\s\W]*",
     re.IGNORECASE,
 )
 _OFFER: Final = re.compile(
-    r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)|(?:do you |d'you )?want me to"
-    r"|would you like (?:me|to|a|an|some|help)|can i help|anything else|need (?:any )?help|ready\?|does that help|makes? sense)"
+    r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)"
+    r"|(?:do you |d'you )?want me to"
+    r"|would you like (?:me|to|a|an|some|help)|can i help|anything else|need (?:any )?help"
+    r"|ready\?|does that help|makes? sense)"
     r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
     re.IGNORECASE,
 )
@@ -199,7 +213,8 @@ def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     if _is_short(question) and len(sentences) > 1:
         question = f"{sentences[-2]} {question}"
     elif _is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
-        if _asks(past[-3].text) and len(past[-3].text) + len(past[-2].text) < 200:
+        longest = len(past[-3].text) + len(past[-2].text)
+        if _asks(past[-3].text) and longest < 200:
             question = f"{past[-3].text} {past[-2].text} {question}"
     return question
 

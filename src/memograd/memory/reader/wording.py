@@ -24,23 +24,31 @@ _EDGES: Final = re.compile(rf"^[\s{_EMOJI}]+|[\s{_EMOJI}]+$")
 _CHAT: Final = (
     (re.compile(r"\bim\b(?! Rahmen)", re.I), "I'm"),
     (re.compile(r"\bive\b", re.I), "I've"),
-    (re.compile(r"\b(do|does|did|is|was|were|has|have|had|ca|wo|could|would|should)nt\b", re.I), r"\1n't"),
+    (
+        re.compile(r"\b(do|does|did|is|was|were|has|have|had|ca|wo|could|would|should)nt\b", re.I),
+        r"\1n't",
+    ),
     (re.compile(r"\b(?:tmrw|tmw|tmr|tomoz|2moro|tomoro)\b", re.I), "tomorrow"),
     (re.compile(r"\b(?:yest|yday)\b", re.I), "yesterday"),
     (re.compile(r"\bnxt\b", re.I), "next"),
-    (re.compile(r"\bin (?:exactly|about|like|roughly) (?=\w+ (?:day|week|month|year))", re.I), "in "),
+    (
+        re.compile(r"\bin (?:exactly|about|like|roughly) (?=\w+ (?:day|week|month|year))", re.I),
+        "in ",
+    ),
     (re.compile(r"\bago (?:today|exactly)\b", re.I), "ago"),
     (re.compile(r"(?<![\w.])u\b(?!\.)"), "you"),
     (re.compile(r"\bur\b"), "your"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
     r"^(?:(?:lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
-    r"|also|anyway|guess what|good news|bad news|update|news flash|big news|psst|oops|whoops|wow|yay)"
+    r"|also|anyway|guess what|good news|bad news|update|news flash|big news|psst|oops|whoops|wow"
+    r"|yay)"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
 _INTERJECTION_ZH: Final = re.compile(
-    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺便说一下|跟你说|告诉你)[，,！!。~～、\s]*)+"
+    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺便说一下|跟你说"
+    r"|告诉你)[，,！!。~～、\s]*)+"
     r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|笑死|orz)[。！!~～\s]*$",
     re.IGNORECASE,
 )
