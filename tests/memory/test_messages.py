@@ -49,7 +49,7 @@ def test_one_message_may_come_alone() -> None:
         ([7], "message 1"),
         ([{"role": "user", "content": "x"}, {"role": 3, "content": "x"}], "message 2"),
         ([{"role": "user", "content": 5}], "message 1"),
-        ([{"role": "user", "content": [{"type": "image_url", "image_url": "u"}]}], "describe"),
+        ([{"role": "user", "content": [{"type": "input_audio", "input_audio": "u"}]}], "describe"),
         ([{"role": "user", "content": "x", "timestamp": "soon"}], "timestamp of message 1"),
         ([{"role": "user", "content": "\ud83d"}], "Unicode"),
         ([{"role": "user", "name": 3, "content": "x"}], "name in message 1"),
@@ -58,6 +58,26 @@ def test_one_message_may_come_alone() -> None:
 def test_what_cannot_be_understood_names_the_message(bad: object, named: str) -> None:
     with pytest.raises(BadInput, match=named):
         to_turns(bad, heard_at=NOW)  # type: ignore[arg-type]
+
+
+def test_a_picture_leaves_its_text_and_its_address() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    inside = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    said = {"type": "text", "text": "my new bike"}
+    [turn] = to_turns({"role": "user", "content": [picture, said]}, heard_at=NOW)
+    assert (turn.text, turn.caption) == ("my new bike", "https://example.org/a.png")
+    [turn] = to_turns({"role": "user", "content": [said, inside]}, heard_at=NOW)
+    assert (turn.text, turn.caption) == ("my new bike", "picture")
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_instructions_are_no_conversation(role: str) -> None:
+    assert to_turns([{"role": role, "content": "I live in Bergen."}], heard_at=NOW) == []
+
+
+def test_a_turn_keeps_its_role_beside_its_name() -> None:
+    [turn] = to_turns({"role": "tool", "name": "weather", "content": "rain"}, heard_at=NOW)
+    assert (turn.speaker, turn.said_as) == ("weather", "tool")
 
 
 def test_moments_come_in_several_forms_and_end_in_utc() -> None:

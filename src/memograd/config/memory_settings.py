@@ -43,10 +43,12 @@ class MemorySettings(Settings):
     """Results of a search, at most."""
     core_token_budget: WholeNumber = 512
     """Tokens of core memories that every prompt shows, at most."""
-    reader: Literal["rules", "chat"] = "rules"
-    """Who finds facts in what is said: rules, or the chat model of openai_model."""
-    manager: Literal["rules", "chat"] = "rules"
-    """Who decides what a fact changes: rules, or the chat model of openai_model."""
+    reader: Literal["trained", "rules", "chat"] = "trained"
+    """Who finds facts in what is said: the trained relation model, rules, or openai_model."""
+    manager: Literal["trained", "rules", "chat"] = "trained"
+    """Who decides what a message changes: the trained relation model, rules, or openai_model."""
+    relations: Path | None = None
+    """File of the relation model; none: the one that comes with the package."""
     policy: Path | None = None
     """Trained head that decides what a fact changes: the folder final of a run of memograd train
     memory-ops, or a folder of policies, whose current one is followed; none: manager decides."""
@@ -78,6 +80,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MEMOGRAD_CORE_TOKEN_BUDGET": "core_token_budget",
     "MEMOGRAD_READER": "reader",
     "MEMOGRAD_MANAGER": "manager",
+    "MEMOGRAD_RELATIONS": "relations",
     "MEMOGRAD_POLICY": "policy",
     "MEMOGRAD_DEFER_BELOW": "defer_below",
     "MILVUS_URI": "milvus_uri",

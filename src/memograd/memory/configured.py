@@ -8,18 +8,37 @@ Invariant: what the settings ask for is made or refused, never replaced by somet
 
 from __future__ import annotations
 
+import logging
+
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.chat.openai_endpoint import NO_KEY
 from memograd.memory.embedders import Embedder
-from memograd.memory.manager import ChatManager, MemoryManager, RuleManager, StateManager
-from memograd.memory.reader import ChatReader, MemReader, RuleReader
+from memograd.memory.manager import (
+    ChatManager,
+    MemoryManager,
+    RelationManager,
+    RuleManager,
+    StateManager,
+)
+from memograd.memory.reader import ChatReader, MemReader, RuleReader, TrainedReader
+
+logger = logging.getLogger(__name__)
 
 
 def configured_reader(settings: MemorySettings) -> MemReader:
-    """The reader of the settings: by rules, or by the configured chat model."""
-    return RuleReader() if settings.reader == "rules" else ChatReader(_chat(settings, "reader"))
+    """The reader of the settings: trained, by rules, or by the configured chat model.
+
+    Whoever names another manager and no reader has the rules read, as that manager expects.
+    """
+    alone = settings.policy is None and settings.manager == "trained"
+    asked = "reader" in settings.model_fields_set
+    if settings.reader == "trained" and (alone or asked) and _has_relations(settings, "reader"):
+        from memograd.memory.relations import load_relation_model
+
+        return TrainedReader(load_relation_model(settings.relations))
+    return RuleReader() if settings.reader != "chat" else ChatReader(_chat(settings, "reader"))
 
 
 def configured_manager(settings: MemorySettings) -> MemoryManager | StateManager:
@@ -35,7 +54,7 @@ def configured_manager(settings: MemorySettings) -> MemoryManager | StateManager
     from memograd.memory.manager.trained.following import open_policy
 
     if not settings.defer_below:
-        if settings.manager != "rules":
+        if settings.manager == "chat":
             raise BadInput(
                 "With a policy, the chat model decides only what the policy is unsure of: set"
                 " defer_below, or leave out manager."
@@ -76,7 +95,27 @@ def check_policy(manager: MemoryManager | StateManager, embedder: Embedder) -> N
 
 
 def _manager_of(settings: MemorySettings) -> MemoryManager:
-    return RuleManager() if settings.manager == "rules" else ChatManager(_chat(settings, "manager"))
+    alone = settings.reader != "rules" or "manager" in settings.model_fields_set
+    if settings.manager == "trained" and alone and _has_relations(settings, "manager"):
+        from memograd.memory.relations import load_relation_model
+
+        return RelationManager(load_relation_model(settings.relations))
+    return RuleManager() if settings.manager != "chat" else ChatManager(_chat(settings, "manager"))
+
+
+def _has_relations(settings: MemorySettings, part: str) -> bool:
+    """Whether the model is to be used: who asks for it by name gets it or an error."""
+    from memograd.memory.relations.model import SHIPPED
+
+    asked = settings.relations is not None or part in settings.model_fields_set
+    if not asked and not SHIPPED.is_file():
+        logger.warning(
+            "This copy of memograd has no relation model (%s): the %s works by rules.",
+            SHIPPED,
+            part,
+        )
+        return False
+    return True
 
 
 def _chat(settings: MemorySettings, part: str) -> OpenAIChatModel:

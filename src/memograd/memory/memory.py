@@ -39,6 +39,7 @@ from memograd.memory.results import (
     hit_result,
     item_result,
     operation_result,
+    pending_result,
     turn_result,
 )
 from memograd.memory.search.recall import Recall
@@ -103,6 +104,9 @@ class Memory:
         elif path is not None or given:
             raise BadInput("Give Memory.open either settings or path and single settings.")
         if reader is None or isinstance(reader, str):
+            of_own = manager is not None and not isinstance(manager, str)
+            if of_own and "reader" not in settings.model_fields_set:
+                settings = settings.model_copy(update={"reader": "rules"})
             reader = configured_reader(settings)
         decides: MemoryManager | StateManager
         if manager is None or isinstance(manager, str):
@@ -156,8 +160,9 @@ class Memory:
         metadata, kind and categories are given to all items of this call.
 
         Returns `{"results": [{id, memory, event, reason, ...}]}`, one entry for each item that
-        changed. When this returns, it is written down durably. Raises BadInput for messages or ids
-        that cannot be understood; then nothing is written.
+        changed, and where somebody asks to forget everything `pending`, a list of what must be
+        confirmed first (`delete_all` does it). When this returns, it is written down durably.
+        Raises BadInput for messages or ids that cannot be understood; then nothing is written.
         """
         events = self.learn(
             messages,
@@ -167,7 +172,11 @@ class Memory:
             timestamp=timestamp,
         )
         changes = [event for event in events if event.kind is not EventKind.NONE]
-        return {"results": [operation_result(event) for event in changes]}
+        result: dict[str, Any] = {"results": [operation_result(event) for event in changes]}
+        pending = [event for event in events if (event.after or {}).get("pending")]
+        if pending:
+            result["pending"] = [pending_result(event) for event in pending]
+        return result
 
     def learn(
         self,

@@ -1,9 +1,10 @@
 """What an application hands over, as raw turns: a text, one message, or a list of chat messages.
 
 A message is the usual dictionary with `role` and `content`; `name` says who speaks (else the role
-does), `timestamp` when it was said (else the moment given for all). Invariant: what cannot be
+does), `timestamp` when it was said (else the moment given for all). A turn keeps its role, because
+only what people say in their own words becomes a fact about them. Invariant: what cannot be
 understood raises BadInput that names the message, and nothing is dropped in silence except system
-messages, which are instructions and not conversation.
+and developer messages, which are instructions and not conversation.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
             raise BadInput(f"The role of {where} must be a text such as user, not {role!r}.")
         text = _text(message.get("content"), where)
         check_unicode(text, where)
-        if role == "system" or not text.strip():
+        picture = _picture(message.get("content"))
+        if role in ("system", "developer") or not (text.strip() or picture):
             continue
         speaker = message.get("name") or role
         if not isinstance(speaker, str):
@@ -61,9 +63,27 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
                 text=text,
                 time=time,
                 session=time.toordinal(),
+                caption=picture,
+                role=role,
             )
         )
     return turns
+
+
+PICTURES = frozenset({"image", "image_url", "input_image"})
+
+
+def _picture(content: object) -> str | None:
+    """The address of a message's first picture, or "picture" for one that is in the message."""
+    if isinstance(content, str) or not isinstance(content, Sequence):
+        return None
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") in PICTURES:
+            place = part.get("image_url") or part.get("url") or ""
+            place = place.get("url", "") if isinstance(place, Mapping) else place
+            remote = isinstance(place, str) and not place.startswith("data:") and len(place) < 500
+            return (place if remote else "") or "picture"
+    return None
 
 
 def to_moment(value: object, what: str) -> datetime:
@@ -105,10 +125,12 @@ def _text(content: object, where: str) -> str:
     if isinstance(content, Sequence):
         texts = []
         for part in content:
+            if isinstance(part, Mapping) and part.get("type") in PICTURES:
+                continue
             if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
                 raise BadInput(
                     f"The content of {where} has a part without text ({str(part)[:60]!r}): memory"
-                    " keeps texts, so describe a picture or file in words."
+                    " keeps texts and pictures, so describe another file in words."
                 )
             texts.append(part["text"])
         return "\n".join(texts)

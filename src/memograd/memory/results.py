@@ -83,6 +83,17 @@ def operation_result(event: Event) -> dict[str, Any]:
     return result
 
 
+def pending_result(event: Event) -> dict[str, Any]:
+    """What `add` did not do because it must be confirmed."""
+    after = event.after or {}
+    return {
+        "action": after["pending"],
+        "asked": after["text"],
+        "reason": event.reason,
+        **event.scope.ids(),
+    }
+
+
 def history_result(event: Event) -> dict[str, Any]:
     """One line of an item's history."""
     before, after = event.before or {}, event.after or {}

@@ -19,12 +19,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
-from sqlalchemy import create_engine, event, inspect, select
+from filelock import FileLock, Timeout
+from sqlalchemy import create_engine, event, inspect, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
@@ -34,6 +35,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
 
 WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
+DECIDING_SECONDS: Final = 30.0
 LOCK_TIMEOUT: Final = int(WAIT_SECONDS * 1000)
 ADVISORY_LOCK: Final = int.from_bytes(b"memograd", "big")  # any constant will do
 
@@ -105,6 +107,31 @@ class Database:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
             yield connection
             connection.commit()
+
+    @contextmanager
+    def deciding(self, key: int) -> Iterator[None]:
+        """One at a time among all processes, for each key, for as long as somebody decides.
+
+        It only spares work: whoever has waited `DECIDING_SECONDS` goes on without, and a decision
+        that another writer overtook is refused when it is written.
+        """
+        if self.is_sqlite:
+            # In the folder of the file: locks of the operating system, gone with their process.
+            lock = FileLock(f"{self.place}.writer{key}.lock", thread_local=False)
+            with suppress(Timeout, OSError, NotImplementedError):
+                lock.acquire(timeout=DECIDING_SECONDS)
+            try:
+                yield
+            finally:
+                lock.release()
+            return
+        with self._engine.connect() as connection:
+            numbers = {"room": ADVISORY_LOCK % 2**31, "key": key}
+            try:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:room, :key)"), numbers)
+            except DBAPIError:  # waited for too long
+                connection.rollback()
+            yield
 
     def upsert(self, connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
         """Insert rows; a row whose primary key is there already takes that one's place."""
@@ -279,15 +306,15 @@ def sqlite_url(file: Path) -> URL:
     return URL.create("sqlite", database=str(file))
 
 
-def _checked(text: str | URL) -> URL:
+def _checked(given: str | URL) -> URL:
     """The URL of a database that can hold a journal; raises BadInput for any other."""
     forms = "sqlite:///folder/journal.db or postgresql+psycopg://user@host/database"
     try:
-        url = make_url(text)
+        url = make_url(given)
         backend = url.get_backend_name()
         url.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError):
-        raise BadInput(f"The journal's URL {text!r} is not understood: write {forms}.") from None
+        raise BadInput(f"The journal's URL {given!r} is not understood: write {forms}.") from None
     except ModuleNotFoundError as error:
         raise BadInput(
             f"The journal's URL needs the Python package {error.name}, which is missing: install"
@@ -297,7 +324,7 @@ def _checked(text: str | URL) -> URL:
         raise BadInput(f"A journal cannot be kept in {backend}: write {forms}.")
     if backend == "sqlite":
         if url.database in (None, "", ":memory:") or "mode" in url.query or "uri" in url.query:
-            raise BadInput(f"A journal in SQLite needs a file, not {str(text)!r}: write {forms}.")
+            raise BadInput(f"A journal in SQLite needs a file, not {str(given)!r}: write {forms}.")
         file = Path(str(url.database))
         if file.is_dir():
             raise BadInput(f"The journal's path {file} is a folder: name a file in it.")

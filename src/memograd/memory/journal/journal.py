@@ -9,7 +9,9 @@ is an event that does not fit (`fit.py`). Faults are in `test_journal_faults.py`
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -47,6 +49,7 @@ from memograd.memory.records.events import Event, NewEvent
 logger = logging.getLogger(__name__)
 
 SCRUB_PENDING: Final = "scrub_pending"  # the key that is there while old bytes are to be removed
+DECIDING_LOCKS: Final = 64
 OWN_KEYS: Final = frozenset({VERSION_KEY, SCRUB_PENDING})
 
 # Statements that run at every search, built once.
@@ -183,6 +186,12 @@ class Journal:
             written = insert_rows(connection, rows, self._clock())
             self._database.upsert(connection, DERIVED, derived_rows)
         return written
+
+    @contextmanager
+    def deciding(self, owner: str) -> Iterator[None]:
+        """One decision about an owner at a time, among all processes; see `Database.deciding`."""
+        with self._database.deciding(zlib.crc32(owner.encode()) % DECIDING_LOCKS):
+            yield
 
     def tail(self, owner: str, *, after: int = 0, until: datetime | None = None) -> list[Event]:
         """The owner's events behind the place `after`, in order; none recorded later than `until`.

@@ -5,7 +5,23 @@ protocol.
 """
 
 from memograd.memory.manager.chat import ChatManager
-from memograd.memory.manager.protocol import MemoryManager, RelatedItem, StateManager
+from memograd.memory.manager.protocol import (
+    Change,
+    MemoryManager,
+    MessageManager,
+    RelatedItem,
+    StateManager,
+)
+from memograd.memory.manager.relations import RelationManager
 from memograd.memory.manager.rules import RuleManager
 
-__all__ = ["ChatManager", "MemoryManager", "RelatedItem", "RuleManager", "StateManager"]
+__all__ = [
+    "Change",
+    "ChatManager",
+    "MemoryManager",
+    "MessageManager",
+    "RelatedItem",
+    "RelationManager",
+    "RuleManager",
+    "StateManager",
+]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.heard import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision
 
@@ -66,5 +67,38 @@ class StateManager(Protocol):
         """One operation on a state that it must not change; otherwise as `MemoryManager.decide`.
 
         query: the fact as it was searched for. hits: the related items, best first.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision with the fact that it is about.
+
+    hide: the turns behind the item should be shown no more. may_change: an item that the new one
+    may have changed.
+    """
+
+    decision: Decision
+    fact: Fact
+    hide: bool = False
+    may_change: str | None = None
+
+
+@runtime_checkable
+class MessageManager(Protocol):
+    """A manager that decides on a whole message, with what came before it."""
+
+    @property
+    def actor(self) -> str:
+        """As of `MemoryManager`."""
+        ...
+
+    def decide_heard(
+        self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]
+    ) -> list[Change]:
+        """What a message changes.
+
+        items: the living items it may speak of. recent: ids of those that the last message told of.
         """
         ...

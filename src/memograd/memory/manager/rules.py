@@ -40,6 +40,7 @@ from memograd.memory.statements import (
 from memograd.memory.statements.statement import plain
 
 _LIST = re.compile(r",|\band\b|、|，|和|与|以及")
+AT_ONCE: Final = timedelta(minutes=1)  # writers side by side commit in any order
 RECENT: Final = timedelta(days=31)  # what happened that long before may still be news
 STRONG_OVERLAP = 0.6  # share of common content words from which a change can mean an item
 RETRACTION_OVERLAP = 0.6  # share of the retracted words that an item must have
@@ -402,7 +403,7 @@ def _is_older(fact: Fact, since: datetime | None) -> bool:
     if since is None or told is None:
         return False
     happened = fact.valid_from or told
-    return _aware(told) < _aware(since) or _aware(happened) < _aware(since) - RECENT
+    return _aware(told) < _aware(since) - AT_ONCE or _aware(happened) < _aware(since) - RECENT
 
 
 def _aware(moment: datetime) -> datetime:

@@ -5,6 +5,16 @@
 
 from memograd.memory.reader.chat import ChatReader
 from memograd.memory.reader.fact import Fact, MemReader
+from memograd.memory.reader.heard import Heard, MessageReader
 from memograd.memory.reader.rules import RuleReader
+from memograd.memory.reader.trained import TrainedReader
 
-__all__ = ["ChatReader", "Fact", "MemReader", "RuleReader"]
+__all__ = [
+    "ChatReader",
+    "Fact",
+    "Heard",
+    "MemReader",
+    "MessageReader",
+    "RuleReader",
+    "TrainedReader",
+]

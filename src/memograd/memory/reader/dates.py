@@ -76,7 +76,8 @@ def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
     if unit in ("week", "weekend"):
         target = day + timedelta(weeks=number)
         weeks = f"{abs(number)} weeks" if abs(number) > 1 else "a week"
-        return "", f"{weeks} {'after' if number > 0 else 'before'} {format_date(day)}", target
+        told = f"{weeks} {'after' if number > 0 else 'before'} {format_date(day)}"
+        return "", told + (f" ({format_date(target)})" if unit == "week" else ""), target
     if unit == "month":
         target = shift_month(day, number)
         return "in", f"{MONTHS[target.month - 1]} {target.year}", target

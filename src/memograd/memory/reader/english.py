@@ -63,7 +63,7 @@ def read_english(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
             return False, None
         if not re.search(r"(?:ish|ese|an|ch)$", introduced["name"]):
             return False, _say_english(f"My name is {introduced['name']}.", setting)
-    if whole := _completed(noted):
+    if whole := completed(noted):
         return False, _say_english(whole, setting)
     if re.match(
         r"(?:really )?(?:made|makes|gave|gives|helps|helped|taught|felt) me\b", noted, re.I
@@ -175,7 +175,7 @@ _NOT_DOING = """
 _NO_ACTIVITY = frozenset(_NOT_DOING.split())
 
 
-def _completed(text: str) -> str | None:
+def completed(text: str) -> str | None:
     """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
     found = re.match(
         r"(?P<adverb>(?:just|already|finally|still|recently|currently"

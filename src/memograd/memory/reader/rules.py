@@ -101,7 +101,7 @@ def _facts(setting: Setting) -> list[Fact]:
             continue
         drafts.append(draft)
         joins = True
-    return [_fact(draft, setting) for draft in drafts]
+    return [to_fact(draft, setting) for draft in drafts]
 
 
 _ANNOUNCES = re.compile(
@@ -194,7 +194,7 @@ def _stands(sentence: str, draft: Draft, setting: Setting) -> bool:
     return bool(named and person_english.FIRST_PERSON.search(sentence))
 
 
-def _fact(draft: Draft, setting: Setting) -> Fact:
+def to_fact(draft: Draft, setting: Setting) -> Fact:
     turn = setting.turn
     statement = parse_statement(draft.text)
     name = setting.name(draft.language)

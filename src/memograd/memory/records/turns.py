@@ -19,6 +19,9 @@ MONTHS = (
     "August", "September", "October", "November", "December",
 )  # fmt: skip
 
+# Roles whose words are neither the user's nor the assistant's.
+NOT_PEOPLE = frozenset({"tool", "function", "system", "developer", "ipython", "environment"})
+
 
 def format_date(day: date) -> str:
     """The date as people write it in the conversations: `7 May 2023`."""
@@ -31,7 +34,8 @@ class RawTurn:
 
     id: unique within its conversation, such as `D1:3`. time: when the session took place, None
     where unknown. session: number of the sitting it belongs to. caption: description of a photo
-    shared with it.
+    shared with it. role: `user`, `assistant`, `tool` and the like, None where only the speaker is
+    known.
     """
 
     id: str
@@ -40,6 +44,15 @@ class RawTurn:
     time: datetime | None
     session: int
     caption: str | None = None
+    role: str | None = None
+
+    @property
+    def said_as(self) -> str:
+        """The role, by the speaker's name where none was given; people are `user`."""
+        role = (self.role or self.speaker).casefold()
+        if role in ("assistant", "ai", "model", "bot"):
+            return "assistant"
+        return role if role in NOT_PEOPLE else "user"
 
     def index_text(self) -> str:
         """What is embedded: `Caroline: text [7 May 2023]`, the caption only where nothing was said.
@@ -65,7 +78,11 @@ class RawTurn:
             "text": self.text,
             "session": self.session,
         }
-        optional = {"time": self.time.isoformat() if self.time else None, "caption": self.caption}
+        optional = {
+            "time": self.time.isoformat() if self.time else None,
+            "caption": self.caption,
+            "role": self.role,
+        }
         return values | {key: value for key, value in optional.items() if value is not None}
 
     @classmethod
@@ -79,4 +96,5 @@ class RawTurn:
             time=datetime.fromisoformat(time) if time else None,
             session=values["session"],
             caption=values.get("caption"),
+            role=values.get("role"),
         )

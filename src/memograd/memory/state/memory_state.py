@@ -83,6 +83,12 @@ class MemoryState:
         """Every turn that has not been purged, by its id, as of this moment."""
         return _TurnsById(self.turns.fork(), self._verbatim.fork())
 
+    def last_turns(self, k: int) -> list[RawTurn]:
+        """The up to k turns heard last, those that are searched no more too; oldest first."""
+        found = [*reversed(self.turns.last(k)), *reversed(self._verbatim.last(k))]
+        found.sort(key=lambda turn: turn.time.timestamp() if turn.time else 0.0)
+        return found[-k:]
+
     def fork(self) -> MemoryState:
         """A state that holds the same now and goes its own way; costs the same at any size."""
         fork = MemoryState(0)

@@ -96,8 +96,9 @@ class MemoryStore:
 
     @contextmanager
     def writing(self, owner: str) -> Iterator[None]:
-        """One decision at a time for an owner within this process."""
-        with self._writers[zlib.crc32(owner.encode()) % WRITER_LOCKS]:
+        """One decision at a time for an owner, here and in other processes."""
+        here = self._writers[zlib.crc32(owner.encode()) % WRITER_LOCKS]
+        with here, self.journal.deciding(owner):
             yield
 
     @staticmethod

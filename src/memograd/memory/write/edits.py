@@ -41,7 +41,12 @@ def edit_item(
             updated_at=now,
             valid_from=item.valid_from if text in (None, item.text) else now,
         )
-        return [updated(item, after, actor="user", reason="updated by the application")]
+        why = {"actor": "user", "reason": "updated by the application"}
+        if after.text == item.text:
+            return [updated(item, after, **why)]
+        # What the item said before would otherwise still be shown as it was said.
+        told = [one for one in item.sources if store.turn(item.scope.owner, one) is not None]
+        return [updated(item, after, **why), *(forgotten(one, item.scope, **why) for one in told)]
 
     _change(store, memory_id, change)
 

@@ -18,25 +18,29 @@ may import `events`, `items`, `scope`, `turns`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import MemogradError
 from memograd.memory.journal import Conflict
-from memograd.memory.manager import MemoryManager, RelatedItem, StateManager
+from memograd.memory.manager import MemoryManager, MessageManager, RelatedItem, StateManager
 from memograd.memory.manager.trained.following import settled
-from memograd.memory.reader import Fact, MemReader
+from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.items import Kind, MemoryItem
-from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search import Query
-from memograd.memory.search.related import find_related
+from memograd.memory.search import Query, retrieve
+from memograd.memory.search.related import RELATED_ITEMS, find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def heard(turn: RawTurn, scope: Scope, *, verbatim: bool) -> NewEvent:
@@ -106,8 +110,10 @@ def declined(
     )
 
 
-ATTEMPTS: Final = 20
-STRICT_ATTEMPTS: Final = 5
+ATTEMPTS: Final = 100
+BEFORE_TURNS: Final = 3
+RECENT_ITEMS: Final = 32
+MOST_ITEMS: Final = 12  # that one message of several facts is compared with
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,12 @@ class Labels:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind | None = None
     categories: tuple[str, ...] = ()
+
+    def linked(self, item_id: str | None) -> Labels:
+        """The same, naming an item that the new one may have changed."""
+        if item_id is None:
+            return self
+        return replace(self, metadata={**self.metadata, "may_change": item_id})
 
 
 def learn_verbatim(
@@ -169,6 +181,10 @@ def learn(
     what somebody asked to forget, and those that asked, are searched no more.
     """
     manager = settled(manager)
+    if isinstance(reader, MessageReader) and isinstance(manager, MessageManager):
+        return _learn_messages(
+            store, reader, manager, turns, scope, labels, categorise=categorise, beside=beside
+        )
     facts = reader.read(turns)
     heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
     heard_now = {turn.id for turn in turns}
@@ -176,18 +192,12 @@ def learn(
     with store.writing(scope.owner):
         for attempt in range(ATTEMPTS):
             work = store.states.current(scope.owner)
-            new: set[str] = set()  # items of this very call have no version to expect
             events: list[NewEvent] = list(heard_events)
             forgets: dict[str, NewEvent] = {}  # by the turn
-            expect: dict[str, int] = {}
             for fact, (vector, terms) in zip(facts, derivations, strict=True):
                 query = Query(fact.text, vector, terms)
                 made = _decide(work, manager, fact, query, scope, labels, store.now(), categorise)
-                if made.leans_on is not None and made.leans_on not in new:
-                    expect[made.leans_on] = _version(store, made.leans_on, work.seq)
                 made.apply(work, store)
-                if made.before is None and made.after is not None:
-                    new.add(made.after.id)
                 events.append(made.event)
                 if fact.forget:
                     told = made.before.sources if made.before else ()
@@ -199,11 +209,9 @@ def learn(
                     }
             events += forgets.values()
             try:
-                # At first nothing at all may have been written meanwhile, or two processes that
-                # are told the same would both remember it; later it is enough that the items
-                # that were decided on are as they were.
-                last = work.seq if attempt < STRICT_ATTEMPTS else None
-                written = store.write(scope.owner, events, expect=expect, expect_last=last)
+                # A decision rests on all that is remembered: what somebody else wrote meanwhile
+                # may be the very item that this fact changes.
+                written = store.write(scope.owner, events, expect_last=work.seq)
                 return _operations(written)
             except Conflict:
                 store.step_aside(attempt)  # another writer was faster: decide again
@@ -213,17 +221,186 @@ def learn(
     )
 
 
+def _learn_messages(
+    store: MemoryStore,
+    reader: MessageReader,
+    manager: MessageManager,
+    turns: Sequence[RawTurn],
+    scope: Scope,
+    labels: Labels,
+    *,
+    categorise: Callable[[str], tuple[str, ...]],
+    beside: Sequence[NewEvent],
+) -> list[Event]:
+    """`learn`, message by message: each is decided on as a whole.
+
+    The turns behind what a message changed or took back are searched no more, unless something
+    else that still holds came from them.
+    """
+    owner = scope.owner
+    before = store.states.current(owner).last_turns(BEFORE_TURNS)
+    messages = reader.hear(turns, before)
+    listed = list(dict.fromkeys(text for one in messages for text in _queries(one)))
+    derived = dict(zip(listed, store.texts.derive(owner, listed), strict=True))
+    heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
+    with store.writing(owner):
+        for attempt in range(ATTEMPTS):
+            work = store.states.current(owner)
+            told = _Told(work, turns, before)
+            events: list[NewEvent] = list(heard_events)
+            for message in messages:
+                items = _items_for(work, message, scope, derived, told)
+                changes = manager.decide_heard(message, items, told.just_before(message.turn))
+                if message.everything:
+                    events.append(_asked_for_everything(message, scope, manager.actor))
+                for change in changes:
+                    made = _carry_out(
+                        change.decision,
+                        change.fact,
+                        items,
+                        manager.actor,
+                        scope,
+                        labels.linked(change.may_change),
+                        store.now(),
+                        categorise,
+                    )
+                    made.apply(work, store)
+                    events.append(made.event)
+                    told.note(made, hide=change.hide, request=message.forget)
+                if message.secret or message.everything or message.forget:
+                    told.hide(message.turn.id)
+            events += told.forgets(work, scope, manager.actor)
+            try:
+                # A decision rests on all that is remembered: what somebody else wrote meanwhile
+                # may be the very item that this message changes.
+                return _operations(store.write(owner, events, expect_last=work.seq))
+            except Conflict:
+                store.step_aside(attempt)  # another writer was faster: decide again
+    raise MemogradError(
+        f"The memory of {owner} was changed by others {ATTEMPTS} times while this call"
+        " decided what to do: nothing was written, try again."
+    )
+
+
+def _queries(heard: Heard) -> list[str]:
+    return [heard.turn.index_text(), *(fact.text for fact in heard.facts)]
+
+
+def _items_for(
+    work: MemoryState,
+    heard: Heard,
+    scope: Scope,
+    derived: Mapping[str, tuple[np.ndarray, tuple[str, ...]]],
+    told: _Told,
+) -> list[MemoryItem]:
+    """The living items that a message may speak of: what was just told, then the nearest ones."""
+    wanted = scope.ids().items()
+
+    def eligible(item: MemoryItem) -> bool:
+        return wanted <= item.scope.ids().items()
+
+    recent = told.just_before(heard.turn)
+    found = {item.id: item for item in work.items.last(RECENT_ITEMS, eligible) if item.id in recent}
+    rankings = [
+        [
+            hit.record
+            for hit in retrieve(
+                work.items, Query(text, *derived[text]), top_k=RELATED_ITEMS, eligible=eligible
+            )
+        ]
+        for text in _queries(heard)
+    ]
+    for row in zip_longest(*rankings):
+        found |= {item.id: item for item in row if item is not None}
+    return list(found.values())[: MOST_ITEMS if len(heard.facts) > 1 else RELATED_ITEMS]
+
+
+def _asked_for_everything(heard: Heard, scope: Scope, actor: str) -> NewEvent:
+    """A request that only `delete_all` fulfils, noted so that the caller can ask back."""
+    after = {
+        "text": heard.turn.text,
+        "sources": [heard.turn.id],
+        "item_id": None,
+        "pending": "delete_all",
+    }
+    reason = "Asked to forget everything: confirm it with delete_all."
+    return NewEvent(
+        EventKind.NONE, scope, str(uuid.uuid4()), after=after, actor=actor, reason=reason
+    )
+
+
+class _Told:
+    """Which turns told of which items, while the messages of one call are decided on."""
+
+    def __init__(
+        self, work: MemoryState, turns: Sequence[RawTurn], before: Sequence[RawTurn]
+    ) -> None:
+        self._turns = [*before, *turns]
+        self._new = {turn.id for turn in turns}
+        self._items: dict[str, set[str]] = {}  # by the turn
+        self._hidden: dict[str, bool] = {}  # turns, and whether whatever else came from them
+        ids = {turn.id for turn in self._turns}
+        for item in work.items.last(RECENT_ITEMS):
+            self._link(item, ids)
+
+    def _link(self, item: MemoryItem, among: Collection[str]) -> None:
+        for source in item.sources:
+            if source in among:
+                self._items.setdefault(source, set()).add(item.id)
+
+    def just_before(self, turn: RawTurn) -> frozenset[str]:
+        """The items that the last message of the same speaker before this turn told of."""
+        ids = [one.id for one in self._turns]
+        past = self._turns[: ids.index(turn.id)]
+        for one in reversed(past):
+            if one.speaker == turn.speaker:
+                found = self._items.get(one.id)
+                if found:
+                    return frozenset(found)
+        return frozenset()
+
+    def note(self, made: _Made, *, hide: bool, request: bool) -> None:
+        """A decision was carried out."""
+        if made.after is not None:
+            self._link(made.after, {turn.id for turn in self._turns})
+        if hide and made.before is not None:
+            now = {turn.id for turn in self._turns if turn.id in self._new}
+            for source in made.before.sources:
+                if request or source not in now or made.event.kind is EventKind.DELETE:
+                    self.hide(source, whatever=request)
+
+    def hide(self, turn_id: str, *, whatever: bool = True) -> None:
+        """Search the turn no more; `whatever` else it told."""
+        self._hidden[turn_id] = self._hidden.get(turn_id, False) or whatever
+
+    def forgets(self, work: MemoryState, scope: Scope, actor: str) -> list[NewEvent]:
+        """The events that hide the turns."""
+        why = {"actor": actor, "reason": "what it told is changed or to be forgotten"}
+        left = {source for turn in self._hidden for source in [turn] if not self._hidden[turn]}
+        kept = (
+            {
+                source
+                for item in work.items
+                for source in item.sources
+                if source in left and item.sources[-1] == source
+            }
+            if left
+            else set()
+        )
+        return [
+            forgotten(turn, scope, **why)
+            for turn in self._hidden
+            if turn not in kept and (turn in self._new or turn in work.turns)
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A decision carried out: its event and the versions of the item around it.
-
-    leans_on: the item whose present version the decision depends on.
-    """
+    """A decision carried out: its event and the versions of the item around it."""
 
     event: NewEvent
     before: MemoryItem | None = None
     after: MemoryItem | None = None
-    leans_on: str | None = None
 
     def apply(self, state: MemoryState, store: MemoryStore) -> None:
         """Do to the fork what the event will do to the owner's state."""
@@ -254,11 +431,26 @@ def _decide(
     else:
         related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
         decision = manager.decide(fact, related)
-    op, why = decision.op, {"actor": manager.actor, "reason": decision.reason}
+    items = [hit.record for hit in hits]
+    return _carry_out(decision, fact, items, manager.actor, scope, labels, now, categorise)
+
+
+def _carry_out(
+    decision: Decision,
+    fact: Fact,
+    items: Sequence[MemoryItem],
+    actor: str,
+    scope: Scope,
+    labels: Labels,
+    now: datetime,
+    categorise: Callable[[str], tuple[str, ...]],
+) -> _Made:
+    """The decision as an event; `items` are those that it may name."""
+    op, why = decision.op, {"actor": actor, "reason": decision.reason}
     if op.kind is OpKind.NONE:
-        known = op.item_id if any(hit.record.id == op.item_id for hit in hits) else None
+        known = op.item_id if any(item.id == op.item_id for item in items) else None
         event = declined(fact.text, scope, sources=fact.sources, item_id=known, **why)
-        return _Made(event, leans_on=known)
+        return _Made(event)
     if op.kind is OpKind.ADD:
         item = MemoryItem(
             id=str(uuid.uuid4()),
@@ -273,16 +465,16 @@ def _decide(
             valid_from=fact.valid_from,
         )
         return _Made(added(item, **why), after=item)
-    before = next((hit.record for hit in hits if hit.record.id == op.item_id), None)
+    before = next((item for item in items if item.id == op.item_id), None)
     if before is None:
         raise MemogradError(
-            f"The manager {manager.actor!r} decided {op.kind} of the item {op.item_id!r}, which is"
+            f"The manager {actor!r} decided {op.kind} of the item {op.item_id!r}, which is"
             " not among the related items that it was shown."
         )
     if op.kind is OpKind.DELETE:
         at = fact.valid_from or now
         event = deleted(before, at=at, sources=fact.sources, **why)
-        return _Made(event, before=before, leans_on=before.id)
+        return _Made(event, before=before)
     now = max(now, before.updated_at)  # the clock may have gone back
     after = replace(
         before,
@@ -295,18 +487,12 @@ def _decide(
         valid_from=fact.valid_from or now,
         valid_to=None,
     )
-    return _Made(updated(before, after, **why), before=before, after=after, leans_on=before.id)
+    return _Made(updated(before, after, **why), before=before, after=after)
 
 
 def _text(op: MemoryOp) -> str:
     assert op.text is not None  # MemoryOp refuses an ADD or UPDATE without text
     return op.text
-
-
-def _version(store: MemoryStore, item_id: str, folded: int) -> int:
-    """The latest event of an item as the decision saw it: 0, a conflict, if a later one exists."""
-    latest = store.journal.latest(item_id)
-    return latest.seq if latest is not None and latest.seq <= folded else 0
 
 
 def _operations(events: Sequence[Event]) -> list[Event]:

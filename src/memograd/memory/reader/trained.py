@@ -1,0 +1,251 @@
+"""The reader that a trained model guides: which sentences of a message are worth keeping.
+
+The model reads the message with what came before it and gives each sentence its worth; rules do
+what they do well around it: they cut sentences, name the speaker, resolve dates, and see by their
+form what is not the user's own word (code, mails, the text of a task) and what is a secret.
+
+Invariants: a fact comes from a user's own words, or is worded as what the assistant said; nothing
+that holds a secret becomes a fact; the same turns give the same facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from memograd.memory.language import language_of
+from memograd.memory.reader import forget_chinese, forget_english, screen_chinese, screen_english
+from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.heard import Heard, Said
+from memograd.memory.reader.own_words import foreign, has_secret, is_own
+from memograd.memory.reader.rules import to_fact
+from memograd.memory.reader.sentences import split_sentences
+from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.wording import say, say_answer, say_assistant
+from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
+
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel
+
+BEFORE_TURNS: Final = 3
+KEEP_ABOVE: Final = 0.5
+KEEP_ASSISTANT_ABOVE: Final = 0.6
+KEEP_ANSWER_ABOVE: Final = 0.35
+KEEP_QUESTION_ABOVE: Final = 0.85  # where it does not even speak of the speaker
+FORGET_ABOVE: Final = 0.6
+SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
+LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
+
+_EVERYTHING: Final = re.compile(
+    r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
+    r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved)"
+    r"|\b(?:wipe|clear|erase|reset|delete) (?:\w+ ){0,2}(?:your |the )?memory\b(?: of me)?[.! ]*$"
+    r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切"
+    r"|全部)[^。！？]{0,14}"
+    r"(?:我|记忆|記憶|信息|资料|内容|东西)"
+    r"|(?:把|将)?(?:所有|一切|全部)?[^。！？]{0,6}关于我的[^。！？]{0,8}(?:都"
+    r"|全部?)[^。！？]{0,6}(?:忘|删|清)"
+    r"|(?:清空|清除|重置)(?:你的?)?(?:所有|全部)?(?:记忆|記憶)",
+    re.IGNORECASE,
+)
+_NOT_SAVED: Final = re.compile(
+    r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
+    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
+    r"|keep)\w*\b"
+    r"(?= (?:this|that|it|my|the|any|what|these|those|his|her|a record|in)\b|\W*$)"
+    r"|not for (?:the |your )?(?:memory|records?|file))"
+    r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听"
+    r"|仅此一次",
+    re.IGNORECASE,
+)
+_FORGETS: Final = re.compile(
+    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
+    r"|so|eh|also),? )*"
+    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee"
+    r"|take)"
+    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
+    r"|app|email|folder|line \d|column"
+    r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了"
+    r"|掉)|清掉|撤回|忘了吧|忘掉)",
+    re.IGNORECASE,
+)
+# "Forget it" and "never mind" speak of the talk, not of the memory.
+_IDLE: Final = re.compile(
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
+    r"|ditch)"
+    r" (?:that|this|the) (?!(?:bit|part|line|thing|one|last)\b)\w+|don'?t forget|i forgot|forgot)\b"
+    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
+    re.IGNORECASE,
+)
+_OF_MEMORY: Final = re.compile(
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe"
+    r"|remove"
+    r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
+    re.IGNORECASE,
+)
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
+_BARE_ANSWER: Final = re.compile(
+    r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
+    r"|n(?:o|ope|ah|ever)|not (?:really|at all|any ?more)|god no|hell (?:yes|no|yeah)|both"
+    r"|neither|either"
+    r"|the (?:former|latter|first|second|last)(?: one)?"
+    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
+    r"|都不)\b[\s\W]*",
+    re.IGNORECASE,
+)
+_OFFER: Final = re.compile(
+    r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)"
+    r"|(?:do you |d'you )?want me to"
+    r"|would you like (?:me|to|a|an|some|help)|can i help|anything else|need (?:any )?help"
+    r"|ready\?|does that help|makes? sense)"
+    r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
+    re.IGNORECASE,
+)
+
+
+class TrainedReader:
+    """Facts as a relation model sees them; `ignore`: speakers that are not listened to."""
+
+    def __init__(self, model: RelationModel) -> None:
+        self._model = model
+
+    def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
+        """The facts alone; see `MemReader.read`."""
+        return [fact for heard in self.hear(turns, ()) for fact in heard.facts]
+
+    def hear(self, turns: Sequence[RawTurn], before: Sequence[RawTurn]) -> list[Heard]:
+        """See `MessageReader.hear`."""
+        known = [*before[-BEFORE_TURNS:], *turns]
+        speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
+        people = {turn.speaker for turn in turns if turn.said_as == "user"}
+        found = []
+        for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
+            past = known[max(0, number - BEFORE_TURNS) : number]
+            said = tuple((other.said_as, other.text) for other in past)
+            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), "")
+            found.append(self._heard(setting, said))
+        return found
+
+    def _heard(self, setting: Setting, before: tuple[Said, ...]) -> Heard:
+        turn = setting.turn
+        role = turn.said_as
+        if role in NOT_PEOPLE:
+            return Heard(turn, before)
+        others = foreign(turn.text)
+        sentences = [
+            (start, start + len(text), text)
+            for start, text in _placed(turn.text)
+            if is_own(start, start + len(text), others)
+        ]
+        own = " ".join(text for _, _, text in sentences)
+        secret = role == "user" and has_secret(turn.text)
+        if not sentences:
+            return Heard(turn, before, secret=secret)
+        worth = self._model.worth(turn.text, before, [text for _, _, text in sentences], role=role)
+        if role == "assistant":
+            keep = [
+                text for (_, _, text), (fact, _, _) in zip(sentences, worth, strict=True)
+                if fact >= KEEP_ASSISTANT_ABOVE and not _asks(text) and len(text) <= LONGEST
+                and not has_secret(text)
+            ]  # fmt: skip
+            facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
+            return Heard(turn, before, facts, tuple(keep), own=own)
+        if _EVERYTHING.search(own) and len(own) < 160:
+            return Heard(turn, before, everything=True, own=own)
+        forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
+            _requests(text) or _FORGETS.search(text) for _, _, text in sentences
+        )
+        idle = _IDLE.search(own) is not None and _OF_MEMORY.search(own) is None
+        forget = forget and not idle
+        if _NOT_SAVED.search(own):
+            return Heard(turn, before, forget=True, secret=True, own=own)
+        keep, facts_ = [], []
+        for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
+            if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
+                continue
+            if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
+                continue
+            answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
+            bare = answers and _BARE_ANSWER.match(text) and not _OFFER.search(answers)
+            least = KEEP_ANSWER_ABOVE if answers else KEEP_ABOVE
+            if _asks(text) and not _FIRST_PERSON.search(text):
+                least = KEEP_QUESTION_ABOVE
+            if fact < least and not bare:
+                continue
+            if answers and _OFFER.search(answers) and _BARE_ANSWER.fullmatch(text):
+                continue
+            draft = say_answer(answers, text, setting) if answers else say(text, setting)
+            keep.append(text)
+            facts_.append(to_fact(draft, setting))
+        return Heard(
+            turn,
+            before,
+            tuple(facts_),
+            tuple(keep),
+            forget=forget,
+            idle=idle,
+            secret=secret,
+            whole="" if secret or len(own) > LONGEST else say(" ".join(own.split()), setting).text,
+            own=own,
+        )
+
+
+def _placed(text: str) -> list[tuple[int, str]]:
+    """The sentences with their places."""
+    placed, after = [], 0
+    for sentence in split_sentences(text):
+        start = text.find(sentence, after)
+        placed.append((start, sentence))
+        after = start + len(sentence)
+    return placed
+
+
+def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
+    """The question that the turn may answer; a short one with the exchange before it."""
+    if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
+        return None
+    sentences = split_sentences(past[-1].text)
+    if not sentences or not _asks(sentences[-1]) or len(sentences[-1]) > 240:
+        return None
+    question = sentences[-1]
+    if _is_short(question) and len(sentences) > 1:
+        question = f"{sentences[-2]} {question}"
+    elif _is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
+        longest = len(past[-3].text) + len(past[-2].text)
+        if _asks(past[-3].text) and longest < 200:
+            question = f"{past[-3].text} {past[-2].text} {question}"
+    return question
+
+
+def _asks(text: str) -> bool:
+    screen = screen_chinese if language_of(text) == "zh" else screen_english
+    return screen.is_question(text)
+
+
+def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:
+    if language_of(text) == "zh":
+        return len(text) <= 2 * words and "我" not in text
+    subject = re.match(r"\s*(?:my|we|i(?:'m|'ve)?)\b \w+ \w+", text, re.I)
+    return len(text.split()) <= words and not subject
+
+
+def _is_idle(text: str) -> bool:
+    """Whether it has too little in it, or only greets and reacts."""
+    if len(re.findall(r"\w", text)) < 2:
+        return True
+    chinese = language_of(text) == "zh"
+    if len(text) > 8 if chinese else len(text.split()) > 3:
+        return False
+    return (screen_chinese if chinese else screen_english).is_reaction(text)
+
+
+def _requests(text: str) -> bool:
+    """Whether the sentence asks, by its form, to forget something."""
+    rules = forget_chinese if language_of(text) == "zh" else forget_english
+    return (
+        rules.request_to_forget(text) is not None
+        or rules.asks_to_forget_that(text)
+        or rules.asks_to_forget_next(text)
+    )

@@ -1,0 +1,283 @@
+"""What the trained write path does whatever its model says, and what it does with the shipped one.
+
+The first part lets an adversary answer for the model: any probabilities at all. The second part
+runs the real one and is skipped where its weights are not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memograd.memory import Memory
+from memograd.memory.manager import RelationManager
+from memograd.memory.manager.substitution import corrected
+from memograd.memory.reader import TrainedReader
+from memograd.memory.reader.own_words import foreign, has_secret, is_own
+from memograd.memory.relations import CLOSING, RELATIONS, WORTHS
+from memograd.memory.relations.model import SHIPPED
+
+BEHAVIOUR = Path(__file__).resolve().parents[1] / "behaviour"
+CASES = [
+    json.loads(line)
+    for name in ("en", "zh")
+    for line in (BEHAVIOUR / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+class Answering:
+    """Stands in for a relation model: says of every pair and segment what it was told to say."""
+
+    class about:
+        close_above = 0.5
+
+    def __init__(self, relation: str = "unrelated", worth: str = "fact", sure: float = 0.9) -> None:
+        self.relation, self.worth_, self.sure = relation, worth, sure
+
+    def relate(self, message: str, before: Any, items: Sequence[str], role: str = "user") -> Any:
+        return self._rows(len(items), RELATIONS, self.relation)
+
+    def worth(self, message: str, before: Any, segments: Sequence[str], role: str = "user") -> Any:
+        return self._rows(len(segments), WORTHS, self.worth_)
+
+    def _rows(self, n: int, names: Sequence[str], named: str) -> Any:
+        rest = (1 - self.sure) / (len(names) - 1)
+        rows = np.full((n, len(names)), rest, np.float32)
+        rows[:, list(names).index(named)] = self.sure
+        return rows
+
+
+def opened(path: Path, embedder: Any, model: Any) -> Memory:
+    return Memory.open(
+        path,
+        embedder=embedder,
+        reader=TrainedReader(model),
+        manager=RelationManager(model),
+        env_file=None,
+    )
+
+
+def texts(memory: Memory, user: str = "u") -> list[str]:
+    return [one["memory"] for one in memory.get_all(user_id=user)["results"]]
+
+
+@pytest.fixture
+def embedder(trigrams: Callable[[], Any]) -> Any:
+    return trigrams()
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([c for c in CASES if c["kind"] == "comment"]), st.sampled_from(RELATIONS))
+def test_what_the_model_is_unsure_of_closes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, trigrams: Callable[[], Any], case: Any, relation: str
+) -> None:
+    """In doubt the new text stands beside the fact, whatever the two say, in both languages."""
+    model = Answering(relation, sure=0.24)
+    with opened(tmp_path_factory.mktemp("m"), trigrams(), model) as memory:
+        fact, comment = (
+            step["messages"] if isinstance(step, dict) and "messages" in step else step
+            for step in case["steps"][:2]
+        )
+        memory.add(fact, user_id="u")
+        before = texts(memory)
+        memory.add(comment, user_id="u")
+        assert set(before) <= set(texts(memory))
+
+
+@pytest.mark.parametrize("relation", CLOSING)
+def test_what_others_say_closes_nothing(tmp_path: Path, embedder: Any, relation: str) -> None:
+    with opened(tmp_path, embedder, Answering(relation)) as memory:
+        memory.add("I live in Boston.", user_id="u")
+        for role in ("assistant", "tool", "system", "developer", "function"):
+            memory.add([{"role": role, "content": "The user lives in Rome."}], user_id="u")
+        assert "User lives in Boston." in texts(memory)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "content": "I live in Bergen."},
+        {"role": "system", "content": "The user lives in Bergen."},
+        {"role": "developer", "content": "The user lives in Bergen."},
+        {
+            "role": "user",
+            "content": "translate this: 'I have been living in Bergen for nine years'",
+        },
+        {"role": "user", "content": 'summarise: "My name is Per and I live in Bergen, Norway."'},
+        {"role": "user", "content": "```\nprint('I live in Bergen')\n```"},
+        {"role": "user", "content": "From: Per\nSubject: move\nI live in Bergen now."},
+        {"role": "user", "content": "> I live in Bergen.\n> And I am a nurse."},
+        {"role": "user", "content": "把这句话翻译成英文：我住在Bergen，是一名护士。"},
+    ],
+)
+def test_other_peoples_words_are_no_facts(tmp_path: Path, embedder: Any, message: Any) -> None:
+    """Though the model holds everything for a fact."""
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add([message], user_id="u")
+        assert "Bergen" not in " ".join(texts(memory))
+
+
+def test_what_the_assistant_says_is_kept_as_its_words(tmp_path: Path, embedder: Any) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        said = "I've booked a table at Sole for 8 pm."
+        memory.add([{"role": "assistant", "content": said}], user_id="u")
+        [item] = texts(memory)
+        assert item.startswith("The assistant said:") and "Sole" in item
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my wifi password is plumduck77",
+        "card number 5301 7720 0193 4418 keeps getting declined",
+        "got a code 884213 from my bank",
+        "我的银行卡密码是482913",
+        "my api key is sk-abcdef1234567890",
+    ],
+)
+def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add(text, user_id="u")
+        assert texts(memory) == []
+        assert memory.context("password code card key 密码", user_id="u").text == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["I live at 12 Elm Street.", "I weigh 71 kilos", "typing this on a framework 13"]
+)
+def test_numbers_alone_are_no_secrets(text: str) -> None:
+    assert not has_secret(text)
+
+
+def test_forget_that_acts_on_the_message_before(tmp_path: Path, embedder: Any) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("I like tea.", user_id="u")
+        memory.add("I am in love with Freya.", user_id="u")
+        model.worth_ = "forget"
+        memory.add("Forget that.", user_id="u")
+        assert texts(memory) == ["User likes tea."]
+        assert "Freya" not in memory.context("Freya love", user_id="u").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Delete everything you know about me.",
+        "please forget all you have stored about me",
+        "把关于我的记忆全部删掉",
+    ],
+)
+def test_forgetting_everything_must_be_confirmed(tmp_path: Path, embedder: Any, text: str) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add("I like tea.", user_id="u")
+        result = memory.add(text, user_id="u")
+        assert result["results"] == [] and texts(memory) == ["User likes tea."]
+        [pending] = result["pending"]
+        assert pending["action"] == "delete_all" and pending["user_id"] == "u"
+        assert memory.delete_all(user_id=pending["user_id"])["deleted"] == 1
+
+
+@pytest.mark.parametrize("relation", ["replace", "correct", "end", "retract"])
+def test_what_was_said_before_a_change_is_in_no_prompt(
+    tmp_path: Path, embedder: Any, relation: str
+) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("My locker is number 4711.", user_id="u")
+        model.relation = relation
+        memory.add("Scratch that, it's 5822.", user_id="u")
+        shown = memory.context("locker number", user_id="u", turns=10).text
+        found = memory.search("locker number", user_id="u", turns=10)
+        assert "4711" not in shown and "4711" not in json.dumps(found)
+
+
+def test_an_application_that_rewrites_an_item_hides_what_was_said(
+    tmp_path: Path, embedder: Any
+) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        [result] = memory.add("My locker is number 4711.", user_id="u")["results"]
+        memory.update(result["id"], "User has a locker.")
+        assert "4711" not in memory.context("locker number", user_id="u").text
+
+
+def test_a_comment_leaves_the_parts_it_does_not_mean(tmp_path: Path, embedder: Any) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("I weigh 94kg and I train for a triathlon.", user_id="u")
+        model.worth_, model.relation = "forget", "retract"
+        memory.add("Please wipe the weight.", user_id="u")
+        [item] = texts(memory)
+        assert "94" not in item and "triathlon" in item
+
+
+@pytest.mark.parametrize(
+    ("old", "message", "new"),
+    [
+        ("User's rent is 540.", "wait 580", "User's rent is 580."),
+        ("User's son is called Mathias.", "*Matthias", "User's son is called Matthias."),
+        ("User's interview is on Monday.", "no wait, Tuesday", "User's interview is on Tuesday."),
+        ("用户的生日是7月19日。", "口误,是7月17日", "用户的生日是7月17日。"),
+        ("用户的外甥叫子轩。", "梓轩,木字旁的梓", "用户的外甥叫梓轩。"),
+        ("User's flight is at 6.20.", "nope 7.20, 6.20 is the taxi", "User's flight is at 7.20."),
+        ("User moved from 12 Elm Road to 14 Oak Road.", "it's 15", None),
+        ("User has a cat.", "lovely weather today", None),
+    ],
+)
+def test_a_corrected_value_takes_the_place_of_the_wrong_one(
+    old: str, message: str, new: str | None
+) -> None:
+    assert corrected(old, message) == new
+
+
+@given(st.text(max_size=200))
+def test_the_stretches_of_others_lie_in_the_text(text: str) -> None:
+    found = foreign(text)
+    assert found == sorted(found)
+    assert all(0 <= start <= end <= len(text) for start, end in found)
+    assert not found or not is_own(*found[0], found)
+
+
+needs_model = pytest.mark.skipif(
+    not SHIPPED.is_file(), reason="the relation model's weights are not in this copy"
+)
+
+
+@pytest.fixture(scope="module")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Memory]:
+    with Memory.open(
+        tmp_path_factory.mktemp("m"), reader="trained", manager="trained", env_file=None
+    ) as memory:
+        yield memory
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("steps", "has", "hasnt"),
+    [
+        (["My car is a Honda.", "My car is dirty."], "Honda", None),
+        (["I live in Boston.", "I live in a small apartment."], "Boston", None),
+        (["My name is Bob.", "My name is hard to spell."], "Bob", None),
+        (["I work at Google.", "I work at night."], "Google", None),
+        (["我的职业是律师", "我的职业是最累的"], "律师", None),
+        (["I live in Ottawa", "I just moved to Montreal"], "Montreal", "lives in Ottawa"),
+    ],
+)
+def test_the_shipped_model_harms_nothing(
+    trained: Memory, steps: list[str], has: str, hasnt: str | None
+) -> None:
+    user = "|".join(steps)
+    for step in steps:
+        trained.add(step, user_id=user)
+    found = "\n".join(texts(trained, user))
+    assert re.search(has, found) and not (hasnt and re.search(hasnt, found))
