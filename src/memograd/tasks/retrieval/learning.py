@@ -27,8 +27,9 @@ from memograd.memory.search.ranker.probability import (
 )
 from memograd.tasks.retrieval.material import Candidates, Row
 
-RIDGE: Final = 300.0
 LEAST_SCALE: Final = 1e-6
+LOGISTIC_STEPS: Final = 3000
+LOGISTIC_CLOSE: Final = 1e-7
 AGREE: Final = FEATURES.index("fusion.agree3")
 RISING_COLUMNS: Final = np.array([name.startswith(RISING) for name in FEATURES])
 FALLING_COLUMNS: Final = np.array([name.startswith(FALLING) for name in FEATURES])
@@ -114,30 +115,6 @@ def standard(packed: Packed, dropped: Sequence[str] = ()) -> tuple[np.ndarray, n
     return packed.features.mean(axis=0), np.where(spread > LEAST_SCALE, spread, 1.0), used
 
 
-def fit_supervised(
-    packed: Packed, *, ridge: float = RIDGE, dropped: Sequence[str] = (), steps: int = 300
-) -> Linear:
-    """The weights that minimise the listwise loss plus the ridge."""
-    from scipy.optimize import minimize
-
-    mean, scale, used = standard(packed, dropped)
-    rows = np.where(used, (packed.features - mean) / scale, 0.0)
-
-    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slope = loss_and_slope(rows @ weights, packed)
-        return loss + 0.5 * ridge * float(weights @ weights), rows.T @ slope + ridge * weights
-
-    bounds = [
-        (0.0, None) if rising else (None, 0.0) if falling else (None, None)
-        for rising, falling in zip(RISING_COLUMNS, FALLING_COLUMNS, strict=True)
-    ]
-    found = minimize(
-        value, np.zeros(len(FEATURES)), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": steps},
-    )  # fmt: skip
-    return Linear(mean, scale, np.where(used, found.x, 0.0))
-
-
 def bounded(weights: np.ndarray) -> np.ndarray:
     """Weights with those of `RISING` at least 0 and those of `FALLING` at most."""
     weights = np.where(RISING_COLUMNS, np.maximum(weights, 0), weights)
@@ -153,17 +130,17 @@ class PlackettLuce:
     temperature: float = 1.0
 
     def slope(
-        self, scores: np.ndarray, gain: np.ndarray, draw: np.random.Generator
+        self, scores: np.ndarray, shows: np.ndarray, draw: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         """The gradient of the expected reward by the scores `[c]`, and the mean reward.
 
-        gain: float64 `[c]`, what a candidate adds to the reward where it is among the `k`.
+        shows: bool `[c, evidence]`, which evidence each candidate shows.
         """
         scores = scores / self.temperature
         k = min(self.k, len(scores))
         noise = draw.gumbel(size=(self.samples, len(scores)))
         order = np.argsort(-(scores + noise), axis=1)[:, :k]
-        reward = gain[order].sum(axis=1)
+        reward = shows[order].any(axis=1).mean(axis=1)
         advantage = reward - reward.mean()
         if not advantage.any():
             return np.zeros(len(scores)), float(reward.mean())
@@ -184,7 +161,7 @@ class PlackettLuce:
 def fit_probability(
     linear: Linear, rows: Sequence[Row], part: Part, *, top: int = 10, ridge: float = 1.0
 ) -> Probability:
-    """The probabilities of a ranker's scores, by logistic regression on other rows than its own."""
+    """The probabilities of a ranker's scores, by logistic regression."""
     facts, answered, hits, is_hit = [], [], [], []
     for row in rows:
         found = part(row)
@@ -198,14 +175,10 @@ def fit_probability(
             hits.append(hit_facts(scores)[best])
             is_hit.append(found.hit[best])
     rising = np.array([True, True, False, False])
-    answerable = _logistic_fit(
-        np.array(facts), np.array(answered), np.ones(len(facts)), ridge, FACT_SIGNS
-    )
+    answerable = _logistic_fit(np.array(facts), np.array(answered), ridge, FACT_SIGNS)
     rows_of_hits = np.concatenate(hits) if hits else np.zeros((0, len(HIT_FACTS)))
     labels = np.concatenate(is_hit) if is_hit else np.zeros(0, bool)
-    hit = _logistic_fit(
-        rows_of_hits, labels, np.ones(len(labels)), ridge, np.where(rising, 1.0, 0.0)
-    )
+    hit = _logistic_fit(rows_of_hits, labels, ridge, np.where(rising, 1.0, 0.0))
     return Probability(answerable, hit)
 
 
@@ -219,30 +192,32 @@ FACT_SIGNS: Final = np.array(
 """1: more of it never makes an answer less probable; -1: never more; 0: either."""
 
 
-def _logistic_fit(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, ridge: float, signs: np.ndarray
-) -> np.ndarray:
-    """Weights and bias for raw values `[n, f]`; signs: what a weight must be, 0 for either."""
-    from scipy.optimize import minimize
+def _logistic_fit(x: np.ndarray, y: np.ndarray, ridge: float, signs: np.ndarray) -> np.ndarray:
+    """Weights and bias for raw values `[n, f]`; signs: what a weight must be, 0 for either.
 
+    By accelerated projected gradients (Beck and Teboulle, *A Fast Iterative Shrinkage-Thresholding
+    Algorithm*, 2009), with a step of one over the largest curvature.
+    """
     count = x.shape[1]
     if not len(x) or y.all() or not y.any():
         share = (y.sum() + 1) / (len(y) + 2)
         return np.append(np.zeros(count), np.log(share / (1 - share)))
     mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST_SCALE)
-    rows = (x - mean) / scale
-
-    def value(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        logits = rows @ parameters[:-1] + parameters[-1]
-        chance = 1 / (1 + np.exp(-logits))
-        loss = (weight * (np.logaddexp(0, logits) - y * logits)).sum()
-        slope = weight * (chance - y)
-        gradient = np.append(rows.T @ slope + ridge * parameters[:-1], slope.sum())
-        return float(loss + 0.5 * ridge * parameters[:-1] @ parameters[:-1]), gradient
-
-    bounds = [(0.0, None) if s > 0 else (None, 0.0) if s < 0 else (None, None) for s in signs]
-    found = minimize(
-        value, np.zeros(count + 1), jac=True, method="L-BFGS-B", bounds=[*bounds, (None, None)]
-    ).x
+    rows = np.column_stack([(x - mean) / scale, np.ones(len(x))])
+    pull = np.append(np.full(count, ridge), 0.0)
+    step = 1.0 / (0.25 * float(np.linalg.eigvalsh(rows.T @ rows)[-1]) + ridge)
+    lowest = np.append(np.where(signs > 0, 0.0, -np.inf), -np.inf)
+    highest = np.append(np.where(signs < 0, 0.0, np.inf), np.inf)
+    found = ahead = np.zeros(count + 1)
+    momentum = 1.0
+    for _ in range(LOGISTIC_STEPS):
+        chance = 1 / (1 + np.exp(-(rows @ ahead)))
+        slope = rows.T @ (chance - y) + pull * ahead
+        moved = np.clip(ahead - step * slope, lowest, highest)
+        if np.abs(moved - found).max() < LOGISTIC_CLOSE:
+            break
+        after = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = moved + (momentum - 1) / after * (moved - found)
+        found, momentum = moved, after
     weights = found[:-1] / scale
     return np.append(weights, found[-1] - float(weights @ mean))
