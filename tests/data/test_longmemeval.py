@@ -117,7 +117,6 @@ def _with_message(**changes: Any) -> dict[str, Any]:
         ([_record(question_date="soon")], ["'question_date'", "'soon'", "2023/05/30"]),
         ([_record(answer=None)], ["'answer'"]),
         ([_record(answer=True)], ["'answer'"]),
-        ([_record(haystack_session_ids=["a", "a"])], ["two turns", "'a_1'"]),
         ([_with_message(role="robot")], ["session 'later', message 2", "'robot'"]),
         ([_with_message(content=None)], ["session 'later', message 2", "'content'", "NoneType"]),
         ([_with_message(has_answer="yes")], ["session 'later', message 2", "'has_answer'"]),

@@ -41,6 +41,9 @@ class MemorySettings(Settings):
     """Length of the embedding vectors; none: whatever the embedder makes."""
     top_k: WholeNumber = 20
     """Results of a search, at most."""
+    ranking: Text = "trained"
+    """What orders the hits of a search: trained (the ranker that ships), fusion, or the path of a
+    ranker of memograd train retrieval."""
     core_token_budget: WholeNumber = 512
     """Tokens of core memories that every prompt shows, at most."""
     reader: Literal["trained", "rules", "chat"] = "trained"
@@ -77,6 +80,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MEMOGRAD_JOURNAL_URL": "journal_url",
     "MEMOGRAD_EMBEDDER": "embedder",
     "MEMOGRAD_TOP_K": "top_k",
+    "MEMOGRAD_RANKING": "ranking",
     "MEMOGRAD_CORE_TOKEN_BUDGET": "core_token_budget",
     "MEMOGRAD_READER": "reader",
     "MEMOGRAD_MANAGER": "manager",

@@ -25,6 +25,7 @@ from memograd.data.memory_agent_bench import (
 from memograd.data.splits import Split, select_conversations, split_by_conversation
 
 load_conversations = load_locomo
+from memograd.data.written_conversations import load_written_conversations
 
 __all__ = [
     "CATEGORIES",
@@ -54,6 +55,7 @@ __all__ = [
     "load_memdaily_with_report",
     "load_memory_agent_bench",
     "load_memory_agent_bench_with_report",
+    "load_written_conversations",
     "select_conversations",
     "split_by_conversation",
     "write_conversations_jsonl",

@@ -19,6 +19,7 @@ from memograd.data.locomo import load_locomo
 from memograd.data.longmemeval import load_longmemeval
 from memograd.data.memdaily import load_memdaily
 from memograd.data.parquet_rows import MAGIC
+from memograd.data.written_conversations import load_written_conversations
 from memograd.errors import BadInput
 
 
@@ -48,6 +49,12 @@ FORMATS: Final = (
     Format("LongMemEval", True, frozenset({"question_id", "haystack_sessions"}), load_longmemeval),
     Format("MemDaily", True, frozenset({"tid", "message_list"}), load_memdaily),
     Format("life logs", False, frozenset({"statements", "probes"}), _load_lifelogs),
+    Format(
+        "written conversations",
+        False,
+        frozenset({"id", "sessions", "questions"}),
+        load_written_conversations,
+    ),
     Format("conversations", False, frozenset({"id", "turns"}), load_conversations_jsonl),
 )
 

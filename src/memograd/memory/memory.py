@@ -352,18 +352,23 @@ class Memory:
         recency_half_life: timedelta | None = None,
         rerank: bool = False,
         explain: bool = False,
+        asked_at: datetime | str | None = None,
     ) -> dict[str, Any]:
         """The items that answer a query best, best first.
 
         The ids may be given by name or inside `filters`, together with conditions on metadata.
-        top_k (`limit` in mem0's v1): how many items. threshold: the least cosine similarity. as_of:
+        top_k (`limit` in mem0's v1): how many items. threshold: the least score of a hit. as_of:
         answer from what the memory knew at that moment. mode: hybrid, dense or lexical. turns: also
         return that many raw turns behind the items, as `turns`. recency_half_life: the age at
         which a score is halved. rerank: let the reranker order them. explain: say of each hit why
-        it was found.
+        it was found. asked_at: when the question is asked, which "last week" counts from: `as_of`,
+        or now, if not given.
 
-        Returns `{"results": [{id, memory, score, similarity, ...}]}`. `score` is the fused rank, 1
-        for an item that is first in every ranking; `similarity` is the cosine to the query.
+        Returns `{"results": [{id, memory, score, similarity, ...}]}`. `score` is the probability
+        that the hit holds what was asked, times its recency; `similarity` is the cosine to the
+        query. By rank fusion (the setting `ranking`, another embedder than the ranker's, a mode of
+        dense or lexical) the score is the fused rank, 1 for an item that is first in every ranking,
+        and threshold is the least similarity.
         """
         found = self.recall.search(
             query,
@@ -377,6 +382,8 @@ class Memory:
             mode=mode,
             recency_half_life=recency_half_life,
             rerank=rerank,
+            asked_at=None if asked_at is None else to_local_moment(asked_at, "asked_at"),
+            explain=explain,
         )
         result = {"results": [hit_result(hit, explain=explain) for hit in found.items]}
         if turns:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _BUILT_IN: Final = {
     "memory-ops": "memograd.tasks.memory_ops.definition",
+    "retrieval": "memograd.tasks.retrieval.definition",
     "memory-qa": "memograd.tasks.memory_qa.definition",
     "memory-construct": "memograd.tasks.memory_construct.definition",
     "memory-ops-text": "memograd.tasks.memory_ops_text.definition",

@@ -74,7 +74,7 @@ def turns_behind(
         candidate.source_rank = sources[id][1] if id in sources else None
     weighing = Weighing(recency_half_life, now, reranker)
     hits = finish(state.turns, query, ordered(list(candidates.values())), top_k, weighing)
-    return _with_positions(state, hits)
+    return with_positions(state, hits)
 
 
 def _sources(
@@ -107,7 +107,7 @@ def _source_ranks(
     return ranks
 
 
-def _with_positions(state: MemoryState, hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
+def with_positions(state: MemoryState, hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
     """The hits with the places of their turns in the order they were heard."""
     wanted = {hit.record.id for hit in hits}
     places = {turn.id: place for place, turn in enumerate(state.turns) if turn.id in wanted}

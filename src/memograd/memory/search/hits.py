@@ -37,6 +37,11 @@ class Why:
     record holds; 0.0 and none without a lexical rank. fused: the fused ranks, 1.0 when first in
     every ranking that found anything. source_rank: rank of the found item that a raw turn is the
     source of. recency: the factor for its age. rerank_score: in the reranker's own unit.
+
+    By the trained ranking, `fused` is `probability`, that the hit holds what was asked; window_rank
+    is the rank by the words of a turn and its neighbours; reasons are what spoke for or against the
+    hit the most, in words, with what each adds to the score (when an explanation is asked for).
+    not_trained: why the hits are ordered by rank fusion.
     """
 
     dense_rank: int | None
@@ -48,6 +53,10 @@ class Why:
     source_rank: int | None = None
     recency: float = 1.0
     rerank_score: float | None = None
+    window_rank: int | None = None
+    probability: float | None = None
+    reasons: tuple[tuple[str, float], ...] = ()
+    not_trained: str = ""
 
     def __str__(self) -> str:
         """One sentence in English."""
@@ -59,9 +68,16 @@ class Why:
             reasons.append(
                 f"rank {self.lexical_rank} by words (BM25 {self.lexical_score:.2f} for {words})"
             )
+        if self.window_rank is not None:
+            reasons.append(f"rank {self.window_rank} by the words around it")
         if self.source_rank is not None:
             reasons.append(f"the source of the memory at rank {self.source_rank}")
         sentence = f"Found as {' and as '.join(reasons)}, with similarity {self.similarity:.2f}"
+        if self.probability is not None:
+            sentence += f", and holds the answer with probability {self.probability:.2f}"
+        if self.reasons:
+            told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in self.reasons)
+            sentence += f"; what weighed most: {told}"
         if self.recency != 1.0:
             sentence += f", its score times {self.recency:.2f} for its age"
         if self.rerank_score is not None:

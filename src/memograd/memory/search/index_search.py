@@ -160,6 +160,7 @@ class IndexSearch:
     def _state(self, items: list[MemoryItem], turns: list[tuple[str, str]]) -> MemoryState:
         """A state of these items, with the turns they came from and some (owner, id) more."""
         state, texts = MemoryState(self._store.embedder.dimension), self._store.texts
+        state.proposed = True
         for item in sorted(items, key=lambda item: item.created_at):
             [(vector, terms)] = texts.derive(item.scope.owner, [item.text])
             state.add_item(item, vector, terms)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +34,18 @@ from memograd.memory.search import (
     retrieve,
     turns_behind,
 )
+from memograd.memory.search.behind import with_positions
+from memograd.memory.search.hits import T
 from memograd.memory.search.index_search import IndexSearch
+from memograd.memory.search.ranker.trained import (
+    Ranking,
+    asked,
+    candidates_of,
+    choose_ranking,
+    judge_items,
+    judge_turns,
+)
+from memograd.memory.search.retriever import Weighing, check_query, finish
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
 
@@ -61,7 +72,9 @@ class Recall:
     def __init__(self, store: MemoryStore, reranker: Reranker | None) -> None:
         self._store, self._reranker = store, reranker
         self._index = IndexSearch(store)
-        self._category_names: list[str] = list(store.settings.categories)
+        settings = store.settings
+        self.ranking = choose_ranking(settings.ranking, store.embedder.name)
+        self._category_names: list[str] = list(settings.categories)
         self._category_vectors: np.ndarray | None = None
 
     def search(
@@ -76,41 +89,137 @@ class Recall:
         mode: Mode,
         recency_half_life: timedelta | None,
         rerank: bool,
+        asked_at: datetime | None = None,
+        explain: bool = False,
     ) -> Found:
-        """The best items (and `turns` raw turns) that the filter lets through."""
+        """The best items (and `turns` raw turns) that the filter lets through.
+
+        asked_at: what "last week" in the query counts from; `as_of` or the present if not given.
+        """
         if rerank and self._reranker is None:
             raise BadInput("rerank=True needs a reranker: give one to Memory.open(reranker=...).")
-        asked = self.query(query)
+        check_query(top_k, mode)
+        query_asked = self.query(query)
         state, eligible = self.reach(
             wanted,
             as_of,
-            asked,
+            query_asked,
             depth=DEPTH_PER_RESULT * top_k,
             turn_depth=DEPTH_PER_RESULT * turns,
             mode=mode,
         )
+        reranker = self._reranker if rerank else None
+        ranking = self._ranking_for(state, mode)
+        if ranking.ranker is not None:
+            return self._trained(
+                state,
+                query_asked,
+                ranking,
+                eligible,
+                wanted,
+                top_k=top_k,
+                turns=turns,
+                threshold=threshold,
+                asked_at=asked_at or as_of or self._store.now().astimezone(),
+                weighing=Weighing(recency_half_life, None, reranker),
+                explain=explain,
+            )
         hits = retrieve(
             state.items,
-            asked,
+            query_asked,
             top_k=top_k,
             mode=mode,
             eligible=eligible,
             threshold=threshold,
             recency_half_life=recency_half_life,
-            reranker=self._reranker if rerank else None,
+            reranker=reranker,
         )
-        return Found(hits, self._behind(state, asked, hits, eligible, turns))
+        behind = self._behind(state, query_asked, hits, eligible, turns, wanted)
+        return Found(_because(hits, ranking), _because(behind, ranking))
+
+    def _ranking_for(self, state: MemoryState, mode: Mode) -> Ranking:
+        """The ranking of this memory where it can rank what this search has."""
+        if self.ranking.ranker is None:
+            return self.ranking
+        if mode != "hybrid":
+            return Ranking(None, f"the mode is {mode}")
+        if state.proposed:
+            return Ranking(None, "the index proposes candidates, and the ranker compares all turns")
+        return self.ranking
+
+    def _trained(
+        self,
+        state: MemoryState,
+        query: Query,
+        ranking: Ranking,
+        eligible: Callable[[MemoryItem], bool] | None,
+        wanted: Filter,
+        *,
+        top_k: int,
+        turns: int,
+        threshold: float | None,
+        asked_at: datetime,
+        weighing: Weighing,
+        explain: bool,
+    ) -> Found:
+        """Items and turns by the trained ranker."""
+        ranker = ranking.ranker
+        assert ranker is not None
+        most = DEPTH_PER_RESULT * max(top_k, turns) if weighing.wants_more else max(top_k, turns)
+
+        seen = asked(
+            state,
+            query,
+            asked_at=asked_at,
+            item_eligible=eligible,
+            turn_eligible=self._turn_eligible(state, eligible, wanted) if turns else None,
+            with_turns=turns > 0,
+        )
+        items = candidates_of(
+            judge_items(seen, ranker.items),
+            state.items,
+            query,
+            ranker.items,
+            ranker.item_probability,
+            most=most,
+            threshold=threshold,
+            explain=explain,
+        )
+        hits = finish(state.items, query, items, top_k, weighing)
+        if not turns:
+            return Found(hits, [])
+        told = candidates_of(
+            judge_turns(seen, ranker.turns),
+            state.turns,
+            query,
+            ranker.turns,
+            ranker.turn_probability,
+            most=most,
+            threshold=threshold,
+            explain=explain,
+        )
+        behind = finish(state.turns, query, told, turns, weighing)
+        return Found(hits, with_positions(state, behind))
 
     def context(
         self, query: str, wanted: Filter, *, top_k: int, turns: int, token_budget: int
     ) -> Context:
         """The text that shows a prompt what is remembered, within the budget."""
-        asked = self.query(query)
         state, eligible = self.reach(wanted)
         seen = [item for item in state.items if eligible is None or eligible(item)]
         core = [item for item in reversed(seen) if item.kind is Kind.CORE]
-        hits = retrieve(state.items, asked, top_k=top_k, eligible=eligible)
-        behind = self._behind(state, asked, hits, eligible, turns)
+        found = self.search(
+            query,
+            wanted,
+            top_k=top_k,
+            turns=turns,
+            threshold=None,
+            as_of=None,
+            mode="hybrid",
+            recency_half_life=None,
+            rerank=False,
+        )
+        hits, behind = found.items, found.turns
         return build_context(
             core,
             hits,
@@ -196,16 +305,23 @@ class Recall:
         hits: list[Hit[MemoryItem]],
         eligible: Callable[[MemoryItem], bool] | None,
         top_k: int,
+        wanted: Filter,
     ) -> list[Hit[RawTurn]]:
-        """The best raw turns; under a filter, those that an item behind the filter came from."""
+        """The best raw turns, by rank fusion."""
         if not top_k:
             return []
+        allowed = self._turn_eligible(state, eligible, wanted)
+        return turns_behind(state, asked, hits, top_k=top_k, eligible=allowed)
+
+    @staticmethod
+    def _turn_eligible(
+        state: MemoryState, eligible: Callable[[MemoryItem], bool] | None, wanted: Filter
+    ) -> Callable[[RawTurn], bool] | None:
+        """Under a filter, the turns that an item behind the filter came from."""
         if eligible is None:
-            return turns_behind(state, asked, hits, top_k=top_k)
+            return None
         sources = {source for item in state.items if eligible(item) for source in item.sources}
-        return turns_behind(
-            state, asked, hits, top_k=top_k, eligible=lambda turn: turn.id in sources
-        )
+        return lambda turn: turn.id in sources
 
     def categorise(self, text: str) -> tuple[str, ...]:
         """The category whose description is nearest to the text, if categories are defined."""
@@ -230,3 +346,8 @@ class Recall:
     def close(self) -> None:
         """Let the index go."""
         self._index.close()
+
+
+def _because(hits: list[Hit[T]], ranking: Ranking) -> list[Hit[T]]:
+    """The hits with the reason why rank fusion ordered them."""
+    return [replace(hit, why=replace(hit.why, not_trained=ranking.reason)) for hit in hits]

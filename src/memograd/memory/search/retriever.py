@@ -88,6 +88,9 @@ class Candidate(Generic[T]):
     fused: float = 0.0
     recency: float = 1.0
     rerank_score: float | None = None
+    window_rank: int | None = None
+    probability: float | None = None
+    reasons: tuple[tuple[str, float], ...] = ()
 
     @property
     def score(self) -> float:
@@ -102,6 +105,11 @@ class Weighing:
     recency_half_life: timedelta | None = None
     now: datetime | None = None
     reranker: Reranker | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the order may change, so that more candidates than hits are needed."""
+        return self.recency_half_life is not None or self.reranker is not None
 
 
 def retrieve(
@@ -244,5 +252,8 @@ def _hit(candidate: Candidate[T], matched: tuple[str, ...]) -> Hit[T]:
         source_rank=candidate.source_rank,
         recency=candidate.recency,
         rerank_score=candidate.rerank_score,
+        window_rank=candidate.window_rank,
+        probability=candidate.probability,
+        reasons=candidate.reasons,
     )
     return Hit(candidate.record, candidate.score, why)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +30,57 @@ def idf(n_records: int, n_with_term: int) -> float:
     return math.log(1.0 + (n_records - n_with_term + 0.5) / (n_with_term + 0.5))
 
 
+MASKED_TERMS: Final = 62  # bits of an int64 that a shift can reach
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """What the words of a query find in every place of a corpus.
+
+    bm25: float64 `[places]`, 0 without a match. held: int64 `[places]`, bit t is set where the place
+    holds the query's t-th distinct term (the first `MASKED_TERMS` of them). idf: float64 `[terms]`
+    of the distinct terms. known: bool `[terms]`, whether any record holds it. ideal: the score that
+    no record exceeds, the idf of all terms as often as the query says them.
+    """
+
+    bm25: np.ndarray
+    held: np.ndarray
+    idf: np.ndarray
+    known: np.ndarray
+    ideal: float
+    matches: Matches
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Every match of a distinct term: term, place and count, each int64 `[matches]`.
+
+    repeats: int64 `[terms]`, how often the query says it.
+    """
+
+    term: np.ndarray
+    place: np.ndarray
+    count: np.ndarray
+    repeats: np.ndarray
+
+    def grouped(self, group: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """BM25 of groups of records, each as one text; float64 `[groups]`.
+
+        group: int64 `[matches]`, whose match it is, -1 for nobody's. lengths: `[groups]` in terms.
+        """
+        n = len(lengths)
+        mine = group >= 0
+        keys = self.term[mine] * n + group[mine]
+        counted = np.bincount(keys, weights=self.count[mine], minlength=len(self.repeats) * n)
+        some = np.flatnonzero(counted)
+        term, of = np.divmod(some, max(n, 1))
+        holders = np.bincount(term, minlength=len(self.repeats))
+        weights = self.repeats * np.log(1.0 + (n - holders + 0.5) / (holders + 0.5))
+        norms = K1 * (1.0 - B + B * lengths[of] / max(float(lengths.mean()), 1e-9) if n else 1.0)
+        gains = weights[term] * counted[some] / (counted[some] + norms)
+        return np.bincount(of, weights=gains, minlength=n)
+
+
 def bm25_scores(
     parts: Sequence[Part[Any]],
     tail: Sequence[tuple[Counter[str], int]],
@@ -39,6 +91,17 @@ def bm25_scores(
     tail: per record the counts of its terms and its length. A term that the query repeats counts as
     often.
     """
+    return word_scores(parts, tail, terms, masks=False).bm25
+
+
+def word_scores(
+    parts: Sequence[Part[Any]],
+    tail: Sequence[tuple[Counter[str], int]],
+    terms: Sequence[str],
+    *,
+    masks: bool = True,
+) -> WordScores:
+    """`bm25_scores` with what else the words say; the held terms only with `masks`."""
     n_records = sum(part.alive for part in parts) + len(tail)
     total_length = sum(part.alive_length for part in parts) + sum(length for _, length in tail)
     n_places = sum(part.size for part in parts) + len(tail)
@@ -46,7 +109,11 @@ def bm25_scores(
     weights: list[float] = []
     sizes: list[int] = []
     shifts: list[int] = []
-    for term, repeats in Counter(terms).items():
+    idfs: list[float] = []
+    known: list[bool] = []
+    numbers: list[int] = []
+    held = np.zeros(n_places if masks else 0, np.int64)
+    for bit, (term, repeats) in enumerate(Counter(terms).items()):
         n_found = len(found)
         n_with_term = 0
         offset = 0
@@ -78,15 +145,28 @@ def bm25_scores(
             )
             shifts.append(offset)
             n_with_term += len(in_tail)
-        weight = repeats * idf(n_records, n_with_term)
+        idfs.append(idf(n_records, n_with_term))
+        known.append(n_with_term > 0)
+        weight = repeats * idfs[-1]
         weights += [weight] * (len(found) - n_found)
         sizes += [len(rows) for rows, _, _ in found[n_found:]]
+        numbers += [bit] * (len(found) - n_found)
+        if masks and bit < MASKED_TERMS:
+            for (rows, _, _), shift in zip(found[n_found:], shifts[n_found:], strict=True):
+                held[rows + shift] |= np.int64(1 << bit)
+    repeats_of = Counter(terms).values()
+    ideal = math.fsum(count * weight for count, weight in zip(repeats_of, idfs, strict=True))
+    facts = (held, np.array(idfs), np.array(known, bool), ideal)
+    repeated = np.array(list(repeats_of), np.int64)
     if not any(sizes):
-        return np.zeros(n_places)
+        none = np.zeros(0, np.int64)
+        return WordScores(np.zeros(n_places), *facts, Matches(none, none, none, repeated))
     places = np.concatenate([rows for rows, _, _ in found]) + np.repeat(shifts, sizes)
     counts = np.concatenate([counts for _, counts, _ in found]).astype(np.float64)
     lengths = np.concatenate([lengths for _, _, lengths in found])
     norms = K1 * (1.0 - B + B * (lengths / (total_length / n_records)))
     gains = np.repeat(weights, sizes) * (counts / (counts + norms))
     # bincount adds in the order given: term by term, whatever the layout.
-    return np.bincount(places, weights=gains, minlength=n_places)
+    scores = np.bincount(places, weights=gains, minlength=n_places)
+    term = np.repeat(numbers, sizes) if masks else np.zeros(0, np.int64)
+    return WordScores(scores, *facts, Matches(term, places, counts, repeated))

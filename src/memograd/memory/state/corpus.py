@@ -23,15 +23,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Generic
 
 import numpy as np
 
-from memograd.memory.state.bm25 import bm25_scores
+from memograd.memory.state.bm25 import WordScores, bm25_scores, word_scores
+from memograd.memory.state.columns import Columns, describe, join_columns
 from memograd.memory.state.ranking import best
 from memograd.memory.state.segment import Part, T, build_part, join_parts
+from memograd.memory.state.sittings import Sittings, sittings_of
 
 TAIL_ROWS = 32
 JOINED_ROWS = 8192
@@ -71,6 +73,7 @@ class _View(Generic[T]):
 
     parts: tuple[Part[T], ...] = ()
     tail: dict[str, _Pending[T]] | None = None
+    layout: list[Layout] = field(default_factory=list, compare=False, repr=False)
 
     def pending(self) -> list[_Pending[T]]:
         return list(self.tail.values()) if self.tail else []
@@ -89,6 +92,63 @@ class _View(Generic[T]):
     def starts(self) -> list[int]:
         """The first place of every part, and of the tail."""
         return [0, *accumulate(part.size for part in self.parts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the living records of a view are, and what is known of them.
+
+    places: int64 `[n]`, or None where every place is alive. lengths: int64 `[n]` in terms.
+    """
+
+    places: np.ndarray | None
+    lengths: np.ndarray
+    columns: Columns
+    sat: list[Sittings] = field(default_factory=list, compare=False, repr=False)
+
+    def sittings(self) -> Sittings:
+        """How the records hang together; made when it is first asked for."""
+        if not self.sat:
+            self.sat.append(sittings_of(self.columns))
+        return self.sat[0]
+
+
+class Scored(Generic[T]):
+    """What a query makes of every living record of a corpus, in the order of insertion.
+
+    dense: float32 `[n]`, cosines (exact to about 1e-6). words: `bm25`, `held` of the same records
+    and the query's idf. layout: lengths and columns of the records.
+    """
+
+    def __init__(
+        self, view: _View[T], layout: Layout, dense: np.ndarray, words: WordScores
+    ) -> None:
+        self._view, self.layout, self.dense, self.words = view, layout, dense, words
+        self._starts = view.starts()
+        self._pending = view.pending()
+
+    def __len__(self) -> int:
+        return len(self.layout.lengths)
+
+    def record(self, at: int) -> T:
+        """The record at one number in the order of insertion."""
+        place = at if self.layout.places is None else int(self.layout.places[at])
+        if place >= self._starts[-1]:
+            return self._pending[place - self._starts[-1]].record
+        number = bisect_right(self._starts, place) - 1
+        return self._view.parts[number].segment.records[place - self._starts[number]]
+
+    def number(self, id: str) -> int | None:
+        """Where the record of that id stands in the order of insertion, None if it is not here."""
+        if self._view.tail and id in self._view.tail:
+            place = self._starts[-1] + list(self._view.tail).index(id)
+        else:
+            found = self._view.find(id)
+            if found is None:
+                return None
+            place = self._starts[found[0]] + found[1]
+        places = self.layout.places
+        return place if places is None else int(np.searchsorted(places, place))
 
 
 class Corpus(Generic[T]):
@@ -190,6 +250,39 @@ class Corpus(Generic[T]):
         places = np.flatnonzero(scores)
         matched = scores[places]
         return self._ranked(view, matched, k, 0.0, matched.__getitem__, eligible, places)
+
+    def scored(self, vector: np.ndarray | None, terms: Sequence[str]) -> Scored[T]:
+        """Every living record by meaning and by words.
+
+        vector: None leaves the meaning out, as zeros. Raises ValueError for a vector of another
+        length.
+        """
+        view = self._view
+        if not view.layout:
+            view.layout.append(_layout(view))
+        layout = view.layout[0]
+        pending = view.pending()
+        words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
+        starts = view.starts()
+        dense = np.zeros(starts[-1] + len(pending), np.float32)
+        if vector is not None:
+            query = self._vectors([vector])[0]
+            for part, start in zip(view.parts, starts, strict=False):
+                np.matmul(part.segment.matrix, query, out=dense[start : start + part.size])
+            if pending:
+                np.matmul(_stack(pending), query, out=dense[starts[-1] :])
+        if layout.places is not None:
+            dense = dense[layout.places]
+            held = words.held[layout.places]
+            matches = words.matches  # of living rows alone
+            at = np.searchsorted(layout.places, matches.place)
+            words = replace(
+                words,
+                bm25=words.bm25[layout.places],
+                held=held,
+                matches=replace(matches, place=at),
+            )
+        return Scored(view, layout, dense, words)
 
     def similarities(self, vector: np.ndarray, ids: Sequence[str]) -> list[float]:
         """The cosines, rounded as in `dense`, of a unit vector with the records of these ids.
@@ -386,6 +479,23 @@ class Corpus(Generic[T]):
 
         allowed = None if eligible is None else lambda at: eligible(record(at))
         return [Ranked(record(at), value) for at, value in best(scores, k, margin, exact, allowed)]
+
+
+def _layout(view: _View[T]) -> Layout:
+    pending = view.pending()
+    columns = [part.segment.described() for part in view.parts]
+    lengths = [part.segment.lengths for part in view.parts]
+    if pending:
+        columns.append(describe([p.record for p in pending]))
+        lengths.append(np.array([len(p.terms) for p in pending], np.int64))
+    whole = join_columns(columns) if columns else describe([])
+    sizes = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+    if all(part.dead is None for part in view.parts):
+        return Layout(None, sizes, whole)
+    starts = view.starts()
+    alive = [start + part.alive_rows() for part, start in zip(view.parts, starts, strict=False)]
+    places = np.concatenate([*alive, starts[-1] + np.arange(len(pending))])
+    return Layout(places, sizes[places], whole.taken(places))
 
 
 def _tidy(parts: list[Part[T]]) -> tuple[Part[T], ...]:

@@ -57,6 +57,7 @@ class MemoryState:
         self.items: Corpus[MemoryItem] = Corpus(dimension)
         self.turns: Corpus[RawTurn] = Corpus(dimension)
         self.seq = 0
+        self.proposed = False
         self._verbatim: Corpus[RawTurn] = Corpus(0)
 
     @classmethod

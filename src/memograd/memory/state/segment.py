@@ -11,11 +11,12 @@ Invariant: joining changes nothing that a search can see.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from memograd.memory.state.columns import Columns, describe, join_columns
 from memograd.memory.state.postings import Postings, build_postings, join_postings
 
 
@@ -41,6 +42,13 @@ class Segment(Generic[T]):
     lengths: np.ndarray
     postings: Postings
     rows: dict[str, int]
+    columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
+
+    def described(self) -> Columns:
+        """What the ranker wants to know of its records; made when it is first asked for."""
+        if not self.columns:
+            self.columns.append(describe(self.records))
+        return self.columns[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
         offset += len(rows)
         rows_of_parts.append(rows)
         renumbered.append((part.segment.postings, new_rows))
-    return _part(
+    joined = _part(
         [record for part in parts for record in part],
         np.concatenate(
             [
@@ -117,6 +125,11 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
         ),
         join_postings(renumbered),
     )
+    known = [part.segment.columns for part in parts]
+    if all(known):
+        taken = zip(known, rows_of_parts, strict=True)
+        joined.segment.columns.append(join_columns([one[0].taken(rows) for one, rows in taken]))
+    return joined
 
 
 def _part(records: list[T], matrix: np.ndarray, lengths: np.ndarray, postings: Postings) -> Part[T]:

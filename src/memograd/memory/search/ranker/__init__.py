@@ -1,0 +1,1 @@
+"""The trained ranking of candidates from all lists: features, weights, probabilities."""

@@ -1,0 +1,180 @@
+"""Search by the trained ranker: candidates of all lists, their features, scores and probabilities.
+
+`choose_ranking` says by what a memory ranks: the ranker of its settings, or rank fusion with the
+reason why. A ranker that cannot be used (another embedder, another version, no such file) is told
+once in the log and in every explanation, and the memory goes on by fusion, because finding less
+well is better than not finding. Invariant: the scores of hits are probabilities, never rising from
+one hit to the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Generic
+
+import numpy as np
+
+from memograd.errors import BadInput
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.hits import Query, T
+from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
+from memograd.memory.search.ranker.linear import Linear, Ranker, load_ranker, shipped_ranker
+from memograd.memory.search.ranker.lists import Lists, Seen, item_lists, seen, turn_lists
+from memograd.memory.search.ranker.probability import Probability, question_facts, with_best
+from memograd.memory.search.ranker.question import Question, read_question
+from memograd.memory.search.retriever import Candidate
+from memograd.memory.state import Corpus, MemoryState
+
+logger = logging.getLogger(__name__)
+
+REASONS: Final = 3
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """ranker: what ranks, None for rank fusion. reason: why it is fusion, empty for the ranker."""
+
+    ranker: Ranker | None
+    reason: str
+
+
+def choose_ranking(setting: str, embedder: str) -> Ranking:
+    """What the setting `ranking` means for a memory with this embedder."""
+    if setting == "fusion":
+        return Ranking(None, "the setting ranking is fusion")
+    try:
+        ranker = shipped_ranker() if setting == "trained" else load_ranker(Path(setting))
+        if ranker.embedder != embedder:
+            raise BadInput(
+                f"The ranker {'that ships' if setting == 'trained' else 'in ' + setting} was"
+                f" trained on vectors of {ranker.embedder!r}, not of {embedder!r}."
+            )
+        held_out = ranker.made_from.get("held_out")
+        if isinstance(held_out, dict) and held_out.get("adopted") is False:
+            raise BadInput(f"The ranker in {setting} did not beat rank fusion on held-out questions.")
+    except BadInput as error:
+        told = logger.info if setting == "trained" else logger.warning
+        told("Searching by rank fusion: %s", error)
+        return Ranking(None, str(error))
+    return Ranking(ranker, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query over a state, seen once for items and turns."""
+
+    turns: Seen
+    items: Seen
+    question: Question
+
+
+def asked(
+    state: MemoryState,
+    query: Query,
+    *,
+    asked_at: datetime | None,
+    item_eligible: Callable[[MemoryItem], bool] | None,
+    turn_eligible: Callable[[RawTurn], bool] | None,
+    with_turns: bool,
+) -> Asked:
+    """What the lists and the question's wording say. Without turns, they are seen by words alone."""
+    told = state.turns.scored(query.vector if with_turns else None, query.terms)
+    turns = seen(told, turn_eligible, best=with_turns)
+    items = seen(state.items.scored(query.vector, query.terms), item_eligible)
+    layout = told.layout
+    question = read_question(
+        query.text,
+        asked_at=asked_at,
+        names=layout.columns.names,
+        years=layout.sittings().years,
+    )
+    return Asked(turns, items, question)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[T]):
+    """Candidates of one kind, best first: features, scores, and what is said of each."""
+
+    own: Seen
+    lists: Lists
+    features: Features
+    scores: np.ndarray
+    facts: np.ndarray
+
+
+def judge_turns(asked: Asked, linear: Linear) -> Judged[RawTurn] | None:
+    """The candidates among turns with their scores; None where there are none."""
+    lists = turn_lists(asked.turns, asked.items)
+    return _judge(asked, asked.turns, lists, linear, of_items=False)
+
+
+def judge_items(asked: Asked, linear: Linear) -> Judged[MemoryItem] | None:
+    """The candidates among items with their scores; None where there are none."""
+    lists = item_lists(asked.items, asked.turns)
+    return _judge(asked, asked.items, lists, linear, of_items=True)
+
+
+def _judge(
+    asked: Asked, own: Seen, lists: Lists, linear: Linear, *, of_items: bool
+) -> Judged[Any] | None:
+    if not len(lists.numbers):
+        return None
+    features = candidate_features(own, asked.turns, lists, asked.question, of_items=of_items)
+    scores = linear.scores(features.rows)
+    facts = question_facts(own, asked.turns, lists, features.column("who.match"))
+    facts = with_best(facts, scores, features.column("fusion.agree3"))
+    return Judged(own, lists, features, scores, facts)
+
+
+def candidates_of(
+    judged: Judged[T] | None,
+    corpus: Corpus[T],
+    query: Query,
+    linear: Linear,
+    probability: Probability,
+    *,
+    most: int,
+    threshold: float | None,
+    explain: bool,
+) -> list[Candidate[T]]:
+    """The best `most` candidates of at least the probability `threshold`, best first."""
+    if judged is None:
+        return []
+    chances = probability.of(judged.scores, judged.facts)
+    order = np.argsort(-judged.scores, kind="stable")[:most]
+    if threshold is not None:
+        order = order[chances[order] >= threshold]
+    found: list[Candidate[T]] = []
+    ranks, scored, rows = judged.lists.ranks, judged.own.scored, judged.features.rows
+    records = [scored.record(int(judged.lists.numbers[at])) for at in order.tolist()]
+    similarities = corpus.similarities(query.vector, [record.id for record in records])
+    for record, at, similarity in zip(records, order.tolist(), similarities, strict=True):
+        candidate: Candidate[T] = Candidate(
+            record,
+            similarity,
+            dense_rank=_rank(ranks[0, at]),
+            lexical_rank=_rank(ranks[1, at]),
+            lexical_score=float(judged.own.words.bm25[judged.lists.numbers[at]]),
+            source_rank=_rank(ranks[3:, at].min()),
+            window_rank=_rank(ranks[2, at]),
+            fused=float(chances[at]),
+            probability=float(chances[at]),
+        )
+        if explain:
+            candidate.reasons = _reasons(linear.contributions(rows[at], rows))
+        found.append(candidate)
+    return found
+
+
+def _reasons(parts: dict[str, float]) -> tuple[tuple[str, float], ...]:
+    best = sorted(parts.items(), key=lambda part: -abs(part[1]))[:REASONS]
+    return tuple((GROUPS[group], round(value, 2)) for group, value in best)
+
+
+def _rank(rank: float) -> int | None:
+    return int(rank) if np.isfinite(rank) else None

@@ -1,0 +1,1 @@
+"""The task retrieval: a question, the candidates of all lists, which of them hold the answer?"""

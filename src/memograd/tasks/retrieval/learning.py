@@ -1,0 +1,223 @@
+"""Fitting a ranker: listwise softmax, Plackett-Luce by reward alone, and the probabilities.
+
+Supervised: every evidence candidate against all candidates that are none, the mean over evidence
+and then over questions, with a ridge on standardised weights. GRPO: the policy draws an order of
+`k` candidates (Plackett-Luce, drawn by adding Gumbel noise to the scores), the reward is the share
+of the evidence among them, and the advantage is the reward minus the mean of the question's group.
+Weights of features in `RISING` stay at 0 or above, so no better match ever counts against a
+candidate. Invariant: the gradients are those of the losses (`tests/tasks/test_retrieval.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
+from memograd.memory.search.ranker.linear import Linear
+from memograd.memory.search.ranker.probability import (
+    FACTS,
+    HIT_FACTS,
+    Probability,
+    hit_facts,
+    with_best,
+)
+from memograd.tasks.retrieval.material import Candidates, Row
+
+LEAST_SCALE: Final = 1e-6
+LOGISTIC_STEPS: Final = 3000
+LOGISTIC_CLOSE: Final = 1e-7
+AGREE: Final = FEATURES.index("fusion.agree3")
+RISING_COLUMNS: Final = np.array([name.startswith(RISING) for name in FEATURES])
+FALLING_COLUMNS: Final = np.array([name.startswith(FALLING) for name in FEATURES])
+
+Part = Callable[[Row], Candidates | None]
+
+
+def turns_part(row: Row) -> Candidates | None:
+    """The turns of a row."""
+    return row.turns
+
+
+def items_part(row: Row) -> Candidates | None:
+    """The items of a row."""
+    return row.items
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The candidates of all questions below each other.
+
+    features float64 `[n, f]`, hit bool `[n]`, starts and sizes int64 `[q]`, weight float64 `[q]`.
+    """
+
+    features: np.ndarray
+    hit: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def question(self) -> np.ndarray:
+        """int64 `[n]`: whose candidate it is."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def pack(rows: Sequence[Row], part: Part) -> Packed:
+    """What can be learnt from: questions with candidates that are evidence and some that are not.
+
+    A set of rows weighs as the square root of its size: a long one more, but not all.
+    """
+    chosen = [
+        (row.set, found)
+        for row in rows
+        if (found := part(row)) is not None and found.hit.any() and not found.hit.all()
+    ]
+    counts: dict[str, int] = {}
+    for name, _ in chosen:
+        counts[name] = counts.get(name, 0) + 1
+    total = sum(np.sqrt(count) for count in counts.values())
+    sizes = np.array([len(found.hit) for _, found in chosen], np.int64)
+    nothing = np.zeros((0, len(FEATURES)))
+    return Packed(
+        np.concatenate([nothing, *(found.features for _, found in chosen)]).astype(np.float64),
+        np.concatenate([np.zeros(0, bool), *(found.hit for _, found in chosen)]),
+        np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
+        sizes,
+        np.array([len(chosen) / np.sqrt(counts[name]) / total for name, _ in chosen]),
+    )
+
+
+def loss_and_slope(scores: np.ndarray, packed: Packed) -> tuple[float, np.ndarray]:
+    """The listwise loss of scores float64 `[n]`, and its gradient by them."""
+    of = packed.question
+    highest = np.maximum.reduceat(scores, packed.starts)[of]
+    power = np.exp(np.clip(scores - highest, -60, 0))
+    others = np.add.reduceat(np.where(packed.hit, 0, power), packed.starts)[of]
+    evidence = np.add.reduceat(packed.hit.astype(float), packed.starts)[of]
+    weight = packed.weight[of] / evidence
+    chance = power / (power + others)
+    loss = -(weight * np.log(np.maximum(chance, 1e-12)))[packed.hit].sum()
+    shares = np.where(packed.hit, weight / (power + others), 0)
+    pressed = np.add.reduceat(shares, packed.starts)[of]
+    slope = np.where(packed.hit, -weight * (1 - chance), power * pressed)
+    return float(loss), slope
+
+
+def standard(packed: Packed, dropped: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, scale (the spread within questions) and which features are used, each `[f]`."""
+    means = np.add.reduceat(packed.features, packed.starts) / packed.sizes[:, None]
+    spread = np.sqrt(((packed.features - means[packed.question]) ** 2).mean(axis=0))
+    used = (spread > LEAST_SCALE) & ~np.array([name.startswith(tuple(dropped)) for name in FEATURES])
+    return packed.features.mean(axis=0), np.where(spread > LEAST_SCALE, spread, 1.0), used
+
+
+def bounded(weights: np.ndarray) -> np.ndarray:
+    """Weights with those of `RISING` at least 0 and those of `FALLING` at most."""
+    weights = np.where(RISING_COLUMNS, np.maximum(weights, 0), weights)
+    return np.where(FALLING_COLUMNS, np.minimum(weights, 0), weights)
+
+
+@dataclass
+class PlackettLuce:
+    """The policy of GRPO: an order of `k` candidates, drawn one after the other by their scores."""
+
+    k: int = 10
+    samples: int = 16
+    temperature: float = 1.0
+
+    def slope(
+        self, scores: np.ndarray, shows: np.ndarray, draw: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """The gradient of the expected reward by the scores `[c]`, and the mean reward.
+
+        shows: bool `[c, evidence]`, which evidence each candidate shows.
+        """
+        scores = scores / self.temperature
+        k = min(self.k, len(scores))
+        noise = draw.gumbel(size=(self.samples, len(scores)))
+        order = np.argsort(-(scores + noise), axis=1)[:, :k]
+        reward = shows[order].any(axis=1).mean(axis=1)
+        advantage = reward - reward.mean()
+        if not advantage.any():
+            return np.zeros(len(scores)), float(reward.mean())
+        total = np.zeros(len(scores))
+        power = np.exp(scores - scores.max())
+        for one, push in zip(order, advantage, strict=True):
+            drawn = power[one]
+            left = power.sum() - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
+            left = np.maximum(left, 1e-12)
+            # d log P = 1 for what was drawn, minus its share in every draw that it was left for.
+            inverse = np.cumsum(1 / left)
+            slope = -power * inverse[-1]
+            slope[one] = 1.0 - drawn * inverse
+            total += push * slope
+        return total / self.samples / self.temperature, float(reward.mean())
+
+
+def fit_probability(
+    linear: Linear, rows: Sequence[Row], part: Part, *, top: int = 10, ridge: float = 1.0
+) -> Probability:
+    """The probabilities of a ranker's scores, by logistic regression."""
+    facts, answered, hits, is_hit = [], [], [], []
+    for row in rows:
+        found = part(row)
+        if found is None:
+            continue
+        scores = linear.scores(found.features)
+        facts.append(with_best(found.facts, scores, found.features[:, AGREE]))
+        answered.append(bool(found.hit.any()))
+        if found.hit.any():
+            best = np.argsort(-scores, kind="stable")[:top]
+            hits.append(hit_facts(scores)[best])
+            is_hit.append(found.hit[best])
+    rising = np.array([True, True, False, False])
+    answerable = _logistic_fit(np.array(facts), np.array(answered), ridge, FACT_SIGNS)
+    rows_of_hits = np.concatenate(hits) if hits else np.zeros((0, len(HIT_FACTS)))
+    labels = np.concatenate(is_hit) if is_hit else np.zeros(0, bool)
+    hit = _logistic_fit(rows_of_hits, labels, ridge, np.where(rising, 1.0, 0.0))
+    return Probability(answerable, hit)
+
+
+FACT_SIGNS: Final = np.array(
+    [
+        {"best_cosine": 1.0, "best_cover": 1.0, "best_window_cover": 1.0, "best_bm25": 1.0,
+         "unseen": -1.0, "unseen_terms": -1.0, "match_gap": 1.0}.get(name, 0.0)
+        for name in FACTS
+    ]
+)  # fmt: skip
+"""1: more of it never makes an answer less probable; -1: never more; 0: either."""
+
+
+def _logistic_fit(x: np.ndarray, y: np.ndarray, ridge: float, signs: np.ndarray) -> np.ndarray:
+    """Weights and bias for raw values `[n, f]`; signs: what a weight must be, 0 for either.
+
+    By accelerated projected gradients (Beck and Teboulle, *A Fast Iterative Shrinkage-Thresholding
+    Algorithm*, 2009), with a step of one over the largest curvature.
+    """
+    count = x.shape[1]
+    if not len(x) or y.all() or not y.any():
+        share = (y.sum() + 1) / (len(y) + 2)
+        return np.append(np.zeros(count), np.log(share / (1 - share)))
+    mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST_SCALE)
+    rows = np.column_stack([(x - mean) / scale, np.ones(len(x))])
+    pull = np.append(np.full(count, ridge), 0.0)
+    step = 1.0 / (0.25 * float(np.linalg.eigvalsh(rows.T @ rows)[-1]) + ridge)
+    lowest = np.append(np.where(signs > 0, 0.0, -np.inf), -np.inf)
+    highest = np.append(np.where(signs < 0, 0.0, np.inf), np.inf)
+    found = ahead = np.zeros(count + 1)
+    momentum = 1.0
+    for _ in range(LOGISTIC_STEPS):
+        chance = 1 / (1 + np.exp(-(rows @ ahead)))
+        slope = rows.T @ (chance - y) + pull * ahead
+        moved = np.clip(ahead - step * slope, lowest, highest)
+        if np.abs(moved - found).max() < LOGISTIC_CLOSE:
+            break
+        after = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = moved + (momentum - 1) / after * (moved - found)
+        found, momentum = moved, after
+    weights = found[:-1] / scale
+    return np.append(weights, found[-1] - float(weights @ mean))

@@ -1,0 +1,224 @@
+"""From conversations with questions and evidence to rows of features, by the memory's own code.
+
+A memory holds the turns of one conversation, or of several one after the other where each is about
+one question (LongMemEval's), with the facts that the rule reader finds. Every question gives a row
+of turns and a row of items: features, and which candidates are evidence. Invariant: features come
+from `memory/search/ranker`, so what is trained is what search computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from memograd.data import Conversation, Question
+from memograd.memory import RawTurn
+from memograd.memory.analysis import analyse
+from memograd.memory.embedders import Embedder
+from memograd.memory.reader import RuleReader
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.search import Query
+from memograd.memory.search.ranker.features import candidate_features
+from memograd.memory.search.ranker.lists import item_lists, turn_lists
+from memograd.memory.search.ranker.probability import question_facts
+from memograd.memory.search.ranker.trained import Asked, asked
+from memograd.memory.state import MemoryState
+
+_SCOPE: Final = Scope(user_id="retrieval")
+_NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question and the ids of the turns that answer it; none: nothing does."""
+
+    text: str
+    evidence: frozenset[str]
+    kind: str
+    asked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one memory hears, as conversations apart, and what is asked of it.
+
+    set: rows of a set share their weight. group: what is held out together.
+    """
+
+    name: str
+    set: str
+    group: str
+    conversations: tuple[tuple[RawTurn, ...], ...]
+    asked: tuple[Asking, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """features float32 `[c, f]`, hit bool `[c]`, fused float32 `[c]`, facts float64 `[facts - 2]`.
+
+    sources: of each candidate the numbers of the turns that it shows, among those of the evidence;
+    -1 where it shows none.
+    """
+
+    features: np.ndarray
+    hit: np.ndarray
+    fused: np.ndarray
+    facts: np.ndarray
+    sources: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question. evidence: how many turns answer it."""
+
+    set: str
+    memory: str
+    group: str
+    kind: str
+    text: str
+    evidence: int
+    turns: Candidates | None
+    items: Candidates | None
+
+
+def told_of(
+    conversations: Sequence[Conversation], *, set_name: str, group: str, together: int = 1
+) -> list[Told]:
+    """Memories of `together` conversations each; ids of turns become unique within a memory."""
+    memories = []
+    for start in range(0, len(conversations), together):
+        chunk = conversations[start : start + together]
+        heard, asking, session = [], [], 0
+        for number, one in enumerate(chunk):
+            sessions = {s: session + n for n, s in enumerate(dict.fromkeys(t.session for t in one.turns), 1)}
+            session += len(sessions)
+            heard.append(
+                tuple(
+                    replace(turn, id=f"{number}|{turn.id}", session=sessions[turn.session])
+                    for turn in one.turns
+                )
+            )
+            asking += [_asking(question, number) for question in one.questions if question.evidence]
+            asking += [_asking(question, number) for question in one.adversarial_questions]
+        if asking:
+            memories.append(
+                Told(f"{chunk[0].id}+{len(chunk)}", set_name, group, tuple(heard), tuple(asking))
+            )
+    return memories
+
+
+def _asking(question: Question, number: int) -> Asking:
+    evidence = () if question.adversarial else question.evidence
+    return Asking(
+        question.text,
+        frozenset(f"{number}|{id}" for id in evidence),
+        "unanswerable" if question.adversarial else question.category,
+        question.asked_at,
+    )
+
+
+def state_of(told: Told, embedder: Embedder, *, verbatim: bool = False) -> MemoryState:
+    """The memory after all that was told; verbatim: as with `infer=False`, items word for word."""
+    state = MemoryState(embedder.dimension)
+    turns = [turn for conversation in told.conversations for turn in conversation]
+    if verbatim:
+        facts = [(turn.text.strip(), (turn.id,)) for turn in turns if turn.text.strip()]
+    else:
+        texts = [turn.index_text() for turn in turns]
+        state.turns.add_many(turns, embedder.embed(texts), [analyse(text) for text in texts])
+        reader = RuleReader()
+        facts = [
+            (fact.text, tuple(fact.sources))
+            for conversation in told.conversations
+            for fact in reader.read(conversation)
+        ]
+    items = [
+        MemoryItem(
+            id=hashlib.sha256(f"{number}\0{text}".encode()).hexdigest()[:16],
+            text=text,
+            scope=_SCOPE,
+            created_at=_NOW,
+            updated_at=_NOW,
+            sources=sources,
+        )
+        for number, (text, sources) in enumerate(facts)
+    ]
+    if items:
+        texts = [item.text for item in items]
+        state.items.add_many(items, embedder.embed(texts), [analyse(text) for text in texts])
+    return state
+
+
+def rows_of(
+    memories: Sequence[Told], embedder: Embedder, *, strangers: int = 0, verbatim: bool = False
+) -> Iterator[Row]:
+    """The rows of all memories.
+
+    strangers: questions of the other memories of the same set that each memory is asked, too, and
+    cannot answer: it heard other people.
+    """
+    for number, told in enumerate(memories):
+        state = state_of(told, embedder, verbatim=verbatim)
+        others = [
+            replace(asking, evidence=frozenset(), kind="stranger")
+            for other in memories
+            if other is not told and other.set == told.set
+            for asking in other.asked
+            if asking.evidence
+        ]
+        chosen = np.random.default_rng(number).permutation(len(others))[:strangers]
+        asking = [*told.asked, *(others[at] for at in chosen.tolist())]
+        vectors = embedder.embed_queries([one.text for one in asking])
+        for one, vector in zip(asking, vectors, strict=True):
+            query = Query(one.text, vector, analyse(one.text))
+            yield row_of(state, query, one, told)
+
+
+def row_of(state: MemoryState, query: Query, asking: Asking, told: Told) -> Row:
+    """One question of one memory."""
+    seen = asked(
+        state,
+        query,
+        asked_at=asking.asked_at,
+        item_eligible=None,
+        turn_eligible=None,
+        with_turns=True,
+    )
+    return Row(
+        told.set,
+        told.name,
+        told.group,
+        asking.kind,
+        asking.text,
+        len(asking.evidence),
+        _candidates(seen, asking, of_items=False),
+        _candidates(seen, asking, of_items=True),
+    )
+
+
+def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | None:
+    own = seen.items if of_items else seen.turns
+    lists = item_lists(own, seen.turns) if of_items else turn_lists(own, seen.items)
+    if not len(lists.numbers):
+        return None
+    features = candidate_features(own, seen.turns, lists, seen.question, of_items=of_items)
+    numbers = {id: number for number, id in enumerate(sorted(asking.evidence))}
+    sources = []
+    for number in lists.numbers.tolist():
+        record = own.scored.record(number)
+        shown = record.sources if of_items else (record.id,)
+        sources.append(tuple(numbers[id] for id in shown if id in numbers))
+    facts = question_facts(own, seen.turns, lists, features.column("who.match"))
+    return Candidates(
+        features.rows.astype(np.float32),
+        np.array([bool(one) for one in sources]),
+        (lists.fused + 1e-6 * own.scored.dense[lists.numbers]).astype(np.float32),
+        facts,
+        tuple(sources),
+    )

@@ -1,0 +1,332 @@
+"""retrieval from end to end: conversations to rows, a ranker trained and judged, one file.
+
+    run = train(RetrievalConfig(data=[...]))     run/final/ranker.json is what `ranking=` takes
+
+Invariants: a run that was stopped and resumed gives the weights of the run that never stopped; what
+judges a ranker was never trained on, whole conversations at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from rich.console import Console
+
+import memograd
+from memograd.config.cache_folder import cache_folder
+from memograd.data import Conversation, load_any
+from memograd.errors import BadInput, Stopped
+from memograd.grpo import RunFolder
+from memograd.grpo.stopping import stop_request
+from memograd.grpo.tracking import flat_metrics, tracked
+from memograd.memory.embedders import Embedder, load_embedder
+from memograd.memory.embedders.stored import StoredEmbedder
+from memograd.memory.search.ranker.linear import Ranker, load_ranker, save_ranker
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
+from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
+from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
+from memograd.tasks.retrieval.measure import guard
+from memograd.tasks.retrieval.settings import RetrievalConfig
+from memograd.tasks.retrieval.trainer import RankerTrainer
+
+TASK: Final = "retrieval"
+STATE_FILE: Final = "trainer_state.npz"
+RANKER_FILE: Final = "ranker.json"
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The conversations of a file; single: one question each, so several are one memory."""
+
+    name: str
+    conversations: tuple[Conversation, ...]
+    single: bool
+
+
+def sources_of(files: Sequence[Path]) -> list[Source]:
+    """What the files hold. Raises BadInput for a file without a question with evidence."""
+    sources = []
+    for path in files:
+        conversations = tuple(load_any(path))
+        if not any(question.evidence for one in conversations for question in one.questions):
+            raise BadInput(
+                f"No question in {path} says which turns answer it, so a ranker can learn nothing"
+                " from it: give conversations whose questions have evidence."
+            )
+        single = all(
+            len(one.questions) + len(one.adversarial_questions) == 1
+            and one.speakers == ("user", "assistant")
+            for one in conversations
+        )
+        sources.append(Source(path.name, conversations, single))
+    return sources
+
+
+def memories_of(sources: Sequence[Source], together: Sequence[int], seed: int) -> list[Told]:
+    """The memories that these conversations are told to; single ones in every size."""
+    memories: list[Told] = []
+    for source in sources:
+        told = source.conversations
+        if source.single:
+            order = np.random.default_rng(seed).permutation(len(told)).tolist()
+            told = tuple(told[at] for at in order)
+        for size in together if source.single else (1,):
+            name = f"single, {size} together" if source.single else "long"
+            memories += told_of(told, set_name=name, group=source.name, together=size)
+    return memories
+
+
+def generated(config: RetrievalConfig) -> list[Source]:
+    """Life logs, for who has no data: `logs` of them."""
+    from memograd.data.lifelog.generate import generate_lifelogs
+
+    logs = generate_lifelogs(config.logs, config.seed)
+    return [Source("generated", tuple(log.conversation() for log in logs), single=False)]
+
+
+def open_embedder(name: str) -> Embedder:
+    """The embedder of that name, with its vectors kept in the cache folder."""
+    return StoredEmbedder(load_embedder(name), cache_folder() / "vectors.db")
+
+
+def split(
+    sources: Sequence[Source], config: RetrievalConfig
+) -> tuple[list[Source], list[Source]]:
+    """What is trained on and what judges: of every source, whole conversations by the seed."""
+    if config.eval_data:
+        return list(sources), sources_of(config.eval_data)
+    kept, held = [], []
+    for source in sources:
+        told = source.conversations
+        order = np.random.default_rng(config.seed).permutation(len(told)).tolist()
+        count = round(config.held_out * len(told)) if len(told) > 1 else 0
+        if config.held_out and len(told) > 1:
+            count = max(count, 1)
+        chosen = set(order[:count])
+        parts = [
+            tuple(one for at, one in enumerate(told) if (at in chosen) == judges)
+            for judges in (False, True)
+        ]
+        kept.append(replace(source, conversations=parts[0]))
+        if parts[1]:
+            held.append(replace(source, conversations=parts[1]))
+    if config.held_out and not held:
+        raise BadInput(
+            "There is one conversation only, so none can be held out to judge the ranker: give"
+            " more conversations, or eval_data."
+        )
+    return kept, held
+
+
+@dataclass
+class RankerTraining:
+    """Trains a ranker on rows and writes metrics and checkpoints into the run folder."""
+
+    trainer: RankerTrainer
+    rows: list[Row]
+    held: list[Row]
+    config: RetrievalConfig
+    embedder: str
+    stage: Stage
+
+    @property
+    def step(self) -> int:
+        """Steps that are done."""
+        return self.trainer.step
+
+    def restore(self, checkpoint: Path) -> None:
+        """Go on from `checkpoint`."""
+        with np.load(checkpoint / STATE_FILE) as state:
+            self.trainer.load(dict(state))
+
+    def train(self) -> Path:
+        """Run up to `config.steps`; returns the folder of the final checkpoint.
+
+        Raises:
+            Stopped: a signal came; a checkpoint was written.
+        """
+        run, config, trainer = self.stage.run, self.config, self.trainer
+        with (
+            stop_request() as stop,
+            tracked(self.stage.trackers, run.path.name, config.model_dump(mode="json")),
+        ):
+            while trainer.step < config.steps:
+                began = time.perf_counter()
+                measured = trainer.advance()
+                seconds = {"learn": round(time.perf_counter() - began, 4)}
+                metrics = {"step": trainer.step, **measured, "seconds": seconds}
+                if "reward_turns" in measured:
+                    metrics["reward_mean"] = measured["reward_turns"]
+                run.append_metrics(metrics)
+                self.stage.on_step(metrics)
+                for tracker in self.stage.trackers:
+                    tracker.log(trainer.step, flat_metrics(metrics))
+                if trainer.step == config.steps:
+                    break
+                if stop.signal or trainer.step % config.save_steps == 0:
+                    self._save(f"checkpoint-{trainer.step}")
+                if stop.signal:
+                    raise Stopped(
+                        f"stopped by a signal after step {trainer.step} of {config.steps}; go on "
+                        f"with resume={run.path}",
+                        stop.signal,
+                    )
+            return self._save("final")
+
+    def _save(self, name: str) -> Path:
+        def write(folder: Path) -> None:
+            save_ranker(self.ranker(), folder / RANKER_FILE)
+            np.savez(folder / STATE_FILE, **self.trainer.state())
+
+        return self.stage.run.save_checkpoint(name, write, step=self.trainer.step)
+
+    def ranker(self) -> Ranker:
+        """The ranker as it stands, with its probabilities and what held-out questions say."""
+        turns, items = self.trainer.linear(0), self.trainer.linear(1)
+        judged = guard(self.held, turns_part, turns, self.config.top_k)
+        made_from = {
+            "run": self.stage.run.path.name,
+            "step": self.trainer.step,
+            "algorithm": self.config.algorithm,
+            "seed": self.config.seed,
+            "questions": self.trainer.questions,
+            "held_out": judged,
+        }
+        return Ranker(
+            self.embedder,
+            turns,
+            items,
+            fit_probability(turns, self.rows, turns_part),
+            fit_probability(items, self.rows, items_part),
+            made_from,
+        )
+
+
+def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, None]:
+    """The recipe with an embedder of your own; by default the one that the settings name."""
+
+    def make_job(config: RetrievalConfig, checkpoint: Path | None) -> Job[None]:
+        sources = sources_of(config.data) if config.data else generated(config)
+        to_train, to_judge = (
+            memories_of(part, config.together, config.seed) for part in split(sources, config)
+        )
+        reader = embedder or open_embedder(config.embedder)
+        rows: list[Row] = []
+        held: list[Row] = []
+
+        def describe(run: RunFolder) -> None:
+            _check_data(run, fingerprint([*to_train, *to_judge]))
+            console.print(
+                f"embedding {len(to_train)} memories to train on, {len(to_judge)} to judge by"
+            )
+            rows.extend(rows_of(to_train, reader, strangers=config.strangers))
+            held.extend(rows_of(to_judge, reader))
+
+        def training(stage: Stage) -> RankerTraining:
+            if stage.world.size > 1:
+                raise BadInput(f"{TASK} trains in one process: start it without torchrun.")
+            trainer = RankerTrainer(rows, config)
+            return RankerTraining(trainer, rows, held, config, reader.name, stage)
+
+        return Job(
+            training=training,
+            environment=environment,
+            describe=describe,
+            measure=None,
+            measured=type(None),
+            report=lambda before, after, folder: None,
+            finish=_report,
+            describe_step=lambda metrics: "  ".join(
+                f"{name} {value:.4f}" for name, value in metrics.items() if isinstance(value, float)
+            ),
+        )
+
+    return Recipe(make_job, console, settled, evaluate)
+
+
+def _report(folder: Path) -> None:
+    """Say whether the ranker may be used, and write it down."""
+    judged = load_ranker(folder / "final").made_from["held_out"]
+    (folder / "held_out.json").write_text(json.dumps(judged, indent=1) + "\n", encoding="utf-8")
+    if not judged["questions"]:
+        console.print("nothing is held out, so nothing says whether the ranker beats rank fusion")
+        return
+    values = [f"{name} {value}" for name, value in judged.items() if name != "sets"]
+    console.print(f"held-out questions: {', '.join(values)}")
+    console.print(
+        f"use it with ranking={folder / 'final'}"
+        if judged["adopted"]
+        else "it does not beat rank fusion, so a memory will not adopt it"
+    )
+
+
+def evaluate(run: Path, asked: Evaluation) -> None:
+    """Measure the ranker of a run beside rank fusion, on other data if some are given."""
+    ranker = load_ranker(run / "final")
+    config = RetrievalConfig.model_validate_json((run / "config.json").read_text("utf-8"))
+    if asked.data is None:
+        console.print(json.dumps(ranker.made_from["held_out"], indent=1))
+        return
+    memories = memories_of(sources_of([asked.data]), config.together, config.seed)
+    rows = list(rows_of(memories, open_embedder(ranker.embedder)))
+    measured = {
+        "turns": guard(rows, turns_part, ranker.turns, config.top_k),
+        "items": guard(rows, items_part, ranker.items, config.top_k),
+    }
+    console.print(json.dumps(measured, indent=1))
+
+
+def environment() -> dict[str, Any]:
+    """What a run began with, for `environment.json`."""
+    return {
+        "memograd": memograd.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "device": "cpu",
+    }
+
+
+def settled(config: RetrievalConfig) -> RetrievalConfig:
+    """The same settings for any working directory; those of a resumed run as they were given."""
+    update = {
+        "data": [path.resolve() for path in config.data],
+        "eval_data": [path.resolve() for path in config.eval_data],
+    }
+    given = {name: value for name, value in update.items() if name in config.model_fields_set}
+    return config.model_copy(update=given)
+
+
+def fingerprint(memories: Sequence[Told]) -> str:
+    """SHA-256 of everything that is told and asked."""
+    digest = hashlib.sha256()
+    for told in memories:
+        for conversation in told.conversations:
+            for turn in conversation:
+                digest.update(f"{turn.id}\0{turn.index_text()}\0".encode())
+        for asking in told.asked:
+            digest.update(f"{asking.text}\0{sorted(asking.evidence)}\0".encode())
+    return digest.hexdigest()
+
+
+def _check_data(run: RunFolder, now: str) -> None:
+    stored = run.read_data()
+    if stored is None:
+        run.write_data({"sha256": now})
+    elif stored.get("sha256") != now:
+        raise BadInput(
+            f"The data changed since {run.path} began: resume with the data as it was, or begin a"
+            " new run with out=FOLDER."
+        )
+
+
+RECIPE: Final[Recipe[RetrievalConfig, None]] = recipe_with()

@@ -1,0 +1,55 @@
+"""What `memograd train retrieval` can be told.
+
+Invariant: resolved settings survive their JSON form unchanged, so `config.json` is the whole recipe
+of a run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Text
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class RetrievalConfig(RunSettings):
+    """Everything that training a ranker can be told; the defaults take minutes, mostly to embed."""
+
+    data: list[Path] = []
+    """Files of conversations with questions and evidence to train on, in any format of
+    docs/data.md; none: generated life logs."""
+    eval_data: list[Path] = []
+    """Files to measure on and to judge by; none: conversations held out of data."""
+    held_out: Share = 0.2
+    """Share of the conversations of data that is never trained on, without eval_data."""
+    embedder: Text = "e5"
+    """Whose vectors the ranker learns to use; a memory with another embedder ranks by fusion."""
+    together: Annotated[list[Count], Field(min_length=1)] = [1, 30, 90]
+    """Conversations of one question each (LongMemEval's) that are one memory, in as many sizes;
+    others are by themselves."""
+    strangers: Annotated[int, Field(ge=0)] = 20
+    """Questions about other conversations that each memory is asked, too, to learn what it cannot
+    answer."""
+    logs: Count = 24
+    """Generated life logs to train on, without data."""
+    algorithm: Literal["supervised", "grpo"] = "supervised"
+    """Listwise softmax on the evidence (supervised), or the reward alone: the share of the evidence
+    among the first top_k, drawn by Plackett-Luce (grpo)."""
+    steps: Count = 300
+    """Training steps: over all questions (supervised), or questions_per_step of them (grpo)."""
+    top_k: Count = 10
+    """Results that the reward and the held-out recall count."""
+    samples: Annotated[int, Field(ge=2)] = 16
+    """Orders that are drawn for a question, compared with each other, with grpo."""
+    questions_per_step: Count = 128
+    """Questions in a step of grpo."""
+    learning_rate: Positive = 0.05
+    """Peak learning rate of Adam; falls to zero in a cosine."""
+    ridge: NotNegative = 300.0
+    """Weight of the squared (standardised) weights in the sum of the questions' losses."""
+    save_steps: Count = 100
+    """Steps from one checkpoint to the next."""

@@ -1,0 +1,148 @@
+"""The training loop of a ranker: Adam on the weights of turns and of items, side by side.
+
+Invariant: a state that is saved and loaded goes on to the same weights, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from memograd.memory.search.ranker.features import FEATURES
+from memograd.memory.search.ranker.linear import Linear
+from memograd.tasks.retrieval.learning import (
+
+    Part,
+    PlackettLuce,
+    bounded,
+    items_part,
+    loss_and_slope,
+    pack,
+    standard,
+    turns_part,
+)
+from memograd.tasks.retrieval.material import Row
+from memograd.tasks.retrieval.settings import RetrievalConfig
+
+PARTS: Final[tuple[Part, ...]] = (turns_part, items_part)
+BETA1: Final = 0.9
+BETA2: Final = 0.99
+EPSILON: Final = 1e-8
+FUSION_START: Final = 2.0
+"""Weight of `fusion.log` that GRPO begins with: it learns from a ranking, not from chance."""
+
+
+class RankerTrainer:
+    """Weights `[2, features]` of turns and items, their moments, and the step they are at."""
+
+    def __init__(self, rows: Sequence[Row], config: RetrievalConfig) -> None:
+        self._config = config
+        self._packed = [pack(rows, part) for part in PARTS]
+        self._shown = [shown_evidence(rows, part) for part in PARTS]
+        self.step = 0
+        self.weights = np.zeros((2, len(FEATURES)))
+        if config.algorithm == "grpo":
+            self.weights[:, FEATURES.index("fusion.log")] = FUSION_START
+        self._first, self._second = np.zeros_like(self.weights), np.zeros_like(self.weights)
+        self._scales: list[tuple[np.ndarray, np.ndarray]] = []
+        self._values: list[np.ndarray] = []
+        for packed in self._packed:
+            if not len(packed.sizes):
+                none = np.zeros(len(FEATURES))
+                self._scales.append((none, none + 1))
+                self._values.append(packed.features)
+                continue
+            mean, scale, used = standard(packed)
+            self._scales.append((mean, scale))
+            self._values.append(np.where(used, (packed.features - mean) / scale, 0.0))
+
+    @property
+    def questions(self) -> int:
+        """How many questions turns are learnt from."""
+        return len(self._packed[0].sizes)
+
+    def advance(self) -> dict[str, float]:
+        """One step; returns what was measured on the way."""
+        measured: dict[str, float] = {}
+        slopes = np.zeros_like(self.weights)
+        for number, name in enumerate(("turns", "items")):
+            if not len(self._packed[number].sizes):
+                continue
+            if self._config.algorithm == "supervised":
+                slope, value = self._supervised(number)
+                measured[f"loss_{name}"] = value
+            else:
+                slope, value = self._reinforced(number)
+                measured[f"reward_{name}"] = value
+            count = len(self._packed[number].sizes)
+            slopes[number] = slope + self._config.ridge / count * self.weights[number]
+        self.step += 1
+        self._first = BETA1 * self._first + (1 - BETA1) * slopes
+        self._second = BETA2 * self._second + (1 - BETA2) * slopes**2
+        mean = self._first / (1 - BETA1**self.step)
+        spread = np.sqrt(self._second / (1 - BETA2**self.step))
+        share = (self.step - 1) / self._config.steps
+        rate = self._config.learning_rate * 0.5 * (1 + math.cos(math.pi * share))
+        moved = self.weights - rate * mean / (spread + EPSILON)
+        self.weights = np.stack([bounded(one) for one in moved])
+        return measured
+
+    def linear(self, number: int) -> Linear:
+        """The ranker of turns (0) or items (1) as it stands."""
+        mean, scale = self._scales[number]
+        return Linear(mean, scale, self.weights[number].copy())
+
+    def _supervised(self, number: int) -> tuple[np.ndarray, float]:
+        packed, values = self._packed[number], self._values[number]
+        loss, slope = loss_and_slope(values @ self.weights[number], packed)
+        count = len(packed.sizes)
+        by_weights: np.ndarray = values.T @ slope / count
+        return by_weights, loss / count
+
+    def _reinforced(self, number: int) -> tuple[np.ndarray, float]:
+        config, packed = self._config, self._packed[number]
+        draw = np.random.default_rng((config.seed, self.step, number))
+        policy = PlackettLuce(config.top_k, config.samples)
+        chances = packed.weight / packed.weight.sum()
+        drawn = draw.choice(len(packed.sizes), size=config.questions_per_step, p=chances)
+        total, rewards = np.zeros(len(FEATURES)), []
+        for question in drawn.tolist():
+            own = slice(packed.starts[question], packed.starts[question] + packed.sizes[question])
+            values = self._values[number][own]
+            shows = self._shown[number][question]
+            slope, reward = policy.slope(values @ self.weights[number], shows, draw)
+            total -= values.T @ slope
+            rewards.append(reward)
+        return total / len(drawn), float(np.mean(rewards))
+
+    def state(self) -> dict[str, Any]:
+        """All that going on needs."""
+        return {
+            "step": np.array(self.step),
+            "weights": self.weights,
+            "first": self._first,
+            "second": self._second,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self.step = int(state["step"])
+        self.weights = np.array(state["weights"])
+        self._first, self._second = np.array(state["first"]), np.array(state["second"])
+
+
+def shown_evidence(rows: Sequence[Row], part: Part) -> list[np.ndarray]:
+    """Of every question that is packed, which evidence each candidate shows: bool `[c, evidence]`."""
+    shown = []
+    for row in rows:
+        found = part(row)
+        if found is None or not found.hit.any() or found.hit.all():
+            continue
+        shows = np.zeros((len(found.hit), row.evidence), bool)
+        for at, turns in enumerate(found.sources):
+            shows[at, list(turns)] = True
+        shown.append(shows)
+    return shown
