@@ -49,6 +49,7 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
         job.rewards,
         lambda world: job.scenarios,
         config,
+        held_out=job.evaluation,
         measured=Reading,
         describe=partial(_describe, job, config),
         measure=partial(measure, job, config) if job.evaluation else None,

@@ -47,6 +47,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         rewards,
         lambda world: known,
         config,
+        held_out=held_out,
         measured=Measured,
         describe=partial(_describe, policy, rewards, known, held_out),
         measure=lambda label: measure(policy, held_out, rewards, config, label, console),

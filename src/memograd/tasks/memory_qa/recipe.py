@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,9 +35,9 @@ from memograd.tasks.base.recipe import Evaluation, Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.base.starting_adapter import REWARD_MODEL
 from memograd.tasks.memory_qa.measure import (
-    EVERY,
     TRAINED,
     UNTRAINED,
+    VIEWS,
     WARM_START,
     WITH_ADAPTER,
     ask,
@@ -145,6 +145,7 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         config,
         describe=job.describe,
         measure=job.measure,
+        held_out=split.eval,
         measured=Answered,
         report=job.report,
         opened=job.opened,
@@ -189,11 +190,21 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     setup.check_unseen(chosen)
     results.mkdir(exist_ok=True)
     setup.remember(chosen)
+    began = UNTRAINED if config.adapter is None else WARM_START
+    methods = [*VIEWS] if asked.baselines else [UNTRAINED, WARM_START, TRAINED]
+    if began != WARM_START:
+        methods.remove(WARM_START)
     answered = []
-    for method in EVERY if asked.baselines else (UNTRAINED, TRAINED):
-        with nullcontext() if method in WITH_ADAPTER else policy.untrained():
+    for method in methods:
+        with _as_it_was(policy, method):
             answered.append(ask(policy, setup, chosen, config, method, console))
-    report_results(answered, chosen, results, console, compared_with=UNTRAINED)
+    report_results(answered, chosen, results, console, compared_with=began)
+
+
+def _as_it_was(policy: LanguageModel, method: str) -> AbstractContextManager[None]:
+    if method in WITH_ADAPTER:
+        return nullcontext()
+    return policy.at_start() if method == WARM_START else policy.untrained()
 
 
 def _config(run: RunFolder) -> MemoryQATrainConfig:

@@ -128,6 +128,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
         job.rewards,
         lambda world: job.train,
         config,
+        held_out=held_out,
         measured=Measured,
         describe=partial(_describe, job),
         measure=(
