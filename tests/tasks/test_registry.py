@@ -87,7 +87,7 @@ def test_a_foreign_setting_is_refused_with_the_right_one() -> None:
         load_settings(MemoryQATrainConfig, None, ["policy=x"], read_elsewhere=tasks_that_read)
     with pytest.raises(BadInput, match=r"sql\.database .* of sql, which .*: leave it out"):
         load_settings(TextTrainConfig, None, ["sql.database=x"], read_elsewhere=tasks_that_read)
-    with pytest.raises(BadInput, match="Unknown key 'stepz' .*did you mean steps"):
+    with pytest.raises(BadInput, match=r"Unknown key 'stepz' .*did you mean steps"):
         load_settings(TextTrainConfig, None, ["stepz=1"], read_elsewhere=tasks_that_read)
 
 
@@ -129,7 +129,7 @@ def test_what_differs_is_told_against_the_defaults_of_the_task(tmp_path: Path) -
 def test_a_broken_package_spoils_no_other_task(installed: dict[str, str]) -> None:
     installed["broken"] = "memograd_broken_package:TASK"
     assert list(TASKS)[-1] == "broken"
-    with pytest.raises(BadInput, match="The task broken .* does not load"):
+    with pytest.raises(BadInput, match=r"The task broken .* does not load"):
         TASKS["broken"]
     assert tasks_that_read("sql.database") == ["sql"]
     with pytest.raises(BadInput, match="No task is trained by TrainConfig"):

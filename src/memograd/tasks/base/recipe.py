@@ -78,8 +78,8 @@ class Job(Generic[M]):
     tells it; a run that goes on must measure on the same. report: gets what was measured before and after,
     and the run folder; finish is called after it. opened: gets the run folder, and holds what
     drawing and measuring need while they go on. at_start: the context in which the policy is as
-    training began. share: cuts the weights among processes, or refuses them; called before there is a
-    run folder.
+    training began. share: cuts the weights among processes, or refuses them; called before there
+    is a run folder.
     """
 
     training: Callable[[Stage], Training]
