@@ -98,7 +98,8 @@ def _going_on(run: RunFolder, given: C) -> C:
 
 
 def _new_run(out: Path, config: RunSettings, job: Job[M], task: str) -> RunFolder:
-    run = RunFolder.create(out, config.model_dump_json(indent=2), task=task)
+    settings = job.settings or config
+    run = RunFolder.create(out, settings.model_dump_json(indent=2), task=task)
     environment = json.dumps(job.environment(), indent=2)
     (run.path / "environment.json").write_text(environment, encoding="utf-8")
     return run

@@ -72,14 +72,14 @@ class Job(Generic[M]):
     """What is trained on what, and how it is measured.
 
     training: made when the folder is there. environment: what the run began with, for
-    `environment.json`. describe: says it before training begins. measure: gets a label for the
-    screen; None: nothing is held out. measured: its type, of plain values, so that what was
-    measured before training can be written down. held_out: what is measured on, as `plain_json`
-    tells it; a run that goes on must measure on the same. report: gets what was measured before and after,
-    and the run folder; finish is called after it. opened: gets the run folder, and holds what
-    drawing and measuring need while they go on. at_start: the context in which the policy is as
-    training began. share: cuts the weights among processes, or refuses them; called before there
-    is a run folder.
+    `environment.json`. settings: those for `config.json`, where the job chose some itself; None: as
+    given. describe: says it before training begins. measure: gets a label for the screen; None:
+    nothing is held out. measured: its type, of plain values, so that what was measured before
+    training can be written down. held_out: what is measured on, as `plain_json` tells it; a run
+    that goes on must measure on the same. report: gets what was measured before and after, and the
+    run folder; finish is called after it. opened: gets the run folder, and holds what drawing and
+    measuring need while they go on. at_start: the context in which the policy is as training began.
+    share: cuts the weights among processes, or refuses them; called before there is a run folder.
     """
 
     training: Callable[[Stage], Training]
@@ -88,6 +88,7 @@ class Job(Generic[M]):
     measure: Callable[[str], M] | None
     measured: type[M]
     report: Callable[[M, M, Path], None]
+    settings: RunSettings | None = None
     held_out: object = None
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -137,8 +137,10 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         setup = MemoryQASetup(config, policy, Path(MEMORY))
         setup.check([*split.train, *split.eval])
         setup.check_unseen(split.eval)
+    chosen = {"train": [one.id for one in split.train], "eval": [one.id for one in split.eval]}
+    config = config.model_copy(update=chosen)
     job = QAJob(config, policy, split, {})
-    return policy_job(
+    made = policy_job(
         policy,
         parse_rewards(config.rewards),
         job.scenarios,
@@ -150,6 +152,8 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         report=job.report,
         opened=job.opened,
     )
+    # Whoever measures the run later must know what it was trained on.
+    return replace(made, settings=config)
 
 
 def evaluate(run: Path, asked: Evaluation) -> None:
