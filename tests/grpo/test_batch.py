@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -9,6 +10,7 @@ from single_turn import score_groups
 
 from memograd.grpo.advantage import by_group
 from memograd.grpo.batch import (
+    epoch_order,
     replacement_scenarios,
     sample_groups,
     scenarios_of_step,
@@ -37,6 +39,23 @@ def test_an_epoch_asks_every_scenario_once(scenarios) -> None:
     ]
     for epoch in range(4):
         assert sorted(asked[epoch * 5 : epoch * 5 + 5]) == ["q0", "q1", "q2", "q3", "q4"]
+
+
+def test_an_epoch_is_shuffled_once_and_as_it_ever_was(scenarios) -> None:
+    """Runs that began before the order was remembered go on with the same questions."""
+    epoch_order.cache_clear()
+    asked = [
+        scenario.id
+        for step in range(1, 4)
+        for scenario in scenarios_of_step(scenarios, step=step, count=4, seed=3)
+    ]
+    began = []
+    for epoch in range(3):
+        order = list(range(len(scenarios)))
+        random.Random(f"3/{epoch}").shuffle(order)
+        began += [scenarios[place].id for place in order]
+    assert asked == began[:12]
+    assert epoch_order.cache_info().misses == 3
 
 
 def sampled(policy, scenarios):

@@ -13,7 +13,7 @@ from single_turn import score_groups
 from memograd.config import LoraConfig, TrainConfig
 from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import sample_groups
-from memograd.grpo.experience import Experience
+from memograd.grpo.experience import Experience, join
 from memograd.grpo.learner import learn
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
@@ -364,3 +364,60 @@ def test_a_gradient_that_is_not_finite_stops_before_the_weights_move(
     assert error.value.groups == (1,)
     assert all(torch.equal(a, b) for a, b in zip(before, tiny_policy.parameters(), strict=True))
     assert all(p.grad is None for p in tiny_policy.parameters())
+
+
+# Mini-batches
+
+
+@pytest.mark.parametrize("aggregation", ["rollout", "token", "constant"])
+def test_a_minibatch_is_a_batch_of_its_own(tiny_policy, scenarios, aggregation) -> None:
+    """Two mini-batches move the weights as two batches do that were sampled before both."""
+    objective = replace(OBJECTIVE, aggregation=aggregation)
+    batch = replace(experience(tiny_policy, scenarios[:4], by_index), on_policy=True)
+    halves = [
+        join([batch.single(group, "group") for group in groups], "group")
+        for groups in ((0, 1), (2, 3))
+    ]
+    began = [parameter.detach().clone() for parameter in tiny_policy.parameters()]
+
+    def weights_after(*steps) -> list[torch.Tensor]:
+        with torch.no_grad():
+            for parameter, value in zip(tiny_policy.parameters(), began, strict=True):
+                parameter.copy_(value)
+        optimizer = torch.optim.SGD(tiny_policy.parameters(), lr=0.05)
+        for learned, chosen in steps:
+            learn(tiny_policy, optimizer, learned, chosen)
+        return [parameter.detach().clone() for parameter in tiny_policy.parameters()]
+
+    in_parts = weights_after((batch, replace(objective, minibatches=2)))
+    one_by_one = weights_after(*((half, objective) for half in halves))
+    together = weights_after((batch, objective))
+    moved = torch.cat([(a - b).flatten() for a, b in zip(in_parts, together, strict=True)])
+    assert moved.norm() > 1e-3
+    for ours, theirs in zip(in_parts, one_by_one, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=5e-5, rtol=1e-3)
+
+
+def test_later_minibatches_are_clipped_by_how_far_earlier_ones_moved(
+    tiny_policy, scenarios
+) -> None:
+    batch = replace(experience(tiny_policy, scenarios[:4], by_index), on_policy=True)
+    far = torch.optim.SGD(tiny_policy.parameters(), lr=3.0)
+    objective = replace(PLAIN, minibatches=4)
+    assert learn(tiny_policy, far, batch, objective).clip_fraction > 0.05
+
+
+def test_a_part_without_a_gradient_is_no_step(tiny_policy, scenarios) -> None:
+    def first_two_equal(prompts, completions, **columns):
+        return [float(index % 4) * (index >= 8) for index in range(len(completions))]
+
+    batch = experience(tiny_policy, scenarios[:4], first_two_equal)
+    steps = []
+
+    class Counting(torch.optim.SGD):
+        def step(self, closure=None):
+            steps.append(1)
+
+    counting = Counting(tiny_policy.parameters(), lr=0.0)
+    learn(tiny_policy, counting, batch, replace(PLAIN, minibatches=2, num_iterations=3))
+    assert len(steps) == 3

@@ -98,3 +98,19 @@ def test_rows_are_exactly_what_the_model_saw(given_turns) -> None:
     assert [(row["prompt_ids"] or prompt) + row["ids"] for row in rows] == seen
     scored = [i for row in rows for i, s in zip(row["ids"], row["scored"], strict=True) if s]
     assert scored == [token for one in turns for token in one.action_ids]
+
+
+def test_what_reset_added_to_the_prompt_is_shown() -> None:
+    def episode(place: int, added: str) -> Rollout:
+        asked = Message(role="user", content=f"ask q0{added}")
+        said = Message(role="assistant", content="x")
+        turns = (turn([1, 2], [3]),)
+        return Rollout(f"r{place}", turns, "x", messages=(asked, said), opening_length=1)
+
+    scenario = group("q0").scenario
+    played = Group(scenario, (episode(0, " in 9"), episode(1, " in 9"), episode(2, " in 7")))
+    (record,) = group_records(1, [played], texts)
+    assert record["prompt"] == [{"role": "user", "content": "ask q0 in 9"}]
+    assert ["prompt" in rollout for rollout in record["rollouts"]] == [False, False, True]
+    text = render_records([record])
+    assert text.count("[user] ask q0 in 9") == 1 and text.count("[user] ask q0 in 7") == 1

@@ -189,8 +189,8 @@ def test_checkpoint_is_replaced_whole(run: RunFolder) -> None:
 
 
 def test_other_names_are_refused(run: RunFolder) -> None:
-    for name in ("checkpoint-", "checkpoint-1.bak", "../final", "best"):
-        with pytest.raises(MemogradError, match="checkpoint-N or final"):
+    for name in ("checkpoint-", "checkpoint-1.bak", "../final", "worst"):
+        with pytest.raises(MemogradError, match="checkpoint-N, final or best"):
             run.save_checkpoint(name, writes(b"x"))
     assert names(run) == {"config.json", "run.json"}
 

@@ -6,6 +6,7 @@ import json
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
@@ -181,3 +182,93 @@ def test_the_reference_is_the_model_before_training(tmp_path, tiny_config, scena
 def test_nothing_to_train_on_is_refused(tmp_path, tiny_config) -> None:
     with pytest.raises(BadInput, match="nothing to train on"):
         run(tmp_path / "run", tiny_config, [])
+
+
+def evaluated_run(folder, config, scenarios, *, stop_after=None, resume=False):
+    """A run that is measured by greedy answers; measuring draws random numbers of its own."""
+    if resume:
+        run_folder = RunFolder.open(folder)
+        checkpoint = run_folder.latest_checkpoint()
+        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
+    else:
+        run_folder = RunFolder.create(folder, config.model_dump_json())
+        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
+    weights_of: dict[int, list[torch.Tensor]] = {}
+
+    def evaluate(label: str) -> float:
+        step = int(label.removeprefix("step "))
+        weights_of[step] = [p.detach().clone() for p in policy.parameters()]
+        torch.rand(5)
+        np.random.rand(5)
+        policy.sample(
+            [policy.encode(scenario.prompt) for scenario in scenarios],
+            num_generations=1,
+            temperature=0.0,
+            max_completion_length=4,
+        )
+        return {2: 0.1, 4: 0.7, 6: 0.7}[step]
+
+    def on_step(metrics) -> None:
+        if metrics["step"] == stop_after:
+            raise KeyboardInterrupt
+
+    trainer = Trainer(
+        policy, scenarios, LOW, config, run_folder, evaluate=evaluate, on_step=on_step
+    )
+    if resume:
+        trainer.restore(checkpoint)
+        run_folder.truncate_metrics(trainer.step)
+    try:
+        trainer.train()
+    except KeyboardInterrupt:
+        assert stop_after is not None
+    return run_folder, [p.detach().clone() for p in policy.parameters()], weights_of
+
+
+def test_the_best_checkpoint_is_kept_and_measuring_changes_nothing(
+    tmp_path, tiny_config, scenarios
+) -> None:
+    config = tiny_config.model_copy(update={"eval_steps": 2})
+    whole, weights, weights_of = evaluated_run(tmp_path / "whole", config, scenarios)
+    _, without = run(tmp_path / "without", tiny_config, scenarios)
+    assert all(torch.equal(a, b) for a, b in zip(weights, without, strict=True))
+    rows = whole.read_metrics()
+    assert [row.get("eval_score") for row in rows] == [None, 0.1, None, 0.7, None, 0.7]
+    assert [row.get("eval_best") for row in rows] == [None, True, None, True, None, False]
+    best = LanguageModel.load_adapter(config.model, whole.path / "best", device="cpu")
+    for ours, then in zip(best.parameters(), weights_of[4], strict=True):
+        assert torch.equal(ours, then)
+    latest = whole.latest_checkpoint()
+    assert latest is not None and latest.name == "final"
+
+    # Stopped after step 5: step 4 was the best, and is so for the run that goes on.
+    cut, *_ = evaluated_run(tmp_path / "cut", config, scenarios, stop_after=5)
+    assert cut.latest_checkpoint() == cut.path / "checkpoint-4"
+    resumed, again, _ = evaluated_run(tmp_path / "cut", config, scenarios, resume=True)
+    assert without_seconds(resumed) == without_seconds(whole)
+    assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+
+
+def test_the_best_of_nothing_is_refused(tmp_path, tiny_config, scenarios) -> None:
+    config = tiny_config.model_copy(update={"eval_steps": 2})
+    with pytest.raises(BadInput, match="eval_steps=2 measures held-out data, and nothing is held"):
+        run(tmp_path / "run", config, scenarios)
+
+
+def test_minibatches_and_stop_texts_resume_to_the_bit(tmp_path, tiny_config, scenarios) -> None:
+    changes = {"minibatches": 2, "num_iterations": 2, "stop": ["a"], "save_steps": 3}
+    config = TrainConfig.model_validate(tiny_config.model_dump(exclude_defaults=True) | changes)
+    whole, weights = run(tmp_path / "whole", config, scenarios)
+    calls = []
+
+    def dies(prompts, completions, **columns):
+        calls.append(None)
+        if len(calls) == 5:
+            raise RuntimeError("the plug was pulled")
+        return share_of_low_bytes(prompts, completions)
+
+    with pytest.raises(MemogradError, match="plug"):
+        run(tmp_path / "cut", config, scenarios, [WeightedReward("low", dies)])
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, resume=True)
+    assert without_seconds(resumed) == without_seconds(whole)
+    assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))

@@ -106,3 +106,38 @@ def test_micro_batches_hold_every_tree_once(tiny_policy) -> None:
     trees = [TokenTree.from_branches([5] * length, [[1]]) for length in (900, 10, 700, 20)]
     pieces = tiny_policy.microbatches(trees)
     assert sorted(index for piece in pieces for index in piece) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("forward", ["tree", "rows"])
+def test_a_text_that_ends_an_answer_is_its_last(tiny_policy, forward) -> None:
+    """The answers with `stop` are those without it, up to the token that completes a stop text."""
+    tiny_policy.forward = forward
+    prompt = tiny_policy.encode([{"role": "user", "content": "写"}])
+
+    def draw():
+        (group,) = tiny_policy.sample(
+            [prompt], num_generations=24, temperature=0.0 if forward == "x" else 1.5,
+            max_completion_length=30, generator=torch.Generator().manual_seed(3),
+        )  # fmt: skip
+        return group
+
+    free = draw()
+    # Two characters that some answer has in a row, so that the end spans tokens.
+    whole = [tiny_policy.decode(free.tree.branch(row)) for row in range(24)]
+    stop = next(text[place : place + 2] for text in whole for place in range(1, len(text) - 2)
+                if text[place : place + 2].isascii())  # fmt: skip
+    tiny_policy.stop = (stop, "never said")
+    stopped = draw()
+    ended = 0
+    for row in range(24):
+        ids = stopped.tree.branch(row)
+        said = str(tiny_policy.tokenizer.decode(ids))
+        assert stop not in str(tiny_policy.tokenizer.decode(ids[:-1]))
+        assert len(stopped.logprobs[row]) == len(ids)
+        if stop in said:
+            ended += 1
+            assert said.endswith(stop) and stopped.stop_reasons[row] == "end"
+        else:
+            at_end = ids[-1] in tiny_policy.end_ids
+            assert stopped.stop_reasons[row] == ("end" if at_end else "length")
+    assert ended > 0

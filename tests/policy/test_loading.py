@@ -11,6 +11,7 @@ from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import choose_device, choose_dtype, load_tokenizer, resolve_model
+from memograd.rollout.chat_ids import ChatIds
 
 
 @pytest.mark.parametrize("name", ["./no/such/folder", "/no/such/folder", "~/no-such-folder"])
@@ -29,11 +30,15 @@ def test_a_hub_id_that_cannot_be_reached() -> None:
         load_tokenizer("nobody/nothing-like-this")
 
 
-def test_a_model_without_a_chat_template(tiny_model_folder, tmp_path) -> None:
+def test_a_model_without_a_chat_template_continues_texts(tiny_model_folder, tmp_path) -> None:
     shutil.copytree(tiny_model_folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "chat_template.jinja").unlink()
-    with pytest.raises(BadInput, match="no chat template"):
-        load_tokenizer(str(tmp_path))
+    base = LanguageModel.load(str(tmp_path), lora=LoraConfig(r=2), device="cpu")
+    assert base.encode("ab") == base.tokenizer.encode("ab")
+    with pytest.raises(BadInput, match="no chat template, so a conversation cannot be put to it"):
+        base.encode([{"role": "user", "content": "a"}])
+    with pytest.raises(BadInput, match="no chat template, so a conversation cannot be put to it"):
+        ChatIds(base.tokenizer, end_ids=base.end_ids)
 
 
 def test_damaged_weights(tiny_model_folder, tmp_path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from memograd.errors import BadInput, MemogradError
 from memograd.rollout import Message, Scenario
+from memograd.rollout.async_calls import run_together
 from memograd.rollout.environment import EnvironmentTask
 from memograd.rollout.limits import Limits
 from memograd.rollout.lockstep import run_in_lockstep
@@ -69,6 +70,12 @@ def call(name: str, **arguments: object) -> str:
     return f"<tool_call>\n{body}\n</tool_call>"
 
 
+def now(work):
+    """What a step or the end of an episode gives, waited for."""
+    (result,) = run_together([work])
+    return result
+
+
 def one_episode(factory=Ledger, scenario: Scenario = SCENARIO):
     (episode,) = EnvironmentTask(factory, chat_template=TEMPLATE).episodes(scenario, 1)
     return episode
@@ -95,13 +102,15 @@ def test_what_reset_returns_is_appended_to_the_last_message() -> None:
 def test_calls_are_made_in_order_and_an_answer_without_calls_ends() -> None:
     episode = one_episode()
     episode.reset()
-    step = episode.step("First. " + call("add", amount=2) + call("wait") + call("add", amount=3))
+    step = now(
+        episode.step("First. " + call("add", amount=2) + call("wait") + call("add", amount=3))
+    )
     assert [message["content"] for message in step.observation] == ["sum 2", "[2]", "sum 5"]
     assert {message["role"] for message in step.observation} == {"tool"}
     assert [message.get("name") for message in step.observation] == ["add", "wait", "add"]
     assert (step.done, step.failed_calls) == (False, ())
-    assert episode.step("It is 5.").done
-    assert episode.finish() == 1.0
+    assert now(episode.step("It is 5.")).done
+    assert now(episode.finish()) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,7 @@ def test_calls_are_made_in_order_and_an_answer_without_calls_ends() -> None:
 def test_a_failed_call_is_told_and_counted(action: str, kind: str, told: str) -> None:
     episode = one_episode()
     episode.reset()
-    step = episode.step(action + call("add", amount=1))
+    step = now(episode.step(action + call("add", amount=1)))
     assert step.failed_calls == (kind,)
     assert not step.done
     failed, worked = (message["content"] for message in step.observation)
@@ -142,11 +151,55 @@ def test_async_tools_work_inside_a_running_loop() -> None:
     async def notebook() -> list[str]:
         episode = one_episode(Clients)
         episode.reset()
-        steps = [episode.step(call("fetch")) for _ in range(2)]
+        steps = [now(episode.step(call("fetch"))) for _ in range(2)]
         return [step.observation[0]["content"] for step in steps]
 
     assert asyncio.run(notebook()) == ["fetched", "fetched"]
     assert loops[0] is loops[1]
+
+
+def test_async_tools_of_a_batch_overlap(tiny_tokenizer, chat_of, scripted) -> None:
+    """No call comes back before every rollout has made one."""
+    calls: list[int] = []
+    everybody = {turn: asyncio.Event() for turn in (1, 2)}
+
+    class Patient:
+        def reset(self, **row) -> None:
+            self.turn = 0
+
+        async def fetch(self) -> str:
+            """Fetch something."""
+            self.turn += 1
+            calls.append(self.turn)
+            if calls.count(self.turn) == 8:
+                everybody[self.turn].set()
+            await asyncio.wait_for(everybody[self.turn].wait(), 30)
+            return f"turn {self.turn}"
+
+        async def get_reward(self) -> float:
+            return float(self.turn)
+
+    def says(shown: str, sample: int) -> str:
+        return call("fetch") * 2 if "turn 1" not in shown else "done"
+
+    shows_tools = "{{ tools }}" + tiny_tokenizer.chat_template
+
+    scenario = Scenario("s", (Message(role="user", content="go"),))
+    task = EnvironmentTask(Patient, chat_template=TEMPLATE)
+    (group,) = run_in_lockstep(
+        scripted(tiny_tokenizer, says),
+        chat_of(tiny_tokenizer, chat_template=shows_tools),
+        [task.episodes(scenario, 8)],
+        rollout_ids=[[f"rollout {place}" for place in range(8)]],
+        limits=Limits(),
+        temperature=1.0,
+        max_completion_length=200,
+        generator=None,
+    )
+    for rollout in group:
+        told = [one["content"] for one in rollout.messages if one["role"] == "tool"]
+        assert told == ["turn 1", "turn 2"]
+        assert (rollout.reward, rollout.failed_calls) == (2.0, {})
 
 
 def test_the_column_environment_chooses_among_several() -> None:
@@ -163,7 +216,7 @@ def test_the_column_environment_chooses_among_several() -> None:
     (silent,) = task.episodes(scenario("silent"), 1)
     assert len(ledger.tools) == 2 and silent.tools == []
     assert silent.reset() == [Message(role="user", content="")]
-    assert silent.finish() is None
+    assert now(silent.finish()) is None
     with pytest.raises(BadInput, match="s2: environment='bank' is not one of ledger, silent"):
         task.episodes(scenario("bank"), 1)
 

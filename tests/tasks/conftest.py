@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,8 @@ from memograd.data import generate_conversations, write_locomo
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases
+from memograd.tasks.memory_ops.learning.experience import Decisions
+from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
@@ -90,3 +96,23 @@ def small_logs() -> list[Lifelog]:
 @pytest.fixture(scope="session")
 def embedded(small_logs: list[Lifelog], trigrams) -> list[EmbeddedLog]:
     return embed_logs(small_logs, trigrams(dimension=64))
+
+
+@pytest.fixture
+def stopped_in_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
+    """Within `stopped_in_step(n)`, SIGTERM comes while a head learns in its step n."""
+
+    @contextmanager
+    def stopped(step: int) -> Iterator[None]:
+        learn = GRPOMemoryTrainer.learn
+
+        def interrupted(trainer: GRPOMemoryTrainer, decisions: Decisions) -> dict[str, float]:
+            if trainer.step == step - 1:
+                signal.raise_signal(signal.SIGTERM)
+            return learn(trainer, decisions)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(GRPOMemoryTrainer, "learn", interrupted)
+            yield
+
+    return stopped

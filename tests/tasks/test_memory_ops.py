@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
 from memograd.config.load import load_settings
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
@@ -16,6 +16,8 @@ from memograd.errors import BadInput, Stopped
 from memograd.memory import Memory
 from memograd.memory.manager.trained.files import load_head
 from memograd.memory.manager.trained.manager import TrainedManager
+from memograd.memory.manager.trained.network import Shape
+from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.logs import evaluation_logs
 from memograd.tasks.memory_ops.recipe import logs_of_step, train
@@ -68,30 +70,83 @@ def _scope(user: str):
 
 
 def test_stopped_and_resumed_is_the_run_that_never_stopped(
-    settings: OperationsConfig, trigrams, tmp_path: Path
+    settings: OperationsConfig, trigrams, stopped_in_step, tmp_path: Path
 ) -> None:
     whole = train(settings, embedder=trigrams(dimension=64))
 
-    class Interrupted(GRPOMemoryTrainer):
-        def learn(self, decisions):
-            if self.step == 2:
-                signal.raise_signal(signal.SIGTERM)
-            return super().learn(decisions)
-
     broken = settings.model_copy(update={"out": tmp_path / "broken"})
-    with pytest.raises(Stopped, match="after step 3 of 4"):
-        train(broken, trainer_class=Interrupted, embedder=trigrams(dimension=64))
+    with stopped_in_step(3), pytest.raises(Stopped, match="after step 3 of 4"):
+        train(broken, embedder=trigrams(dimension=64))
     resumed = train(OperationsConfig(resume=tmp_path / "broken"), embedder=trigrams(dimension=64))
     first, second = load_head(whole), load_head(resumed)
     assert first.version == second.version
-    with pytest.raises(BadInput, match="steps cannot be changed"):
-        train(OperationsConfig(resume=whole, steps=9), embedder=trigrams(dimension=64))
     rows = [
         [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         for run in (whole, resumed)
     ]
     for one, other in zip(*rows, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    more = train(OperationsConfig(resume=whole, steps=5), embedder=trigrams(dimension=64))
+    assert len((more / "metrics.jsonl").read_text().splitlines()) == 5
+    with pytest.raises(BadInput, match="ask for more"):
+        train(OperationsConfig(resume=whole, steps=4), embedder=trigrams(dimension=64))
+
+
+def test_a_run_keeps_its_algorithm(settings: OperationsConfig, trigrams, tmp_path: Path) -> None:
+    class Mine(GRPOMemoryTrainer):
+        """Another algorithm."""
+
+    embedder = trigrams(dimension=64)
+    run = train(settings, trainer_class=Mine, embedder=embedder)
+    assert json.loads((run / "data.json").read_text())["trainer_class"].endswith("Mine")
+    again = OperationsConfig(resume=run, steps=5)
+    with pytest.raises(BadInput, match=r"begun by .*Mine and would go on with .*GRPOMemoryTrainer"):
+        train(again, embedder=embedder)
+    assert train(again, trainer_class=Mine, embedder=embedder) == run
+
+
+def test_a_network_of_ones_own_is_trained_saved_and_measured(
+    settings: OperationsConfig, trigrams, tmp_path: Path
+) -> None:
+    embedder = trigrams(dimension=64)
+    made: list[OperationHead] = []
+
+    class Narrow(OperationHead):
+        """Another shape, which the settings know nothing of."""
+
+        def __init__(self, shape: Shape, seed: int) -> None:
+            super().__init__(replace(shape, width=8), seed=seed)
+            made.append(self)
+
+    run = train(settings, network=Narrow, embedder=embedder)
+    head = load_head(run)
+    assert head.shape.width == 8
+    assert head.version == made[0].trained("trigram", {}).version
+    assert np.abs(head.weights["whole.weight"]).max() > 0  # zero before training
+    again = OperationsConfig(resume=run, steps=5)
+    with pytest.raises(
+        BadInput, match=r"the network .*Narrow and would go on with .*OperationHead"
+    ):
+        train(again, embedder=embedder)
+    train(again, network=Narrow, embedder=embedder)
+
+
+def test_a_network_that_would_be_ignored_is_refused(
+    settings: OperationsConfig, trigrams, tmp_path: Path
+) -> None:
+    class Own(GRPOMemoryTrainer):
+        def __init__(self, network, config) -> None:
+            super().__init__(OperationHead(network.shape), config)
+
+    embedder = trigrams(dimension=64)
+    with pytest.raises(BadInput, match=r"give yours by train\(network=\.\.\.\)"):
+        train(settings, trainer_class=Own, embedder=embedder)
+    other = settings.model_copy(update={"out": tmp_path / "other"})
+    with pytest.raises(BadInput, match="made a Linear, which cannot be put in service"):
+        train(other, network=lambda shape, seed: nn.Linear(2, 2), embedder=embedder)
+    started = other.model_copy(update={"policy": tmp_path})
+    with pytest.raises(BadInput, match="leave one of them out"):
+        train(started, network=lambda shape, seed: OperationHead(shape), embedder=embedder)
 
 
 def test_training_goes_on_from_another_head(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from memograd.rewards.compose import RewardError
 from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.evaluate import evaluate_run
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops.recipe import train
 from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvaluation
@@ -125,21 +123,15 @@ def test_other_algorithms_take_it_too(
 
 
 def test_resumed_to_the_bit_with_the_same_code_only(
-    settings: OperationsConfig, own: Path, trigrams, tmp_path: Path, monkeypatch
+    settings: OperationsConfig, own: Path, trigrams, stopped_in_step, tmp_path: Path, monkeypatch
 ) -> None:
     embedder = trigrams(dimension=64)
     config = with_reward(settings, f"{own}:numbers", steps=3, save_steps=1)
     whole = train(config, embedder=embedder)
 
-    class Interrupted(GRPOMemoryTrainer):
-        def learn(self, decisions):
-            if self.step == 1:
-                signal.raise_signal(signal.SIGTERM)
-            return super().learn(decisions)
-
     broken = config.model_copy(update={"out": tmp_path / "broken"})
-    with pytest.raises(Stopped):
-        train(broken, trainer_class=Interrupted, embedder=embedder)
+    with stopped_in_step(2), pytest.raises(Stopped):
+        train(broken, embedder=embedder)
     again = OperationsConfig(resume=tmp_path / "broken")
     own.write_text(OWN + "\n# another idea\n")
     with pytest.raises(BadInput, match="file of the reward changed"):
@@ -149,7 +141,7 @@ def test_resumed_to_the_bit_with_the_same_code_only(
     relative = OperationsConfig(resume=tmp_path / "broken", reward="my_rewards.py:numbers")
     resumed = train(relative, embedder=embedder)
     assert load_head(whole).version == load_head(resumed).version
-    with pytest.raises(BadInput, match="reward cannot be changed"):
+    with pytest.raises(BadInput, match="keeps its settings, but reward"):
         train(OperationsConfig(resume=whole, reward="opportunity_cost"), embedder=embedder)
 
 

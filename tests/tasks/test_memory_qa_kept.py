@@ -18,13 +18,11 @@ from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.keepers import KeptFile
-from memograd.tasks.memory_qa.measure import VIEWS, WARM_START
+from memograd.tasks.memory_qa.measure import EVERY
 from memograd.tasks.memory_qa.scenarios import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
 from memograd.tasks.registry import train
-
-METHODS = [method for method in VIEWS if method != WARM_START]
 
 
 @pytest.fixture
@@ -116,7 +114,7 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
 
     memory_qa.evaluate(whole, Evaluation(None, [], True))
     report = json.loads((whole / "evaluation.json").read_text())
-    assert [entry["method"] for entry in report["reports"]] == METHODS
+    assert [entry["method"] for entry in report["reports"]] == list(EVERY)
     others = generate_conversations(1, seed=99, sessions=3, turns_per_session=4)
     write_locomo(others, tmp_path / "other.json")
     memory_qa.evaluate(whole, Evaluation(tmp_path / "other.json", [], False))

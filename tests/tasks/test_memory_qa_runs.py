@@ -19,12 +19,10 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
-from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED, VIEWS, WARM_START
+from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
 from memograd.tasks.registry import train
-
-METHODS = [method for method in VIEWS if method != WARM_START]
 
 
 @pytest.fixture
@@ -65,9 +63,9 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
     ]
     memory_qa.evaluate(run, Evaluation(None, [], True))
     report = json.loads((run / "evaluation.json").read_text())
-    assert [entry["method"] for entry in report["reports"]] == METHODS
+    assert [entry["method"] for entry in report["reports"]] == list(EVERY)
     for answer in map(json.loads, (run / "answers.jsonl").read_text().splitlines()):
-        assert set(answer["answers"]) == set(METHODS)
+        assert set(answer["answers"]) == set(EVERY)
     assert "retrieved memory, trained" in capsys.readouterr().out
 
 

@@ -13,13 +13,13 @@ from memograd.rewards import parse_rewards
 from memograd.rewards.signature import needed_columns
 from memograd.tasks.sql.attempt import TOOL, read_attempt
 from memograd.tasks.sql.rewards import (
-    DEFAULT_REWARDS,
     covered,
     evidence,
     execution,
     valid_sql,
 )
 from memograd.tasks.sql.sample.build import sample_database
+from memograd.tasks.sql.settings import DEFAULT_REWARDS
 from memograd.tasks.sql.trajectories import write_call
 
 DATABASE = str(sample_database())

@@ -18,16 +18,16 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memograd.cli import main
 from memograd.config import LoraConfig
-from memograd.config.settings import ServedConfig, TextConfig
 from memograd.errors import BadInput
 from memograd.gateway import local
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
+from memograd.tasks.agent.settings import ServedConfig
 from memograd.tasks.registry import train
 from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.measure import MEASURES
-from memograd.tasks.sql.rewards import DEFAULT_REWARDS
-from memograd.tasks.sql.settings import SqlTrainConfig
+from memograd.tasks.sql.settings import DEFAULT_REWARDS, SqlTrainConfig
+from memograd.tasks.text.settings import RowsConfig
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("agents") is None, reason="openai-agents is not installed"
@@ -73,7 +73,7 @@ def reads_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def config(folder: Path, model: str) -> SqlTrainConfig:
     return SqlTrainConfig(
         model=model, device="cpu", out=folder / "run", steps=1, prompts_per_step=1,
-        num_generations=2, max_completion_length=4, text=TextConfig(eval_fraction=0),
+        num_generations=2, max_completion_length=4, text=RowsConfig(eval_fraction=0),
         lora=LoraConfig(r=2), served=ServedConfig(agent=AGENT, retries=0),
     )  # fmt: skip
 

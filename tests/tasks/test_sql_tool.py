@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memograd.rollout.async_calls import run_together
 from memograd.rollout.environment import EnvironmentTask, describe_tools
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.sql.sample.build import sample_database
@@ -75,10 +76,15 @@ def test_it_plays_as_an_episode() -> None:
     asked = (Message(role="user", content="华法林有哪些禁忌？"),)
     task = EnvironmentTask(SqlEnvironment, chat_template="<tool_call>")
     right, wrong = task.episodes(Scenario("q", asked, columns), 2)
+
+    def now(work):
+        (result,) = run_together([work])
+        return result
+
     for episode in (right, wrong):
         assert [message["content"] for message in episode.reset()] == ["华法林有哪些禁忌？"]
-    step = right.step(write_call(GOLD))
+    step = now(right.step(write_call(GOLD)))
     assert step.observation[0]["content"].endswith("活动性出血患者禁用。")
     assert not step.failed_calls
-    assert right.step("活动性出血的人。").done
-    assert (right.finish(), wrong.finish()) == (1.0, 0.0)
+    assert now(right.step("活动性出血的人。")).done
+    assert (now(right.finish()), now(wrong.finish())) == (1.0, 0.0)

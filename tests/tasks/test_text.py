@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,28 @@ def test_a_string_prompt_reaches_the_model_as_it_stands(tiny_model_folder: Path)
     assert len(policy.encode("a")) == 1
     with pytest.raises(BadInput, match="has no chat template"):
         policy.encode([{"role": "user", "content": "a"}])
+
+
+def test_texts_train_a_base_model_without_a_chat_template(
+    folder: Path, tiny_model_folder: Path, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(tiny_model_folder, base)
+    (base / "chat_template.jinja").unlink()
+    path = train(config(folder / "run", base, steps=1, rewards="length"))
+    assert "count: " in (path / "rollouts" / "step-0001.txt").read_text()
+    with pytest.raises(BadInput, match="has no chat template"):
+        train(config(folder / "chat", base, steps=1, text={"string_prompts": "chat"}))
+    assert not (folder / "chat").exists()
+
+
+def test_an_answer_that_fills_the_context_is_refused(folder: Path, tiny_model_folder: Path) -> None:
+    with pytest.raises(
+        BadInput,
+        match=r"^max_completion_length=5000 leaves no room for a prompt in the 4096 tokens that are"
+        r" there: set it to less\.$",
+    ):
+        train(config(folder / "run", tiny_model_folder, max_completion_length=5000))
 
 
 def test_without_rows_to_evaluate_on_nothing_is_measured(

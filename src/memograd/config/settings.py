@@ -125,7 +125,7 @@ _GROUPS: Groups = {
         *("learning_rate", "num_generations", "prompts_per_step", "max_completion_length"),
     ),
     "Sampling": (
-        *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length"),
+        *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length", "stop"),
         "schedules",
     ),
     "Algorithm (docs/algorithms.md)": (
@@ -136,9 +136,12 @@ _GROUPS: Groups = {
     ),
     "Optimisation and machine": (
         *("device", "lora", "warmup_steps", "learning_rate_schedule", "weight_decay"),
-        *("max_grad_norm", "num_iterations", "forward", "activation_checkpointing", "shard"),
+        *("max_grad_norm", "num_iterations", "minibatches", "forward"),
+        *("activation_checkpointing", "shard"),
     ),
-    "What is written down": ("save_steps", "rollout_log_steps", "track", "eval_batch_size"),
+    "What is written down": (
+        *("save_steps", "rollout_log_steps", "track", "eval_batch_size", "eval_steps"),
+    ),
 }
 
 
@@ -205,6 +208,8 @@ class TrainConfig(RunSettings):
     """Tokens of an answer, at most."""
     max_prompt_length: Annotated[int | None, Field(ge=1)] = None
     """Tokens of a prompt, at most; none: no limit."""
+    stop: list[Text] = []
+    """Texts that end an answer, as the end token does; the answer keeps them, nothing follows."""
     rewards: str = ""
     """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
 
@@ -274,6 +279,9 @@ class TrainConfig(RunSettings):
     """Gradients are clipped to this norm."""
     num_iterations: Count = 1
     """Optimisation passes over the rollouts of a step."""
+    minibatches: Count = 1
+    """Parts that the groups of a step are cut into; in every pass, each has an optimiser step of
+    its own."""
     forward: Literal["tree", "rows"] = "tree"
     """Sample and score over token trees, shared tokens once (tree), or row by row (rows)."""
     activation_checkpointing: bool = False
@@ -288,6 +296,9 @@ class TrainConfig(RunSettings):
     """Steps from one readable sample of rollouts to the next."""
     eval_batch_size: Count = 32
     """Questions answered at once in evaluation."""
+    eval_steps: Annotated[int | None, Field(ge=1)] = None
+    """Steps from one measurement on held-out data to the next, by which the best checkpoint is kept
+    as best/; none: off."""
 
     @model_validator(mode="before")
     @classmethod
@@ -322,6 +333,11 @@ class TrainConfig(RunSettings):
         if self.shard == "fsdp2" and self.forward == "rows":
             raise ValueError(
                 "shard=fsdp2 computes over token trees: set forward=tree, or shard=off"
+            )
+        if self.minibatches > self.prompts_per_step:
+            raise ValueError(
+                f"minibatches={self.minibatches} cuts prompts_per_step={self.prompts_per_step} "
+                "groups into more parts than there are: set it to at most that"
             )
         if (self.temperature_schedule == "constant") != (self.temperature_end is None):
             raise ValueError(

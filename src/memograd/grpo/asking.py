@@ -66,7 +66,7 @@ import numpy as np
 
 from memograd.config import TrainConfig
 from memograd.grpo.advantage import by_group
-from memograd.grpo.batch import replacement_scenarios, scenarios_of_step
+from memograd.grpo.batch import epoch_order, replacement_scenarios, scenarios_of_step
 from memograd.grpo.experience import Experience
 from memograd.rollout.types import Scenario
 
@@ -85,8 +85,7 @@ def scenarios_by_pass_rate(
 
     Only where more are asked for than there are does one come twice.
     """
-    order = list(range(len(scenarios)))
-    random.Random(f"{seed}/0").shuffle(order)
+    order = epoch_order(len(scenarios), epoch=0, seed=seed)
     unseen = [place for place in order if scenarios[place].id not in rates][:count]
     weights = [draw_weight(rates.promise(scenario.id), floor) for scenario in scenarios]
     generator = random.Random(f"{seed}/{step}/{attempt}/pass rate")

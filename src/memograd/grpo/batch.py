@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -57,10 +58,16 @@ def scenarios_of_step(
     chosen = []
     for position in range((step - 1) * count, step * count):
         epoch, index = divmod(position, len(scenarios))
-        order = list(range(len(scenarios)))
-        random.Random(f"{seed}/{epoch}").shuffle(order)
-        chosen.append(scenarios[order[index]])
+        chosen.append(scenarios[epoch_order(len(scenarios), epoch=epoch, seed=seed)[index]])
     return chosen
+
+
+@lru_cache(maxsize=4)  # a step may reach into the next epoch
+def epoch_order(count: int, *, epoch: int, seed: int) -> tuple[int, ...]:
+    """The order in which an epoch asks its `count` scenarios; shuffled once, then remembered."""
+    order = list(range(count))
+    random.Random(f"{seed}/{epoch}").shuffle(order)
+    return tuple(order)
 
 
 def replacement_scenarios(

@@ -25,7 +25,9 @@ from memograd.errors import BadInput, MemogradError
 
 MANIFEST = "COMPLETE"
 FINAL = "final"
-_NAME = re.compile(rf"checkpoint-(\d+)|{FINAL}")
+BEST = "best"
+"""The checkpoint of the best score on held-out data; a copy: a run goes on from the others."""
+_NAME = re.compile(rf"checkpoint-(\d+)|{FINAL}|{BEST}")
 _TEMPORARY = ".writing-"
 _REPLACED = ".replaced-"
 
@@ -45,14 +47,14 @@ class Manifest(BaseModel):
 
 
 def step_of_name(name: str) -> int | None:
-    """N of "checkpoint-N", none of "final".
+    """N of "checkpoint-N", none of "final" and "best".
 
     Raises:
         MemogradError: any other name.
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise MemogradError(f"A checkpoint is named checkpoint-N or {FINAL}, not {name!r}.")
+        raise MemogradError(f"A checkpoint is named checkpoint-N, {FINAL} or {BEST}, not {name!r}.")
     return int(match[1]) if match[1] else None
 
 
@@ -102,7 +104,8 @@ def latest_complete(run: Path) -> Path | None:
     """The complete checkpoint of the highest step in a run folder; damaged ones are passed over."""
     found: list[tuple[int, bool, Path]] = []
     for path in run.iterdir():
-        manifest = _read_manifest(path) if _NAME.fullmatch(path.name) else None
+        resumable = _NAME.fullmatch(path.name) is not None and path.name != BEST
+        manifest = _read_manifest(path) if resumable else None
         if manifest is not None:
             # Of the same step, a numbered checkpoint comes before the final one.
             found.append((manifest.step, path.name != FINAL, path))

@@ -75,15 +75,20 @@ class Experience:
 
     def group_of(self, rollout: int) -> int:
         """The index of the group that rollout number `rollout` belongs to."""
-        return int(self._group_K[rollout])
+        return int(self.group_K[rollout])
+
+    def group_of_tree(self, tree: int) -> int:
+        """The index of the group whose rows are in tree number `tree`."""
+        return self.group_of(self.rollouts_of_tree[tree][0])
 
     @property
     def fresh_K(self) -> np.ndarray:
         """Which rollouts were sampled in this step [K], bool."""
-        return self._group_K < len(self.groups) - self.replayed
+        return self.group_K < len(self.groups) - self.replayed
 
     @cached_property
-    def _group_K(self) -> np.ndarray:
+    def group_K(self) -> np.ndarray:
+        """The index of each rollout's group [K]."""
         return np.repeat(np.arange(len(self.groups)), self.sizes_B)
 
     def single(self, group: int, advantage: str) -> Experience:

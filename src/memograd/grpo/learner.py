@@ -3,7 +3,8 @@
     pieces      the trees cut into micro-batches that fit the device
     before      reference (and, if asked for, old) log-probabilities and values, then KL penalties,
                 advantages
-    passes      for each pass: loss and gradient of every piece, one optimiser step
+    passes      for each pass: loss and gradient of every piece, one optimiser step; or, with
+                minibatches, one for each part of the groups
 
 A group without advantages has no policy gradient. It is computed all the same while a KL or entropy
 term pulls at it; with neither it is skipped, and the others keep the share of the loss that they
@@ -12,6 +13,10 @@ would have had beside it.
 Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
 because every rollout's share of the batch is fixed before they are cut. Nor does it how many ranks
 share the groups.
+
+A mini-batch is a batch of its own: its rollouts' shares of the loss sum to what those of a whole
+batch do. Old log-probabilities and advantages are those before its first optimiser step, so the
+ratio of a later mini-batch says how far the earlier ones have moved the policy.
 
 Micro-batches that keep a rollout whole, for ratios that are taken over all its tokens.
 
@@ -23,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -59,7 +65,7 @@ def keep_rollouts_whole(
 
 @dataclass(frozen=True)
 class Update:
-    """What one call of `learn` measured: means over its passes, over the groups computed.
+    """What one call of `learn` measured: means over its optimiser steps, over the groups computed.
 
     `advantages` are those that were learned from, KL penalties in them where the KL is part of the
     reward. `sampler_gap` is the largest |learner - sampler| log-probability (nats) before the first
@@ -83,7 +89,8 @@ def learn(
     objective: Objective,
     world: World = ALONE,
 ) -> Update:
-    """Move the policy by `num_iterations` optimiser steps on `experience`.
+    """Move the policy by `num_iterations` optimiser steps on `experience`, or by as many for each
+    of `minibatches` parts of its groups.
 
     Every rank of `world` has the same experience and computes its share of the groups in it.
 
@@ -98,29 +105,36 @@ def learn(
     ]
     if not trees:
         return Update(0.0, None, None, 0.0, None, 0.0, None, advantages)
-    shares_K = rollout_shares(
-        objective.aggregation,
-        experience.tokens_K,
-        max_completion_length=objective.max_completion_length,
-    )
-    own = _share_of_rank(world, experience, trees)
-    pieces = world.guarded(
-        lambda: [
-            Piece(policy, experience, piece, shares_K, objective)
-            for piece in _microbatches(policy, experience, own, objective)
-        ]
-    )
+    shares_K = np.zeros(len(experience.compared_K))
+    parts: list[list[Piece]] = []
+    for groups in np.array_split(np.arange(len(experience.groups)), objective.minibatches):
+        rollouts = np.flatnonzero(np.isin(experience.group_K, groups))
+        if not len(rollouts):
+            continue
+        shares_K[rollouts] = rollout_shares(
+            objective.aggregation,
+            experience.tokens_K[rollouts],
+            max_completion_length=objective.max_completion_length,
+        )
+        inside = set(groups.tolist())
+        chosen = [tree for tree in trees if experience.group_of_tree(tree) in inside]
+        if chosen:
+            own = _share_of_rank(world, experience, chosen)
+            parts.append(
+                world.guarded(partial(_pieces, policy, experience, own, shares_K, objective))
+            )
+    pieces = [piece for part in parts for piece in part]
     advantages = _advantages(pieces, experience, objective, world)
     passes = []
-    for _ in range(objective.num_iterations):
-        measured = world.sum(world.guarded(lambda: _backward(pieces)))
+    for part in parts * objective.num_iterations:
+        measured = world.sum(world.guarded(partial(_backward, part)))
         world.sum_gradients(policy.parameters())
         norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
         if not np.isfinite([*measured, float(norm)]).all():
-            groups = _at_fault(
+            at_fault = _at_fault(
                 policy, optimizer, experience, trees, shares_K, objective, advantages
             )
-            raise NotFinite("the loss or its gradient", groups)
+            raise NotFinite("the loss or its gradient", at_fault)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         passes.append([*measured, float(norm)])
@@ -139,11 +153,24 @@ def learn(
 
 def _share_of_rank(world: World, experience: Experience, trees: Sequence[int]) -> list[int]:
     """Those of `trees` that this rank computes: groups whole on a rank, about as many on each."""
-    groups_of_tree = [experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees]
+    groups_of_tree = [experience.group_of_tree(tree) for tree in trees]
     groups = sorted(set(groups_of_tree))
     share = world.share(len(groups))
     own = set(groups[share.start : share.stop])
     return [tree for tree, group in zip(trees, groups_of_tree, strict=True) if group in own]
+
+
+def _pieces(
+    policy: Policy,
+    experience: Experience,
+    trees: Sequence[int],
+    shares_K: np.ndarray,
+    objective: Objective,
+) -> list[Piece]:
+    return [
+        Piece(policy, experience, piece, shares_K, objective)
+        for piece in _microbatches(policy, experience, trees, objective)
+    ]
 
 
 def _advantages(
@@ -199,9 +226,7 @@ def _at_fault(
     advantages: GroupAdvantages,
 ) -> list[int]:
     """The groups whose own loss or gradient is not finite; all of them if it is only the sum."""
-    groups_of_tree = {
-        tree: experience.group_of(experience.rollouts_of_tree[tree][0]) for tree in trees
-    }
+    groups_of_tree = {tree: experience.group_of_tree(tree) for tree in trees}
     everyone = sorted(set(groups_of_tree.values()))
     # Passes before this one may have moved the policy away from what sampled the batch.
     moved = replace(experience, on_policy=False)

@@ -22,6 +22,7 @@ class Objective:
     entropy_coef: float = 0.0
     temperature: float = 1.0
     num_iterations: int = 1
+    minibatches: int = 1
     max_grad_norm: float = 1.0
     advantage: Advantage = "group"
     reward_normalisation: Literal["total", "each"] = "total"

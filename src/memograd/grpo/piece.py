@@ -72,12 +72,16 @@ class Piece:
         self._importance_RT: torch.Tensor | None = None
         self._advantages_RT = torch.zeros_like(self._weights_RT)
         self._old_values_RT = self._targets_RT = torch.zeros_like(self._weights_RT)
-        if objective.importance_cap is None and not objective.has_values:
+        # With several optimiser steps a pass, the first pass over most pieces comes after a step.
+        moves_before = objective.minibatches > 1
+        if objective.importance_cap is None and not objective.has_values and not moves_before:
             return
         with torch.no_grad():
             now = policy.logprobs(self._trees, temperature=objective.temperature)
         if objective.has_values:
             self._old_values_RT = _values_of(now).detach()
+        if moves_before and objective.importance_cap is None:
+            self._take_as_old(now.logprobs_RT)
         if objective.importance_cap is not None:
             self._measure_gap(now.logprobs_RT)
             self._importance_RT = importance_weights(
@@ -128,10 +132,7 @@ class Piece:
             entropy_gradient=objective.entropy_coef > 0,
         )
         if self.sampler_gap < 0:
-            now_RT = scores.logprobs_RT.detach()
-            self._measure_gap(now_RT)
-            if self._on_policy:
-                self._old_RT = torch.where(self._fresh_R[:, None], now_RT, self._old_RT)
+            self._take_as_old(scores.logprobs_RT.detach())
         parts = grpo_loss(
             logprobs_RT=scores.logprobs_RT,
             old_logprobs_RT=self._old_RT,
@@ -162,6 +163,12 @@ class Piece:
         loss.backward()
         measured = [loss, parts.kl, parts.entropy, parts.clip_fraction, value_loss]
         return [*(float(part.detach()) for part in measured), float(self._weights_RT.sum())]
+
+    def _take_as_old(self, now_RT: torch.Tensor) -> None:
+        """The learner's own scores before it moved are the old policy's, where it sampled."""
+        self._measure_gap(now_RT)
+        if self._on_policy:
+            self._old_RT = torch.where(self._fresh_R[:, None], now_RT, self._old_RT)
 
     def _kl_when_sampled(self) -> torch.Tensor:
         """Every token's KL to the reference [R, T] when it was sampled."""

@@ -3,8 +3,9 @@
 Pure: records out of groups, text out of records. The trainer writes them into `rollouts/` as
 step-N.jsonl and step-N.txt. A record is one group:
 
-    step, group, id, prompt (text or messages), columns, prompt_ids, and `rollouts`, each with
-    id, completion, stop_reason, reward, rewards (by name), advantage, and its `rows`:
+    step, group, id, prompt (text or messages, with what an episode's `reset` added), columns,
+    prompt_ids, and `rollouts`, each with id, prompt (only where it opened otherwise than the
+    group's first), completion, stop_reason, reward, rewards (by name), advantage, and its `rows`:
         prompt_ids   what stands before the row; null where it is the group's prompt
         ids, texts   the tokens after it, and the text that each adds
         scored       which of them the model chose itself and is trained on
@@ -41,11 +42,14 @@ def group_records(
     row = 0
     for index, group in enumerate(groups):
         prompt_ids = group.rollouts[0].turns[0].observation_ids
+        # What `reset` added to the scenario's prompt is in the opening of an episode only.
+        opening = group.rollouts[0].opening
         rollouts = []
         for rollout in group.rollouts:
             rollouts.append(
                 {
                     "id": rollout.id,
+                    **({} if rollout.opening == opening else {"prompt": rollout.opening}),
                     "completion": rollout.completion,
                     "stop_reason": rollout.stop_reason,
                     "reward": rewards and rewards.total[row],
@@ -62,7 +66,7 @@ def group_records(
             "step": step,
             "group": index,
             "id": group.scenario.id,
-            "prompt": group.scenario.prompt,
+            "prompt": list(opening) or group.scenario.prompt,
             "columns": group.scenario.columns,
             "prompt_ids": prompt_ids,
             "rollouts": rollouts,
@@ -76,10 +80,7 @@ def render_records(records: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"step {records[0]['step']}: {len(records)} groups", ""]
     for record in records:
         lines.append(f"=== {record['id']} ===")
-        if isinstance(record["prompt"], str):
-            lines.append(record["prompt"])
-        else:
-            lines += [f"[{one['role']}] {one['content']}" for one in record["prompt"]]
+        lines += _said(record["prompt"])
         lines += [f"{name}: {value}" for name, value in record["columns"].items()]
         for place, rollout in enumerate(record["rollouts"]):
             rewards = "  ".join(f"{name} {_number(v)}" for name, v in rollout["rewards"].items())
@@ -88,8 +89,15 @@ def render_records(records: Sequence[Mapping[str, Any]]) -> str:
                 f"  {place}: advantage {_number(rollout['advantage'], '+.2f')}  {rewards}  "
                 f"({tokens} tokens, {rollout['stop_reason']})  {rollout['completion']!r}"
             )
+            lines += [f"     {line}" for line in _said(rollout.get("prompt", ()))]
         lines.append("")
     return "\n".join(lines)
+
+
+def _said(prompt: str | Sequence[Mapping[str, str]]) -> list[str]:
+    if isinstance(prompt, str):
+        return [prompt]
+    return [f"[{one['role']}] {one['content']}" for one in prompt]
 
 
 def _number(value: float | str | None, form: str = ".3f") -> str:

@@ -31,6 +31,7 @@ from memograd.errors import BadInput, Stopped
 from memograd.grpo.advantage import GroupAdvantages
 from memograd.grpo.asking import Asking
 from memograd.grpo.batch import score_rows
+from memograd.grpo.checkpoint_folder import BEST
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.drawing import Drawing, SingleTurn, draw_by_ranks, draw_informative
 from memograd.grpo.experience import Experience
@@ -66,10 +67,13 @@ STATE_KEYS = {
 class Trainer:
     """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into `run`.
 
-    `drawing` says how scenarios are attempted; one answer a rollout if it is None. Of several ranks
+    `drawing` says how scenarios are attempted; one answer a rollout if it is None. `evaluate` gives
+    the policy's score on held-out data, and is asked every `config.eval_steps` steps with a label
+    for the screen; the checkpoint of the best score so far is kept as `best`. Of several ranks
     (`world`), each has a trainer with the same arguments, except that only rank 0 writes: `run` is
     a `FollowerFolder` on the others, and `on_step` and `trackers` are never called there.
-    Raises `BadInput` if there are no scenarios, or not those that `run` began with.
+    Raises `BadInput` if there are no scenarios, or not those that `run` began with, or nothing to
+    evaluate by where it is asked for.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Trainer:
         run: RunFolder,
         *,
         drawing: Drawing | None = None,
+        evaluate: Callable[[str], float] | None = None,
         on_step: Callable[[dict[str, Any]], None] = lambda metrics: None,
         trackers: Sequence[Tracker] = (),
         world: World = ALONE,
@@ -88,6 +93,11 @@ class Trainer:
         if not scenarios:
             raise BadInput(
                 "there is nothing to train on: the chosen data hold no question and no row"
+            )
+        if config.eval_steps is not None and evaluate is None:
+            raise BadInput(
+                f"eval_steps={config.eval_steps} measures held-out data, and nothing is held out:"
+                " hold something out, or leave eval_steps out."
             )
         check_data(run, scenarios)
         self.policy = policy
@@ -110,6 +120,7 @@ class Trainer:
         self._run = run
         self._world = world
         self._rollouts = RolloutFiles(run, policy)
+        self._evaluate = evaluate
         self._on_step = on_step if world.leads else lambda metrics: None
         self._trackers = trackers if world.leads else ()
         self._objective = Objective.from_config(config)
@@ -177,6 +188,8 @@ class Trainer:
                     self._save_before_step()
                     raise
                 self._world.guarded(partial(self._announce, metrics))
+                if metrics.get("eval_best"):
+                    self._save(BEST)
                 if self.step == self._config.steps:
                     break
                 signal = self._signal(stop)
@@ -247,6 +260,7 @@ class Trainer:
         }
         metrics |= self._drawing.metrics(experience.rollouts)
         metrics |= self._asking.metrics(experience)
+        metrics |= self._evaluated(clock)
         if config.schedules.replay_groups:
             ages = [self.step - kept.step for kept in replayed]
             metrics["groups_replayed"] = len(ages)
@@ -256,6 +270,26 @@ class Trainer:
             metrics["tree_gradient_error"] = agreement.gradient_error
         self._world.guarded(lambda: self._write_down(metrics, experience))
         return metrics
+
+    def _evaluated(self, clock: _Clock) -> dict[str, Any]:
+        """The score of this step and whether it is the best so far, where it is asked for.
+
+        Measuring leaves the random states of training as they were.
+        """
+        every, evaluate = self._config.eval_steps, self._evaluate
+        if every is None or evaluate is None or self.step % every:
+            return {}
+        states = capture_random_states(self._generator)
+        with clock.phase("evaluate"):
+            score = self._world.led(lambda: evaluate(f"step {self.step}"))
+        restore_random_states(states, self._generator)
+        before = self._world.led(self._scores)
+        return {"eval_score": score, "eval_best": all(score > other for other in before)}
+
+    def _scores(self) -> list[float]:
+        """The scores of the steps before this one."""
+        rows = self._run.read_metrics()
+        return [row["eval_score"] for row in rows if "eval_score" in row]
 
     def _replayed(self) -> list[Kept]:
         count = self._config.schedules.replay_groups

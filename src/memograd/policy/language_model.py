@@ -38,10 +38,10 @@ from memograd.policy.loading import choose_device, load_causal_lm, load_tokenize
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.row_sampler import sample_rows
-from memograd.policy.sampler import SampledTree, sample_trees
+from memograd.policy.sampler import SampledTree, Stopped, never, sample_trees
 from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.token_texts import token_texts
+from memograd.policy.token_texts import ends_with_one_of, token_texts
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.policy.turns import TURN_TOKENS, TurnSampler
 from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
@@ -83,7 +83,8 @@ class LanguageModel:
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
     `peft_model` is the model with its adapter, `model` the causal language model inside (its layers
-    carry the adapter), for whoever needs the libraries' own objects.
+    carry the adapter), for whoever needs the libraries' own objects. `stop` are texts that end an
+    answer as an end token does: the token that completes one is the answer's last.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class LanguageModel:
         self.forward = forward
         self.peft_model = peft_model.eval()
         self.value_head: ValueHead | None = None
+        self.stop: Sequence[str] = ()
         self._sharding: Sharding | None = None
         self._waits_for = waits_for
         self._checked_length = 0
@@ -245,8 +247,9 @@ class LanguageModel:
             return list(cast(list[int], self.tokenizer(prompt)["input_ids"]))
         if not self.tokenizer.chat_template:
             raise BadInput(
-                f"{self.name} has no chat template, so it cannot be given chat messages; give it "
-                "texts, or choose a model that was made for chats"
+                f"model={self.name} has no chat template, so a conversation cannot be put to it; "
+                "use an instruction-tuned model, add a chat_template to its tokenizer, or give it "
+                "texts"
             )
         chat: list[dict[str, Any]] = [dict(message) for message in prompt]
         try:
@@ -303,6 +306,7 @@ class LanguageModel:
             "max_completion_length": max_completion_length,
             "end_ids": self.end_ids,
             "generator": generator,
+            "stopped": self._stopped(),
         }
         sampled: list[SampledTree] | None = None
         if self.forward == "tree":
@@ -323,6 +327,11 @@ class LanguageModel:
             )
             for group in sampled
         ]
+
+    def _stopped(self) -> Stopped:
+        if not self.stop:
+            return never
+        return ends_with_one_of(lambda ids: str(self.tokenizer.decode(list(ids))), self.stop)
 
     def in_turns(self, tokens: int | None = None) -> TurnSampler:
         """What draws the actions of one batch of episodes, keeping keys and values of up to so many

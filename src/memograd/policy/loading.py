@@ -71,11 +71,6 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
         raise BadInput(
             f"model={model}: its tokenizer cannot be loaded: {_first_line(error)}"
         ) from error
-    if not tokenizer.chat_template:
-        raise BadInput(
-            f"model={model} has no chat template, so a conversation cannot be put to it; "
-            "use an instruction-tuned model, or add a chat_template to its tokenizer"
-        )
     if tokenizer.eos_token_id is None:
         raise BadInput(
             f"model={model}: its tokenizer has no end token, so no answer would ever end"

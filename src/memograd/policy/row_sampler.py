@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.sampler import Draw, SampledTree
+from memograd.policy.sampler import Draw, SampledTree, Stopped, never
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
 
@@ -32,9 +32,10 @@ def sample_rows(
     max_completion_length: int,
     end_ids: frozenset[int],
     generator: torch.Generator | None,
+    stopped: Stopped = never,
 ) -> list[SampledTree]:
     """Draw answers as `sample_trees` does, without sharing anything."""
-    draw = Draw(temperature, max_completion_length, end_ids, generator)
+    draw = Draw(temperature, max_completion_length, end_ids, generator, stopped)
     sampled: dict[int, SampledTree] = {}
     counts = each(num_generations, len(prompts))
     lengths = [
@@ -71,7 +72,7 @@ def _sample_batch(
     logprobs: list[list[float]] = [[] for _ in rows]
     reasons: list[str | None] = [None] * len(rows)
     every_row = torch.arange(len(rows), device=model.device)
-    for step in range(draw.max_completion_length):
+    for _ in range(draw.max_completion_length):
         positions_RT = mask_RT.cumsum(dim=1) - 1
         logits_RV = model(
             input_ids=ids_RT,
@@ -86,10 +87,7 @@ def _sample_batch(
             if reasons[row] is None:
                 answers[row].append(token)
                 logprobs[row].append(logprob)
-                if token in draw.end_ids:
-                    reasons[row] = "end"
-                elif step == draw.max_completion_length - 1:
-                    reasons[row] = "length"
+                reasons[row] = draw.why_over(answers[row])
         if all(reasons):
             break
         ids_RT = torch.tensor(tokens, device=model.device)[:, None]

@@ -17,7 +17,7 @@ against the row forward in `tests/policy/test_sampler.py`; with and without what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +32,14 @@ from memograd.policy.prefill import common_beginning, prefill
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
+
+Stopped = Callable[[Sequence[int]], bool]
+"""Whether an answer of these token ids is over, though its last one is no end token."""
+
+
+def never(ids: Sequence[int]) -> bool:
+    """Only end tokens end an answer."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -49,9 +57,10 @@ class SampledTree:
 
 @dataclass
 class _Sample:
-    """One growing answer: its nodes and log-probabilities, and why it stopped."""
+    """One growing answer: its nodes, their token ids and log-probabilities, and why it stopped."""
 
     nodes: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     stop_reason: str | None = None
 
@@ -89,11 +98,13 @@ def sample_trees(
     end_ids: frozenset[int],
     generator: torch.Generator | None,
     kept: KeptPrefixes | None = None,
+    stopped: Stopped = never,
 ) -> list[SampledTree]:
     """Draw `num_generations` answers to each prompt, or to each its own number of them (token ids
     in, token ids out).
 
-    Temperature 0 takes the most likely token. A drawn end token is the answer's last token. `kept`
+    Temperature 0 takes the most likely token. A drawn end token is the answer's last token, and so
+    is one after which `stopped` says so of the answer. `kept`
     hands over what it has and is left with the answers of this call that ended, for prompts that go
     on from them: what no prompt of this call went on from is given up. Raises `MemogradError` for a
     model whose cache is not keys and values a layer.
@@ -102,7 +113,7 @@ def sample_trees(
         _Growth(prompt, TreeBuilder(prompt), [_Sample() for _ in range(count)])
         for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
-    draw = Draw(temperature, max_completion_length, end_ids, generator)
+    draw = Draw(temperature, max_completion_length, end_ids, generator, stopped)
     beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]
     reused = [beginning.length for beginning in beginnings]
     new = [row for row, beginning in enumerate(beginnings) if not beginning.length]
@@ -150,6 +161,13 @@ class Draw:
     max_completion_length: int
     end_ids: frozenset[int]
     generator: torch.Generator | None
+    stopped: Stopped = never
+
+    def why_over(self, ids: Sequence[int]) -> str | None:
+        """Why an answer ends with the last of `ids`, if it does."""
+        if ids[-1] in self.end_ids or self.stopped(ids):
+            return "end"
+        return "length" if len(ids) == self.max_completion_length else None
 
     def choose(
         self, logits_FV: torch.Tensor, states: torch.Tensor
@@ -199,11 +217,9 @@ class Draw:
         tokens, logprobs = self.choose(logits_FV, states)
         for (growth, sample, _), token, logprob in zip(drawers, tokens, logprobs, strict=True):
             sample.nodes.append(growth.builder.child(sample.last, token))
+            sample.ids.append(token)
             sample.logprobs.append(logprob)
-            if token in self.end_ids:
-                sample.stop_reason = "end"
-            elif len(sample.nodes) == self.max_completion_length:
-                sample.stop_reason = "length"
+            sample.stop_reason = self.why_over(sample.ids)
 
 
 def _keep(kept: KeptPrefixes, growth: _Growth, buffers: Sequence[KVBuffer], row: int) -> None:

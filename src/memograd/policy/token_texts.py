@@ -1,8 +1,8 @@
-"""The text that each token adds, for people who look at single tokens.
+"""The text that each token adds: for people who look at single tokens, and to see where it ends.
 
 A byte-level token may hold a part of a character only. Invariant: the texts of all tokens, put
 together, are the decoded whole; a character that takes several tokens is shown at its last one.
-Imports nothing of memograd.
+An answer is over with the very token that completes a text that ends it.
 """
 
 from __future__ import annotations
@@ -29,3 +29,20 @@ def token_texts(decode: Callable[[list[int]], str], ids: Sequence[int]) -> list[
         texts.append(now[len(before) :])
         begin, whole = whole, end
     return texts
+
+
+def ends_with_one_of(
+    decode: Callable[[Sequence[int]], str], texts: Sequence[str]
+) -> Callable[[Sequence[int]], bool]:
+    """Whether token ids say one of `texts`, asked after every token of an answer.
+
+    Looked at are as many of the last tokens as the longest text has bytes, and a few more for those
+    that add no text: what stands before them was looked at when they were the last ones.
+    """
+    window = max(len(text.encode()) for text in texts) + 8
+
+    def ends(ids: Sequence[int]) -> bool:
+        said = decode(ids[-window:])
+        return any(text in said for text in texts)
+
+    return ends

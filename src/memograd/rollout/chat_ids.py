@@ -63,6 +63,11 @@ class ChatIds:
         end_ids: frozenset[int],
         template_options: Mapping[str, Any] | None = None,
     ) -> None:
+        if not (tokenizer.chat_template or template_options):
+            raise BadInput(
+                "the model has no chat template, so a conversation cannot be put to it; use an "
+                "instruction-tuned model, or add a chat_template to its tokenizer"
+            )
         self._tokenizer = tokenizer
         self._end_ids = end_ids
         self._options = dict(template_options or {})

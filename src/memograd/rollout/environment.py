@@ -9,7 +9,8 @@ prompt; public methods with type hints and docstrings, which are its tools; and,
         def compare(self, guess: int) -> str: "..."
         def get_reward(self) -> float: ...
 
-An action without tool calls is the final answer. A call that is malformed, names no tool, has wrong
+The calls of one action are made in their order, and async ones of different rollouts overlap. An
+action without tool calls is the final answer. A call that is malformed, names no tool, has wrong
 arguments or makes the tool raise is answered with an error for the policy to read, and counted. An
 exception in `reset` or `get_reward` is the environment's fault and stops the run (the runner adds
 the rollout's id). Unlike TRL, which resets used instances, every rollout gets a fresh instance.
@@ -25,7 +26,7 @@ from functools import partial
 from typing import cast
 
 from memograd.errors import BadInput, MemogradError
-from memograd.rollout.async_calls import wait_for
+from memograd.rollout.async_calls import Waiting, start
 from memograd.rollout.episode import Step, ToolSchema
 from memograd.rollout.tool_calls import MalformedCall, ToolCall, check_convention, parse_tool_calls
 from memograd.rollout.types import Message, Scenario
@@ -114,23 +115,25 @@ class EnvironmentEpisode:
         changed = Message(role=last["role"], content=last["content"] + added)
         return [*self._prompt[:-1], changed]
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> Waiting[Step]:
         """Make the calls of `action`, in order; one without calls ends the episode."""
         calls = parse_tool_calls(action)
         if not calls:
             return Step(done=True)
-        results = [self._make(call) for call in calls]
+        results = []
+        for call in calls:
+            results.append((yield from self._make(call)))
         return Step(
             observation=tuple(message for message, _ in results),
             failed_calls=tuple(failure for _, failure in results if failure is not None),
         )
 
-    def finish(self) -> float | None:
+    def finish(self) -> Waiting[float | None]:
         """The environment's reward, if it gives one."""
         get_reward = getattr(self._environment, "get_reward", None)
-        return None if get_reward is None else cast(float, _result_of(get_reward))
+        return None if get_reward is None else cast(float, (yield from _result_of(get_reward)))
 
-    def _make(self, call: ToolCall | MalformedCall) -> tuple[Message, str | None]:
+    def _make(self, call: ToolCall | MalformedCall) -> Waiting[tuple[Message, str | None]]:
         """The message that answers `call`, and the kind of its failure if it failed."""
         if isinstance(call, MalformedCall):
             return _result("", f"Error: this tool call is malformed: {call.reason}"), "malformed"
@@ -143,7 +146,8 @@ class EnvironmentEpisode:
         except TypeError as error:
             return _result(call.name, f"Error: wrong arguments: {error}"), "bad_arguments"
         try:
-            return _result(call.name, str(_result_of(partial(method, **call.arguments)))), None
+            result = yield from _result_of(partial(method, **call.arguments))
+            return _result(call.name, str(result)), None
         except Exception as error:
             return _result(call.name, f"Error: {type(error).__name__}: {error}"), "raised"
 
@@ -160,10 +164,14 @@ def _result(tool: str, content: str) -> Message:
     return Message(role="tool", name=tool, content=content)
 
 
-def _result_of(function: Callable[[], object]) -> object:
+def _result_of(function: Callable[[], object]) -> Waiting[object]:
     """What a function returns, waited for if it is async."""
     value = function()
-    return wait_for(value) if inspect.isawaitable(value) else value
+    if not inspect.isawaitable(value):
+        return value
+    future = start(value)
+    yield future
+    return future.result()
 
 
 def _tool_names(kind: type) -> list[str]:

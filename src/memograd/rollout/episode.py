@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memograd.errors import MemogradError
+from memograd.rollout.async_calls import Waiting
 from memograd.rollout.types import Message, Scenario
 
 ToolSchema = Mapping[str, Any]
@@ -53,16 +54,17 @@ class Episode(Protocol):
         """The messages that the conversation opens with."""
         ...
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> Step | Waiting[Step]:
         """Take the text of one action, without its end token.
 
-        A cut action is stepped like any other; the rollout ends with it.
+        A cut action is stepped like any other; the rollout ends with it. Where it has to wait for
+        something outside, a `Waiting` lets the other episodes of the batch wait at the same time.
         """
         ...
 
-    def finish(self) -> float | None:
+    def finish(self) -> float | Waiting[float | None] | None:
         """Called once when the rollout is over, for whatever reason; what it earned beside the
-        rewards of its steps, None if nothing is given here."""
+        rewards of its steps, None if nothing is given here. It may wait as `step` may."""
         ...
 
 

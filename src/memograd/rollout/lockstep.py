@@ -2,7 +2,8 @@
 
     open all episodes          first turn: a group shares its prompt, G actions over one token tree
     repeat:  sample            every live rollout's next action, in one call
-             step              each episode takes its action and answers with an observation
+             step              each episode takes its action and answers with an observation; what
+                               they wait for outside (async tools), they wait for together
              leave             what is over, or at a limit, is out of the next batch
 
 Invariants: an action goes back to the rollout it was drawn for, whichever rollouts finish first;
@@ -16,12 +17,13 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.rollout.async_calls import Waiting, run_together
 from memograd.rollout.chat_ids import ChatIds, NextTurn
 from memograd.rollout.counts import one_or_each
 from memograd.rollout.episode import Episode, EpisodeError, Step
@@ -124,7 +126,10 @@ def run_in_lockstep(
     live = everyone
     while live:
         for rollout, (answers, row) in zip(live, drawn, strict=True):
-            rollout.act(answers, row, limits)
+            rollout.act(answers, row)
+        steps = run_together([rollout.step() for rollout in live])
+        for rollout, step in zip(live, steps, strict=True):
+            rollout.go_on(step, limits)
         seconds = clock() - started
         for rollout in live:
             rollout.stopped_by = rollout.stopped_by or limits.before_turn(
@@ -134,7 +139,8 @@ def run_in_lockstep(
             )
         live = [rollout for rollout in live if rollout.stopped_by is None]
         drawn = draw([rollout.prompt() for rollout in live], [1] * len(live)) if live else []
-    return [tuple(rollout.finish() for rollout in group) for group in groups]
+    earned = iter(run_together([rollout.finish() for rollout in everyone]))
+    return [tuple(rollout.finished(next(earned)) for rollout in group) for group in groups]
 
 
 def _shared_prompts(groups: Sequence[Sequence[_Live]]) -> list[tuple[int, ...]] | None:
@@ -152,7 +158,8 @@ class _Live:
         self._chat = chat
         self._episode = episode
         self._tools = tuple(episode.tools)
-        self._messages: list[Message] = list(self._ask("reset", episode.reset))
+        (opening,) = run_together([self._ask("reset", episode.reset)])
+        self._messages: list[Message] = list(opening)
         self._opening_length = len(self._messages)
         self._row: tuple[int, ...] = ()
         self._turns: list[Turn] = []
@@ -167,8 +174,8 @@ class _Live:
         """The ids that the next action follows."""
         return self.next.ids if self.next.starts_row else (*self._row, *self.next.ids)
 
-    def act(self, answers: Sampled, row: int, limits: Limits) -> None:
-        """Take the drawn action, step the episode, and prepare the next turn if there is one."""
+    def act(self, answers: Sampled, row: int) -> None:
+        """Take the drawn action."""
         prompt, action_ids = self.prompt(), answers.tree.branch(row)
         if answers.tree.prompt != prompt:
             raise RuntimeError(f"{self.id} was given an action that was drawn for another prompt")
@@ -185,11 +192,18 @@ class _Live:
         self._row = (*prompt, *action_ids)
         self._completion = answers.texts[row]
         self._mismatches.update([self.next.mismatch] if self.next.mismatch else [])
-        action = self._chat.action_text(action_ids)
-        self._messages.append(Message(role="assistant", content=action))
-        step = self._ask("step", lambda: self._episode.step(action))
+        said = self._chat.action_text(action_ids)
+        self._messages.append(Message(role="assistant", content=said))
+
+    def step(self) -> Waiting[Step]:
+        """What the episode makes of the action."""
+        action = self._messages[-1]["content"]
+        return self._ask("step", lambda: self._episode.step(action))
+
+    def go_on(self, step: Step, limits: Limits) -> None:
+        """Take what the action led to, and prepare the next turn if there is one."""
         self._count(step)
-        if turn.stop_reason == "length":
+        if self._turns[-1].stop_reason == "length":
             self.stopped_by = "length"
         elif step.done:
             self.stopped_by = "end"
@@ -203,9 +217,12 @@ class _Live:
             self._messages.extend(step.observation)
             self.next = self._chat.after(self._row, self._messages, self._tools)
 
-    def finish(self) -> Rollout:
-        """The finished rollout; asks the episode for what it earned in the end."""
-        reward = self._ask("finish", self._episode.finish)
+    def finish(self) -> Waiting[float | None]:
+        """What the episode says that the rollout earned in the end."""
+        return self._ask("finish", self._episode.finish)
+
+    def finished(self, reward: float | None) -> Rollout:
+        """The finished rollout, which earned `reward` in the end."""
         if reward is not None:
             self._rewards.append(self._finite(reward))
         last_action = max(
@@ -234,9 +251,10 @@ class _Live:
             raise EpisodeError(f"{self.id}: the episode's reward is {reward}, not a finite number")
         return float(reward)
 
-    def _ask(self, what: str, call: Callable[[], T]) -> T:
+    def _ask(self, what: str, call: Callable[[], T | Waiting[T]]) -> Waiting[T]:
         try:
-            return call()
+            value = call()
+            return (yield from value) if isinstance(value, Generator) else value
         except Exception as error:
             raise EpisodeError(
                 f"{self.id}: `{what}` of {type(self._episode).__name__} raised "

@@ -52,11 +52,11 @@ class Turn:
 
     `observation_ids` and `action_ids` are token ids; `logprobs` [len(action_ids)] are natural logs
     under the distribution that was sampled from (temperature included). `stop_reason` is `"end"`
-    (the end token is the last action id) or `"length"` (cut at the limit). The turn continues the
-    token row of the turn before it, so that its observation is only what is new, unless it
-    `starts_row`: then the observation is everything that the model saw. Of what it saw before the
-    action, the first `reused_tokens` were not run for this turn, because an earlier turn, or
-    another rollout of the group, had.
+    (the last action id is the end token, or completes a text that ends an answer) or `"length"`
+    (cut at the limit). The turn continues the token row of the turn before it, so that its
+    observation is only what is new, unless it `starts_row`: then the observation is everything that
+    the model saw. Of what it saw before the action, the first `reused_tokens` were not run for this
+    turn, because an earlier turn, or another rollout of the group, had.
     """
 
     observation_ids: tuple[int, ...]

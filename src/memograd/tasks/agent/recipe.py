@@ -34,6 +34,7 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
         config,
         held_out=job.evaluation,
         measured=MeasuredEpisodes,
+        score=lambda episodes: episodes.measured.score,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure_episodes(job, config, label, console))

@@ -69,6 +69,7 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         config,
         held_out=job.evaluation,
         measured=MeasuredEpisodes,
+        score=lambda episodes: episodes.measured.score,
         describe=partial(_describe, job, config),
         measure=job.measure if job.evaluation else None,
         report=lambda before, after, folder: report_episodes(

@@ -60,6 +60,11 @@ class Serving:
                 "An agent is served by a whole model in each process; leave shard=off, or let "
                 "memograd play the episodes (train agent)."
             )
+        if config.stop:
+            raise BadInput(
+                "stop ends answers that memograd asks for, and a served agent asks by itself: leave"
+                " it out, and let the agent give stop in its requests."
+            )
         if config.served.store is not None:
             TraceStore(config.served.store).close()  # what is wrong with it is said now
         self._agent = load_agent(str(config.served.agent))

@@ -30,7 +30,7 @@ from memograd.rollout.types import Message, Scenario
 from memograd.tasks.agent.environments import Environments, load_environments
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.located import located, with_section
-from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
@@ -124,10 +124,7 @@ def assemble(
         _check_template(policy, checkpoint)
     limits = _limits(config, policy)
     chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
-    prompt_limit = min(
-        (limits.max_tokens or policy.context_length) - config.max_completion_length,
-        config.max_prompt_length or policy.context_length,
-    )
+    prompt_limit = room_for_prompt(limits.max_tokens or policy.context_length, config)
     kept, dropped = [], []
     for name, part in (("train", train), ("evaluate", evaluation)):
         scenarios, too_long = text_scenarios(

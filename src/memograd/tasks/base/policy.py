@@ -11,6 +11,7 @@ from pathlib import Path
 import torch.distributed as dist
 
 from memograd.config import TrainConfig
+from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 
 
@@ -18,11 +19,27 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     """The model of the settings, with the checkpoint's adapter, or the one to begin with, and with
     a value head where the algorithm trains one."""
     policy = _with_adapter(config, checkpoint)
+    policy.stop = tuple(config.stop)
     if config.activation_checkpointing:
         policy.checkpoint_activations()
     if config.advantage == "gae":
         policy.add_value_head(checkpoint or config.adapter)
     return policy
+
+
+def room_for_prompt(context_length: int, config: TrainConfig) -> int:
+    """The most tokens that a prompt may have: what the longest answer leaves of `context_length`,
+    or `max_prompt_length` if that is less.
+
+    Raises BadInput where an answer alone fills the context.
+    """
+    room = context_length - config.max_completion_length
+    if room < 1:
+        raise BadInput(
+            f"max_completion_length={config.max_completion_length} leaves no room for a prompt in"
+            f" the {context_length} tokens that are there: set it to less."
+        )
+    return min(room, config.max_prompt_length or room)
 
 
 def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:

@@ -139,13 +139,15 @@ def policy_job(
     measured: type[M],
     report: Callable[[M, M, Path], None],
     held_out: object,
+    score: Callable[[M], float],
     drawing: Drawing | None = None,
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext,
     before_alone: bool = False,
 ) -> Job[M]:
     """A job of GRPO on a language model.
 
-    scenarios: what is trained on, once the folder is there. Before training means with the adapter
+    scenarios: what is trained on, once the folder is there. score: of what was measured, the number
+    by which `eval_steps` keeps the best checkpoint. Before training means with the adapter
     that training began with, if any (`adapter=`), so that what a warm start had learnt is not
     counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
     start beside it.
@@ -159,6 +161,7 @@ def policy_job(
             config,
             stage.run,
             drawing=drawing,
+            evaluate=None if measure is None else lambda label: score(measure(label)),
             on_step=stage.on_step,
             trackers=stage.trackers,
             world=stage.world,

@@ -14,6 +14,7 @@ import json
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from statistics import mean
 
 from rich.console import Console
 
@@ -51,6 +52,7 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
         config,
         held_out=job.evaluation,
         measured=Reading,
+        score=lambda reading: mean(reading.result.per_item["answerable"]),
         describe=partial(_describe, job, config),
         measure=partial(measure, job, config) if job.evaluation else None,
         report=partial(_report, job, config),

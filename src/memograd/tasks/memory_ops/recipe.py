@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from memograd.tasks.memory_ops.answerability import Standard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
-from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.memory_ops.learning.head import Network, OperationHead
 from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
 from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
 from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
@@ -70,6 +71,10 @@ TRAINERS: dict[str, type[GRPOMemoryTrainer]] = {
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
+NetworkFactory = Callable[[Shape, int], Network]
+"""Makes a network for the shape of the settings, and from their seed."""
+
+
 @dataclass
 class HeadTraining:
     """Trains a head on embedded logs, and writes metrics and checkpoints into the run folder.
@@ -78,7 +83,7 @@ class HeadTraining:
     """
 
     trainer: GRPOMemoryTrainer
-    head: OperationHead
+    head: Network
     material: list[EmbeddedLog]
     config: OperationsConfig
     embedder: str
@@ -138,24 +143,34 @@ class HeadTraining:
 
 
 def recipe_with(
-    trainer_class: type[GRPOMemoryTrainer] | None = None, embedder: Embedder | None = None
+    trainer_class: type[GRPOMemoryTrainer] | None = None,
+    network: NetworkFactory | None = None,
+    embedder: Embedder | None = None,
 ) -> Recipe[OperationsConfig, None]:
-    """The recipe with an algorithm or an embedder of your own.
+    """The recipe with an algorithm, a network or an embedder of your own.
 
-    trainer_class: by default the one that the settings name; it must train the head that it is
-    given. embedder: by default the one that the settings name, with a cache on disk.
+    trainer_class: by default the one that the settings name; it must train the network that it is
+    given. network: by default `OperationHead`, or the head of the setting `policy`; what it says is
+    its head is saved, measured and put in service. embedder: by default the one that the settings
+    name, with a cache on disk. A run is resumed with the same trainer_class and network only.
     """
 
     def make_job(config: OperationsConfig, checkpoint: Path | None) -> Job[None]:
         reward = reward_of(config)
         logs, held_out = training_logs(config), evaluation_logs(config)
         reader = embedder or open_embedder(config.embedder)
-        head = _starting_head(config, reader.name, reader.dimension)
+        head = _starting_head(config, network, reader.name, reader.dimension)
         algorithm = trainer_class or _trainer_of(config)
         material: list[EmbeddedLog] = []
 
         def describe(run: RunFolder) -> None:
-            _check_data(run, fingerprint(logs), code_fingerprint(reward), algorithm)
+            began_with = {
+                "sha256": fingerprint(logs),
+                "reward_sha256": code_fingerprint(reward),
+                "trainer_class": _name_of(algorithm),
+                "network": _name_of(network or OperationHead),
+            }
+            _check_began_with(run, began_with)
             console.print(f"embedding {len(logs)} logs to train on, {len(held_out)} to measure on")
             material.extend(embed_logs(logs, reader, view=config.view))
 
@@ -164,8 +179,8 @@ def recipe_with(
             if trainer.network is not head:
                 raise BadInput(
                     f"{algorithm.__name__} trains a network of its own, and what would be saved and"
-                    " measured is the head that it was given: train that one, or measure and save"
-                    " your network yourself (docs/memory-policy.md)."
+                    " measured is the one that it was given: let it train that one, and give yours"
+                    " by train(network=...)."
                 )
             return HeadTraining(trainer, head, material, config, reader.name, reward, stage)
 
@@ -200,6 +215,7 @@ def train(
     config: OperationsConfig,
     *,
     trainer_class: type[GRPOMemoryTrainer] | None = None,
+    network: NetworkFactory | None = None,
     embedder: Embedder | None = None,
 ) -> Path:
     """Train a head and measure it beside the baselines; returns the run folder.
@@ -211,7 +227,7 @@ def train(
         BadInput: settings or data cannot be used, or the data of a resumed run have changed.
         Stopped: a signal came; a checkpoint was written.
     """
-    return train_task(TASK, recipe_with(trainer_class, embedder), config)
+    return train_task(TASK, recipe_with(trainer_class, network, embedder), config)
 
 
 def evaluate(run: Path, asked: Evaluation) -> None:
@@ -232,7 +248,7 @@ def environment() -> dict[str, Any]:
 
 
 def head_trainer(config: OperationsConfig, head: OperationHead) -> GRPOMemoryTrainer:
-    """The trainer that the settings name, for a network of one's own too."""
+    """The trainer that the settings name, for a head."""
     return _trainer_of(config)(head, config)
 
 
@@ -309,10 +325,25 @@ def _trainer_of(config: OperationsConfig) -> type[GRPOMemoryTrainer]:
     return TrajectoryMemoryTrainer if config.credit != "delta_qa" else TRAINERS[config.algorithm]
 
 
-def _starting_head(config: OperationsConfig, embedder: str, dimension: int) -> OperationHead:
+def _starting_head(
+    config: OperationsConfig, network: NetworkFactory | None, embedder: str, dimension: int
+) -> Network:
     if config.policy is None:
         shape = Shape(dimension, config.width, config.layers, config.heads)
-        return OperationHead(shape, seed=config.seed)
+        if network is None:
+            return OperationHead(shape, seed=config.seed)
+        made = network(shape, config.seed)
+        if not isinstance(made, Network):
+            raise BadInput(
+                f"network={_name_of(network)} made a {type(made).__name__}, which cannot be put in"
+                " service: make a subclass of memograd.tasks.memory_ops.learning.head.Network."
+            )
+        return made
+    if network is not None:
+        raise BadInput(
+            f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
+            " one of them out."
+        )
     head = load_head(config.policy)
     if (head.embedder, head.shape.dimension) != (embedder, dimension):
         raise BadInput(
@@ -334,28 +365,34 @@ def settled(config: OperationsConfig) -> OperationsConfig:
     return config.model_copy(update=given)
 
 
-def _check_data(
-    run: RunFolder, now: str, reward: str | None, algorithm: type[GRPOMemoryTrainer]
-) -> None:
+_DIFFERS: dict[str, str] = {
+    "sha256": "The data changed since {run} began: resume with the data as it was, or begin a new"
+    " run with out=FOLDER.",
+    "reward_sha256": "The file of the reward changed since {run} began: resume with the file as it"
+    " was, or begin a new run with out=FOLDER.",
+    "trainer_class": "{run} was begun by {began} and would go on with {now}: give the same"
+    " trainer_class, or begin a new run.",
+    "network": "{run} was begun with the network {began} and would go on with {now}: give the same"
+    " network, or begin a new run.",
+}
+"""What is said where a resumed run would go on with something else than it began with."""
+
+
+def _check_began_with(run: RunFolder, now: dict[str, str | None]) -> None:
     """Write down what a new run is trained on and by what, or compare it with a resumed one's."""
-    stored, name = run.read_data(), f"{algorithm.__module__}.{algorithm.__qualname__}"
+    stored = run.read_data()
     if stored is None:
-        run.write_data({"sha256": now, "reward_sha256": reward, "trainer_class": name})
-    elif stored.get("trainer_class", name) != name:
-        raise BadInput(
-            f"{run.path} was begun by {stored['trainer_class']} and would go on with {name}: give"
-            " the same trainer_class, or begin a new run."
-        )
-    elif stored.get("reward_sha256") != reward:
-        raise BadInput(
-            f"The file of the reward changed since {run.path} began: resume with the file as it"
-            " was, or begin a new run with out=FOLDER."
-        )
-    elif stored.get("sha256") != now:
-        raise BadInput(
-            f"The data changed since {run.path} began: resume with the data as it was, or begin a"
-            " new run with out=FOLDER."
-        )
+        run.write_data(now)
+        return
+    for name, sentence in _DIFFERS.items():
+        began = stored.get(name, now[name])  # the first runs did not say all of it
+        if began != now[name]:
+            raise BadInput(sentence.format(run=run.path, began=began, now=now[name]))
+
+
+def _name_of(code: Callable[..., object]) -> str:
+    name = getattr(code, "__qualname__", type(code).__qualname__)
+    return f"{code.__module__}.{name}"
 
 
 RECIPE: Recipe[OperationsConfig, None] = recipe_with()

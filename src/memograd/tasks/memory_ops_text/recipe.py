@@ -49,6 +49,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         config,
         held_out=held_out,
         measured=Measured,
+        score=lambda measured: measured.score,
         describe=partial(_describe, policy, rewards, known, held_out),
         measure=lambda label: measure(policy, held_out, rewards, config, label, console),
         report=lambda before, after, folder: report(before, after, held_out, folder, console),

@@ -38,6 +38,8 @@ VIEWS = {
     TRAINED: MemoryView.RETRIEVED,
 }
 """Method name -> what the prompt shows."""
+EVERY = tuple(name for name in VIEWS if name != WARM_START)
+"""The methods of a table with baselines."""
 WITH_ADAPTER = ("no memory, trained", TRAINED)
 
 EXAMPLES = 5

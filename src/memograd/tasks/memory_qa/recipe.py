@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 from typing import Final
 
 from rich.console import Console
@@ -35,9 +36,9 @@ from memograd.tasks.base.recipe import Evaluation, Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.base.starting_adapter import REWARD_MODEL
 from memograd.tasks.memory_qa.measure import (
+    EVERY,
     TRAINED,
     UNTRAINED,
-    VIEWS,
     WARM_START,
     WITH_ADAPTER,
     ask,
@@ -99,7 +100,7 @@ class QAJob:
 
     def measure(self, label: str) -> Answered:
         """Ask the held-out questions of the policy as it is now."""
-        method = {"trained": TRAINED, "before training": self.before}[label]
+        method = self.before if label == "before training" else TRAINED
         return ask(self.policy, self.setup, self.split.eval, self.config, method, console)
 
     @property
@@ -149,6 +150,7 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         measure=job.measure,
         held_out=split.eval,
         measured=Answered,
+        score=lambda answered: mean(answered.report.scores["locomo_f1"]),
         report=job.report,
         opened=job.opened,
     )
@@ -195,9 +197,9 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     results.mkdir(exist_ok=True)
     setup.remember(chosen)
     began = UNTRAINED if config.adapter is None else WARM_START
-    methods = [*VIEWS] if asked.baselines else [UNTRAINED, WARM_START, TRAINED]
-    if began != WARM_START:
-        methods.remove(WARM_START)
+    methods = list(EVERY) if asked.baselines else [UNTRAINED, TRAINED]
+    if began == WARM_START:
+        methods.insert(methods.index(UNTRAINED) + 1, WARM_START)
     answered = []
     for method in methods:
         with _as_it_was(policy, method):

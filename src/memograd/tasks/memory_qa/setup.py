@@ -28,6 +28,7 @@ from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout.types import Scenario
+from memograd.tasks.base.policy import room_for_prompt
 from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, keeper_of, trained_on
 from memograd.tasks.memory_qa.scenarios import (
     ItemMemory,
@@ -194,8 +195,7 @@ class MemoryQASetup:
     def _token_budget(self, conversation: Conversation) -> int:
         """The budget of the settings, or what prompt limit and context leave for memory if less."""
         config, policy = self._config, self._policy
-        limit = policy.context_length - config.max_completion_length
-        limit = min(limit, config.max_prompt_length or limit)
+        limit = room_for_prompt(policy.context_length, config)
         longest = 0
         for question in conversation.questions:
             alone = len(policy.encode(memory_qa_messages(question.text, [])))

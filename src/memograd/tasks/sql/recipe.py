@@ -179,6 +179,7 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
         config,
         held_out=job.evaluation,
         measured=MeasuredSql,
+        score=lambda attempted: attempted.episodes.measured.score,
         describe=partial(_describe, sql, config),
         measure=(
             (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None

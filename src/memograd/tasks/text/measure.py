@@ -39,6 +39,11 @@ class Measured:
         """One reward's values, or the total."""
         return list(self.rewards.total) if name == TOTAL else self.rewards.by_name[name]
 
+    @property
+    def score(self) -> float:
+        """The mean total reward."""
+        return sum(self.rewards.total) / len(self.rewards.total)
+
 
 @dataclass(frozen=True)
 class Change:

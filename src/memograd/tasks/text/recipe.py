@@ -27,7 +27,7 @@ from memograd.rewards import WeightedReward, needed_columns
 from memograd.rewards.environment import environment
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located
-from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.measure import Measured, measure, report
@@ -79,8 +79,7 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
     if evaluation:
         check_columns(rewards, evaluation, config.text.eval_data or config.data)
     policy = load_policy(config, checkpoint)
-    limit = policy.context_length - config.max_completion_length
-    limit = min(limit, config.max_prompt_length or limit)
+    limit = room_for_prompt(policy.context_length, config)
     kept, dropped = [], []
     for name, part in (("train", train), ("evaluate", evaluation)):
         scenarios, too_long = text_scenarios(
@@ -130,6 +129,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
         config,
         held_out=held_out,
         measured=Measured,
+        score=lambda measured: measured.score,
         describe=partial(_describe, job),
         measure=(
             (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))

@@ -28,7 +28,16 @@ from memograd.memory.manager.trained.observation import FACT_FEATURES, PAIR_FEAT
 LEAST_STD = 0.05
 
 
-class OperationHead(nn.Module):
+class Network(nn.Module):
+    """What can be trained and put in service: maps a `Batch` to logits [B, actions], -inf where not
+    allowed, and the value of each state [B]."""
+
+    def trained(self, embedder: str, about: Mapping[str, Any]) -> TrainedHead:
+        """The head that decides as this network does, as a running memory loads it."""
+        raise NotImplementedError(f"{type(self).__name__} says by `trained` which head it is")
+
+
+class OperationHead(Network):
     """A Transformer over one fact and its related items; see the module's docstring."""
 
     def __init__(self, shape: Shape, *, seed: int = 0) -> None:
