@@ -75,7 +75,9 @@ def test_a_damaged_run_is_shown_as_damaged(runs: Path, file: str, content: str) 
 def test_a_run_of_another_version_is_shown_all_the_same(runs: Path) -> None:
     (runs / "one" / "config.json").write_text('{"steps": 3, "flux": {"deep": 1}, "beta": 0.01}')
     assert summarise_run(runs / "one").state == "finished"
-    assert changed_settings(RunFolder.open(runs / "one")) == {"steps": 3, "flux.deep": 1}
+    run = RunFolder.open(runs / "one")
+    assert changed_settings(run, TrainConfig) == {"steps": 3, "flux.deep": 1}
+    assert changed_settings(run, None) == {"steps": 3, "flux.deep": 1, "beta": 0.01}
 
 
 def test_everything_about_a_run(runs: Path) -> None:
@@ -84,7 +86,7 @@ def test_everything_about_a_run(runs: Path) -> None:
     run.save_checkpoint("checkpoint-2", lambda folder: None)
     (run.path / "checkpoint-1").mkdir()
     before = sorted(run.path.rglob("*"))
-    details = show_run(run.path)
+    details = show_run(run.path, lambda name: {"memory-qa": TrainConfig}.get(name))
     assert details.changed == {"steps": 3, "seed": 1, "lora.r": 4}
     assert details.metrics["reward_mean"] == 0.6
     assert [(one.name, one.step) for one in details.checkpoints] == [

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic.fields import FieldInfo
 
-from memograd.config import Settings, TrainConfig, known_settings
-from memograd.config.settings import COMMON, GROUPS
+from memograd.config import Settings, known_settings
 
 EXIT_CODES = """\
 \b
@@ -51,13 +50,14 @@ def _grouped(
     kind: type[Settings], known: Mapping[str, FieldInfo]
 ) -> Iterator[tuple[str, list[str]]]:
     """The keys by groups, the commonest first, then those that only this command reads."""
-    if not issubclass(kind, TrainConfig):
-        yield "Settings", list(known)
-        return
-    yield "Settings", list(COMMON)
-    shared = TrainConfig.model_fields.keys()
-    own = [key for key in known if key.partition(".")[0] not in shared]
-    if own:
+    listed = {
+        title: [key for name in names for key in known if key.partition(".")[0] == name]
+        for title, names in kind.groups.items()
+    }
+    named = {key for keys in listed.values() for key in keys}
+    own = [key for key in known if key not in named]
+    title, *others = listed or {"Settings": own}
+    yield title, listed.get(title, own)
+    if own and listed:
         yield "Settings of this task", own
-    for title, fields in GROUPS.items():
-        yield title, [key for name in fields for key in known if key.partition(".")[0] == name]
+    yield from ((title, listed[title]) for title in others)

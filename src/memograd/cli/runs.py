@@ -18,6 +18,7 @@ from memograd.errors import BadInput
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from memograd.config import Settings
     from memograd.evaluation.rollout_view import Span
 
 app = typer.Typer()
@@ -72,7 +73,7 @@ def show_(run: Run, folder: Folder = RUNS, json: given.AsJson = False) -> None:
     """Show what a run was told, where it ran, and how far it came."""
     from memograd.evaluation.run_summaries import show_run
 
-    details = show_run(_path(run, folder))
+    details = show_run(_path(run, folder), _settings_of)
     if json:
         show.as_json(_plain(details))
         return
@@ -183,6 +184,19 @@ def rollouts(
         return
     for record in records:
         _print_group(record)
+
+
+def _settings_of(name: str) -> type[Settings] | None:
+    """What a run of a task, or of a warm start, could be told; the first runs were of memory-qa."""
+    from memograd.tasks.registry import TASKS
+    from memograd.warm_start.reward_model_settings import RewardModelSettings
+    from memograd.warm_start.settings import DpoSettings, SftSettings
+
+    for kind in (SftSettings, DpoSettings, RewardModelSettings):
+        if kind.recipe == name:
+            return kind
+    task = TASKS.get(name or "memory-qa")
+    return None if task is None else task.settings
 
 
 def _print_group(record: dict[str, Any]) -> None:

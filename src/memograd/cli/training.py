@@ -20,7 +20,7 @@ from memograd.cli.help import epilog, examples, setting_paragraphs
 from memograd.config import load_settings
 from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OperationsEvaluation
-from memograd.tasks.registry import TASKS, Task, tasks_that_read, train
+from memograd.tasks.registry import TASKS, Task, tasks_that_read
 
 app = typer.Typer()
 train_app = typer.Typer(no_args_is_help=True)
@@ -75,7 +75,7 @@ def _command(task: Task) -> Callable[..., None]:
         config = load_settings(
             task.settings, given["config"], overrides, read_elsewhere=tasks_that_read
         )
-        say_where(train(config))
+        say_where(task.train(config))
 
     parameters = [_keyword("settings", GivenSettings)]
     parameters += [

@@ -49,6 +49,8 @@ def load_settings(
     origins: dict[str, str] = {}
     for key, value in _flatten({} if file is None else _read_toml(file)):
         origins[key] = f"the file {file}"
+        if value == {} and any(name.startswith(f"{key}.") for name in known_settings(kind)):
+            continue  # a section of ours that is empty
         _check_key(kind, key, origins[key], read_elsewhere)
         values[key] = value
     for override in overrides:
@@ -99,7 +101,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
@@ -122,13 +124,14 @@ def _check_key(
     within = [name for name in known if name.startswith(f"{key}.")]
     if within:
         raise BadInput(f"{key} in {origin} is a section: set {', '.join(within)} one by one.")
-    if tasks := read_elsewhere(key):
-        raise BadInput(
-            f"{key} in {origin} is a setting of {', '.join(tasks)}, which this task does not read: "
-            "leave it out."
-        )
     # The same name in a section first ("r" finds "lora.r"), then what is spelt alike.
     close = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
+    if tasks := read_elsewhere(key):
+        instead = f"did you mean {' or '.join(close)}?" if close else "leave it out."
+        raise BadInput(
+            f"{key} in {origin} is a setting of {', '.join(tasks)}, which this task does not read: "
+            f"{instead}"
+        )
     close += [name for name in difflib.get_close_matches(key, known) if name not in close]
     if close:
         raise BadInput(f"Unknown key {key!r} in {origin}: did you mean {' or '.join(close)}?")

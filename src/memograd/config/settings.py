@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -36,8 +36,18 @@ Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Tracking = Literal["tensorboard", "wandb", "swanlab", "trackio"]
 
 
+Groups = Mapping[str, tuple[str, ...]]
+"""Names of settings under headings."""
+
+
 class Settings(BaseModel):
-    """A frozen group of settings that refuses keys it does not know."""
+    """A frozen group of settings that refuses keys it does not know.
+
+    groups: how the help of a command shows them, the commonest first; a setting that stands in none
+    is one of the command's own, which come second.
+    """
+
+    groups: ClassVar[Groups] = {}
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -109,6 +119,32 @@ class SchedulesConfig(Settings):
         return self.max_generations or 2 * num_generations
 
 
+_GROUPS: Groups = {
+    "Settings": (
+        *("data", "model", "adapter", "steps", "out", "resume", "seed", "rewards"),
+        *("learning_rate", "num_generations", "prompts_per_step", "max_completion_length"),
+    ),
+    "Sampling": (
+        *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length", "stop"),
+        "schedules",
+    ),
+    "Algorithm (docs/algorithms.md)": (
+        *("algorithm", "advantage", "ratio", "aggregation", "epsilon", "epsilon_high", "beta"),
+        *("kl", "kl_in", "kl_correction", "resample_rounds", "overlong_share"),
+        *("reward_normalisation", "importance_cap", "entropy_coef"),
+        *("gamma", "gae_lambda", "value_coef", "value_epsilon"),
+    ),
+    "Optimisation and machine": (
+        *("device", "lora", "warmup_steps", "learning_rate_schedule", "weight_decay"),
+        *("max_grad_norm", "num_iterations", "minibatches", "forward"),
+        *("activation_checkpointing", "shard"),
+    ),
+    "What is written down": (
+        *("save_steps", "rollout_log_steps", "track", "eval_batch_size", "eval_steps"),
+    ),
+}
+
+
 class RunSettings(Settings):
     """What every run can be told, whatever it trains."""
 
@@ -137,6 +173,8 @@ class TrainConfig(RunSettings):
 
     The defaults train on a laptop's CPU.
     """
+
+    groups: ClassVar[Groups] = _GROUPS
 
     # What is trained on, and where it goes.
     data: Path | None = None
@@ -325,38 +363,3 @@ class TrainConfig(RunSettings):
                 f"schedules.min_generations={smallest} and schedules.max_generations={largest}"
             )
         return self
-
-
-COMMON = (
-    *("data", "model", "adapter", "steps", "out", "resume", "seed", "rewards"),
-    *("learning_rate", "num_generations", "prompts_per_step", "max_completion_length"),
-)
-"""The settings that are given most often, in that order."""
-
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Sampling": (
-        *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length", "stop"),
-        "schedules",
-    ),
-    "Algorithm (docs/algorithms.md)": (
-        *("algorithm", "advantage", "ratio", "aggregation", "epsilon", "epsilon_high", "beta"),
-        *("kl", "kl_in", "kl_correction", "resample_rounds", "overlong_share"),
-        *("reward_normalisation", "importance_cap", "entropy_coef"),
-        *("gamma", "gae_lambda", "value_coef", "value_epsilon"),
-    ),
-    "Optimisation and machine": (
-        *("device", "lora", "warmup_steps", "learning_rate_schedule", "weight_decay"),
-        *(
-            "max_grad_norm",
-            "num_iterations",
-            "minibatches",
-            "forward",
-            "activation_checkpointing",
-            "shard",
-        ),
-    ),
-    "What is written down": (
-        *("save_steps", "rollout_log_steps", "track", "eval_batch_size", "eval_steps"),
-    ),
-}
-"""The other settings of every run of GRPO, as help shows them."""

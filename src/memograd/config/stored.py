@@ -47,15 +47,19 @@ def stored_settings(config_json: str, kind: type[S]) -> S:
     Raises pydantic's ValidationError for settings that do not fit this version, and ValueError for
     what is no JSON object.
     """
-    values = stored_values(config_json)
-    values.pop("recipe", None)
+    return kind.model_validate_json(json.dumps(values_of_kind(stored_values(config_json), kind)))
+
+
+def values_of_kind(values: Mapping[str, Any], kind: type[Settings]) -> dict[str, Any]:
+    """Those of a run's stored values that are settings of that kind, and what nobody knows."""
     known = {key: value for key, value in values.items() if _belongs(kind, key)}
+    known.pop("recipe", None)
     for key in _ONCE_SHARED & known.keys():
         section = kind.model_fields[key].default
         if isinstance(section, Settings) and isinstance(known[key], Mapping):
             fields = type(section).model_fields
             known[key] = {name: value for name, value in known[key].items() if name in fields}
-    return kind.model_validate_json(json.dumps(known))
+    return known
 
 
 def begun_with(config_json: str) -> Begun:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memograd.config import TrainConfig
+from pydantic import TypeAdapter
+
+from memograd.config import Settings
+from memograd.config.stored import values_of_kind
 from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.metrics_file import last_means
 from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints
@@ -91,8 +94,10 @@ def summarise_run(path: Path) -> RunSummary:
         return RunSummary(path, None, None, 0, None, "damaged", str(error), None, idle)
 
 
-def show_run(path: Path) -> RunDetails:
+def show_run(path: Path, kind_of: Callable[[str], type[Settings] | None]) -> RunDetails:
     """Everything about one run.
+
+    kind_of: the settings of a task, or of a warm start, by its name; None where nobody knows it.
 
     Raises:
         BadInput: there is no run.
@@ -102,7 +107,7 @@ def show_run(path: Path) -> RunDetails:
     rows = run.read_metrics()
     return RunDetails(
         summary=summarise_run(path),
-        changed=changed_settings(run),
+        changed=changed_settings(run, kind_of(_config(run).get("recipe") or run.task)),
         environment=_environment(path / "environment.json"),
         metrics=rows[-1] if rows else {},
         checkpoints=list_checkpoints(path),
@@ -110,13 +115,19 @@ def show_run(path: Path) -> RunDetails:
     )
 
 
-def changed_settings(run: RunFolder) -> dict[str, Any]:
-    """The settings of a run that differ from the defaults of a training run, dotted."""
-    defaults = _dotted(TrainConfig().model_dump(mode="json"))
+def changed_settings(run: RunFolder, kind: type[Settings] | None) -> dict[str, Any]:
+    """The settings of a run that differ from the defaults of its kind, dotted; all of them where
+    the kind is not known."""
+    values = _config(run)
+    defaults: dict[str, Any] = {}
+    if kind is not None:
+        values = values_of_kind(values, kind)
+        fields = {name: field.get_default() for name, field in kind.model_fields.items()}
+        defaults = _dotted(TypeAdapter(dict[str, Any]).dump_python(fields, mode="json"))
     missing = object()
     return {
         name: value
-        for name, value in _dotted(_config(run)).items()
+        for name, value in _dotted(values).items()
         if name not in FOLDERS and defaults.get(name, missing) != value
     }
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.resume import stored_config
+from memograd.grpo.resume import begun, stored_config
 from memograd.tasks.base.life import measured_before
 from memograd.tasks.base.recipe import Evaluation, Recipe
 from memograd.tasks.registry import TASKS, Task
 
 CONVERSATIONS = "memory-qa"
-"""Runs that are of no task (sft and dpo, and the first of all) are asked about conversations."""
+"""Warm starts (sft and dpo), and the first runs, which did not say their task, are asked about
+conversations."""
 
 
 def evaluate(run: Path, asked: Evaluation) -> None:
@@ -30,7 +31,14 @@ def evaluate(run: Path, asked: Evaluation) -> None:
         BadInput: there is nothing to measure on, or it was trained on.
     """
     folder = RunFolder.open(run)
-    task = TASKS[folder.task if folder.task in TASKS else CONVERSATIONS]
+    of_no_task = begun(folder).recipe or not folder.task
+    name = CONVERSATIONS if of_no_task else folder.task
+    if name not in TASKS:
+        raise BadInput(
+            f"{run} is a run of {name}, which no installed package brings: install the one that"
+            " trained it."
+        )
+    task = TASKS[name]
     recipe = task.load()
     if recipe.evaluate is not None:
         recipe.evaluate(run, asked)
@@ -50,6 +58,8 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run}).")
     if data is not None:
+        if not hasattr(config, "text"):
+            raise BadInput(f"{run} is a run of {task.name}, which takes no --data.")
         text = config.text.model_copy(update={"eval_data": data.resolve()})
         config = config.model_copy(update={"text": text})
     job = recipe.make_job(config, checkpoint)

@@ -70,21 +70,37 @@ class Task:
     presets: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     extra: str = "train"
 
+    def train(self, settings: RunSettings) -> Path:
+        """Train it with these settings; returns the run folder. See `train`."""
+        from memograd.tasks.base.life import train_task
+
+        return train_task(self.name, self.load(), settings)
+
     def load(self) -> Recipe[Any, Any]:
         """Its recipe.
 
         Raises:
-            BadInput: a package that it needs is missing.
+            BadInput: a package that it needs is missing, or it names no recipe.
         """
         try:
-            recipe: Recipe[Any, Any] = import_module(self.recipe).RECIPE
+            module = import_module(self.recipe)
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("memograd"):
                 raise
+            if f"{self.recipe}.".startswith(f"{error.name}."):
+                raise BadInput(
+                    f"The task {self.name} has its recipe in {self.recipe}, but there is no module"
+                    f" {error.name}."
+                ) from error
             raise BadInput(
                 f"This command needs the package {error.name}; run pip install"
                 f" 'memograd[{self.extra}]'."
             ) from error
+        if not hasattr(module, "RECIPE"):
+            raise BadInput(
+                f"The task {self.name} has its recipe in {self.recipe}, which defines no RECIPE."
+            )
+        recipe: Recipe[Any, Any] = module.RECIPE
         return recipe
 
 
@@ -129,8 +145,10 @@ TASKS: Final[Mapping[str, Task]] = _Tasks()
 
 
 def task_of_settings(settings: RunSettings) -> Task:
-    """The task that these settings are of. Raises BadInput where there is none."""
-    for task in _loadable():
+    """The task that these settings are of; one of ours before one of another package, which is
+    trained by `TASKS[name].train(settings)` where it shares our settings. Raises BadInput where
+    there is none."""
+    for task in _loaded():
         if task.settings is type(settings):
             return task
     raise BadInput(
@@ -140,17 +158,23 @@ def task_of_settings(settings: RunSettings) -> Task:
 
 
 def tasks_that_read(key: str) -> list[str]:
-    """The names of the tasks that know the setting `key`."""
-    return [task.name for task in _loadable() if key in known_settings(task.settings)]
+    """The names of the tasks that know the setting, or section of settings, `key`."""
+    return [
+        task.name
+        for task in _loaded()
+        if any(f"{one}.".startswith(f"{key}.") for one in known_settings(task.settings))
+    ]
 
 
-def _loadable() -> Iterator[Task]:
-    """Every task but those of packages that are broken: their own command says so."""
+def _loaded() -> Iterator[Task]:
+    """All tasks but those of installed packages that do not load: to use one of them is refused,
+    and the others are not the worse for it."""
     for name in TASKS:
         try:
             yield TASKS[name]
         except BadInput:
-            continue
+            if name in _BUILT_IN:
+                raise
 
 
 def train(settings: RunSettings) -> Path:
@@ -162,7 +186,4 @@ def train(settings: RunSettings) -> Path:
         BadInput: settings or data cannot be used.
         Stopped: a signal came; a checkpoint was written.
     """
-    from memograd.tasks.base.life import train_task
-
-    task = task_of_settings(settings)
-    return train_task(task.name, task.load(), settings)
+    return task_of_settings(settings).train(settings)

@@ -32,6 +32,7 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
         job.rewards,
         lambda world: job.train,
         config,
+        held_out=job.evaluation,
         measured=MeasuredEpisodes,
         score=lambda episodes: episodes.measured.score,
         describe=partial(_describe, job),

@@ -67,6 +67,7 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         job.rewards,
         lambda world: job.train,
         config,
+        held_out=job.evaluation,
         measured=MeasuredEpisodes,
         score=lambda episodes: episodes.measured.score,
         describe=partial(_describe, job, config),

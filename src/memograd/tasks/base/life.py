@@ -7,22 +7,24 @@ was measured before training is measured once, and read back when the run goes o
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from memograd.config import RunSettings, TrainConfig
 from memograd.errors import BadInput
 from memograd.evaluation import plot_curves
 from memograd.grpo import RunFolder
+from memograd.grpo.checkpoint_folder import replace_text
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import check_task, resumed_config, stored_config
+from memograd.grpo.run_folder import plain_json
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.tasks.base.progress import training_progress
 from memograd.tasks.base.ranks import held, joined_ranks
@@ -52,15 +54,17 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
         device = _device(stored_config(began, type(config)))
         with joined_ranks(device, console) as world, held(began, world) as run:
             # The run of `adapter` is in the settings as its checkpoint.
-            given = _with_adapter(config)
-            config = world.led(lambda: resumed_config(run, given))
+            given = world.guarded(lambda: _with_adapter(config))
+            config = world.led(lambda: _going_on(run, given))
             checkpoint = world.led(run.latest_checkpoint)
             job = world.guarded(lambda: recipe.make_job(config, checkpoint))
+            job.share(world)
             return _train_in(world, run, config, job, checkpoint, console, resumed=True)
     with joined_ranks(_device(config), console) as world:
         out = world.led(lambda: _free_folder(config, task))
         config = world.guarded(lambda: _with_adapter(config))
         job = world.guarded(lambda: recipe.make_job(config, None))
+        job.share(world)  # who cannot be shared is refused before there is a folder
         with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
             return _train_in(world, run, config, job, None, console)
 
@@ -88,8 +92,14 @@ def _free_folder(config: RunSettings, task: str) -> Path:
     return out
 
 
+def _going_on(run: RunFolder, given: C) -> C:
+    check_trackers(given.track)  # before they are written down
+    return resumed_config(run, given)
+
+
 def _new_run(out: Path, config: RunSettings, job: Job[M], task: str) -> RunFolder:
-    run = RunFolder.create(out, config.model_dump_json(indent=2), task=task)
+    settings = job.settings or config
+    run = RunFolder.create(out, settings.model_dump_json(indent=2), task=task)
     environment = json.dumps(job.environment(), indent=2)
     (run.path / "environment.json").write_text(environment, encoding="utf-8")
     return run
@@ -106,47 +116,57 @@ def _train_in(
     resumed: bool = False,
 ) -> Path:
     """Train in a folder that is ours."""
-    job.share(world)
     trackers = world.guarded(lambda: open_trackers(config.track, run))
     with ExitStack() as stack:
         world.guarded(lambda: stack.enter_context(job.opened(run.path)))
         world.led(lambda: job.describe(run))
         before = world.led(lambda: _before(run, job))
-        on_step = stack.enter_context(
-            training_progress(console, total=config.steps, describe=job.describe_step)
-        )
-        training = world.guarded(lambda: job.training(Stage(run, world, trackers, on_step)))
-        if checkpoint is not None:
-            world.guarded(lambda: training.restore(checkpoint))
-            console.print(f"going on after step {training.step} ({checkpoint.name})")
-        elif resumed:
-            console.print("there is no complete checkpoint yet: starting over from the first step")
-        if resumed:
-            world.guarded(lambda: run.truncate_metrics(training.step))
-        training.train()
+        progress = training_progress(console, total=config.steps, describe=job.describe_step)
+        with progress as on_step:  # ends before anything else is counted on the screen
+            training = world.guarded(lambda: job.training(Stage(run, world, trackers, on_step)))
+            if checkpoint is not None:
+                world.guarded(lambda: training.restore(checkpoint))
+                console.print(f"going on after step {training.step} ({checkpoint.name})")
+            elif resumed:
+                console.print(
+                    "there is no complete checkpoint yet: starting over from the first step"
+                )
+            if resumed:
+                world.guarded(lambda: run.truncate_metrics(training.step))
+            training.train()
         world.led(lambda: _finish(run, job, before))
     return run.path
 
 
 def _before(run: RunFolder, job: Job[M]) -> M | None:
     """What was measured before training: read back if it stands in the folder already."""
-    if job.measure is None:
-        return None
-    path, adapter = run.path / BEFORE, TypeAdapter(job.measured)
-    if path.is_file():
-        try:
-            return adapter.validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise BadInput(
-                f"{path} is damaged ({error.errors()[0]['msg']}): remove it, and it is measured"
-                " again."
-            ) from error
+    path = run.path / BEFORE
+    measured_on = hashlib.sha256(plain_json(job.held_out).encode()).hexdigest()
+    if job.measure is not None and path.is_file():
+        return _read_before(path, job, measured_on)
     before = measured_before(job)
     if before is None:
         return None
-    aside = path.with_suffix(".new")
-    aside.write_bytes(adapter.dump_json(before))
-    os.replace(aside, path)
+    values = TypeAdapter(job.measured).dump_python(before, mode="json")
+    replace_text(path, json.dumps({"measured_on": measured_on, "measured": values}))
+    return before
+
+
+def _read_before(path: Path, job: Job[M], measured_on: str) -> M:
+    try:
+        stored = json.loads(path.read_bytes())
+        before = TypeAdapter(job.measured).validate_json(json.dumps(stored["measured"]))
+        same = stored["measured_on"] == measured_on
+    except (ValueError, KeyError, TypeError) as error:  # ValidationError is a ValueError
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise BadInput(
+            f"{path} is damaged ({reason}): remove it, and it is measured again."
+        ) from error
+    if not same:
+        raise BadInput(
+            f"What is measured on changed since {path} was written: put the held-out data back, or"
+            " remove that file, and what the run began with is measured on the new data."
+        )
     return before
 
 

@@ -37,7 +37,11 @@ def identity(config: C) -> C:
 
 
 class Training(Protocol):
-    """What moves weights, and can go on from a checkpoint."""
+    """What moves weights, and can go on from a checkpoint.
+
+    It writes a line of metrics a step, with what `plot_curves` draws: `step`, `loss`, and mean and
+    spread of `reward` and of `reward_normalised`.
+    """
 
     @property
     def step(self) -> int:
@@ -68,12 +72,14 @@ class Job(Generic[M]):
     """What is trained on what, and how it is measured.
 
     training: made when the folder is there. environment: what the run began with, for
-    `environment.json`. describe: says it before training begins. measure: gets a label for the
-    screen; None: nothing is held out. measured: its type, of plain values, so that what was
-    measured before training can be written down. report: gets what was measured before and after,
-    and the run folder; finish is called after it. opened: gets the run folder, and holds what
-    drawing and measuring need while they go on. at_start: the context in which the policy is as
-    training began. share: cuts the weights among processes.
+    `environment.json`. settings: those for `config.json`, where the job chose some itself; None: as
+    given. describe: says it before training begins. measure: gets a label for the screen; None:
+    nothing is held out. measured: its type, of plain values, so that what was measured before
+    training can be written down. held_out: what is measured on, as `plain_json` tells it; a run
+    that goes on must measure on the same. report: gets what was measured before and after, and the
+    run folder; finish is called after it. opened: gets the run folder, and holds what drawing and
+    measuring need while they go on. at_start: the context in which the policy is as training began.
+    share: cuts the weights among processes, or refuses them; called before there is a run folder.
     """
 
     training: Callable[[Stage], Training]
@@ -82,6 +88,8 @@ class Job(Generic[M]):
     measure: Callable[[str], M] | None
     measured: type[M]
     report: Callable[[M, M, Path], None]
+    settings: RunSettings | None = None
+    held_out: object = None
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext
     share: Callable[[World], None] = lambda world: None
@@ -130,6 +138,7 @@ def policy_job(
     measure: Callable[[str], M] | None,
     measured: type[M],
     report: Callable[[M, M, Path], None],
+    held_out: object,
     score: Callable[[M], float],
     drawing: Drawing | None = None,
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext,
@@ -165,6 +174,7 @@ def policy_job(
         measure=measure,
         measured=measured,
         report=report,
+        held_out=held_out,
         opened=opened,
         at_start=policy.untrained if before_alone else policy.at_start,
         share=lambda world: share_weights(policy, config, world),

@@ -50,6 +50,7 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
         job.rewards,
         lambda world: job.scenarios,
         config,
+        held_out=job.evaluation,
         measured=Reading,
         score=lambda reading: mean(reading.result.per_item["answerable"]),
         describe=partial(_describe, job, config),

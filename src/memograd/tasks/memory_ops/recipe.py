@@ -22,6 +22,7 @@ from rich.console import Console
 import memograd
 from memograd.errors import BadInput, Stopped
 from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World
 from memograd.grpo.stopping import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders import Embedder
@@ -174,10 +175,6 @@ def recipe_with(
             material.extend(embed_logs(logs, reader, view=config.view))
 
         def training(stage: Stage) -> HeadTraining:
-            if stage.world.size > 1:
-                raise BadInput(
-                    f"{TASK} trains a small head in one process: start it without torchrun."
-                )
             trainer = algorithm(head, config)
             if trainer.network is not head:
                 raise BadInput(
@@ -199,6 +196,7 @@ def recipe_with(
             measure=None,
             measured=type(None),
             report=lambda before, after, folder: None,
+            share=_refuse_several,
             finish=finish,
             describe_step=lambda metrics: (
                 f"reward {metrics['reward_mean']:+.3f}  loss {metrics['loss']:+.4f}"
@@ -206,6 +204,11 @@ def recipe_with(
         )
 
     return Recipe(make_job, console, settled, evaluate)
+
+
+def _refuse_several(world: World) -> None:
+    if world.size > 1:
+        raise BadInput(f"{TASK} trains a small head in one process: start it without torchrun.")
 
 
 def train(

@@ -13,11 +13,20 @@ What `memograd learn` can be told: how a policy goes on learning from feedback.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Seed, Settings, Text
+from memograd.config.settings import (
+    Count,
+    Groups,
+    NotNegative,
+    Positive,
+    RunSettings,
+    Seed,
+    Settings,
+    Text,
+)
 
 Ks = Annotated[list[Count], Field(min_length=1)]
 Budgets = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)]
@@ -76,6 +85,23 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 class OperationsConfig(RunSettings):
     """Everything that training an operation head can be told; the defaults take minutes."""
+
+    groups: ClassVar[Groups] = {
+        "Settings": (
+            *("data", "eval_data", "languages", "logs", "eval_logs", "steps", "out", "resume"),
+            *("seed", "embedder", "policy", "algorithm", "reward"),
+        ),
+        "What is rewarded": (
+            *("credit", "view", "top_k", "misled_cost", "token_cost", "change_cost"),
+        ),
+        "How it learns": (
+            *("logs_per_step", "num_generations", "trials", "explore", "advantage", "passes"),
+            *("minibatch", "learning_rate", "weight_decay", "clip", "entropy_coef", "gamma"),
+            *("gae_lambda", "epsilon", "epsilon_decay", "epsilon_min"),
+        ),
+        "Network": ("width", "layers", "heads"),
+        "What is written down": ("save_steps", "track"),
+    }
 
     # What is trained on, and where it goes.
     data: list[Path] = []

@@ -47,6 +47,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         rewards,
         lambda world: known,
         config,
+        held_out=held_out,
         measured=Measured,
         score=lambda measured: measured.score,
         describe=partial(_describe, policy, rewards, known, held_out),

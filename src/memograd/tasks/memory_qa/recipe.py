@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Final
@@ -138,19 +138,24 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         setup = MemoryQASetup(config, policy, Path(MEMORY))
         setup.check([*split.train, *split.eval])
         setup.check_unseen(split.eval)
+    chosen = {"train": [one.id for one in split.train], "eval": [one.id for one in split.eval]}
+    config = config.model_copy(update=chosen)
     job = QAJob(config, policy, split, {})
-    return policy_job(
+    made = policy_job(
         policy,
         parse_rewards(config.rewards),
         job.scenarios,
         config,
         describe=job.describe,
         measure=job.measure,
+        held_out=split.eval,
         measured=Answered,
         score=lambda answered: mean(answered.report.scores["locomo_f1"]),
         report=job.report,
         opened=job.opened,
     )
+    # Whoever measures the run later must know what it was trained on.
+    return replace(made, settings=config)
 
 
 def evaluate(run: Path, asked: Evaluation) -> None:
@@ -191,11 +196,21 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     setup.check_unseen(chosen)
     results.mkdir(exist_ok=True)
     setup.remember(chosen)
+    began = UNTRAINED if config.adapter is None else WARM_START
+    methods = list(EVERY) if asked.baselines else [UNTRAINED, TRAINED]
+    if began == WARM_START:
+        methods.insert(methods.index(UNTRAINED) + 1, WARM_START)
     answered = []
-    for method in EVERY if asked.baselines else (UNTRAINED, TRAINED):
-        with nullcontext() if method in WITH_ADAPTER else policy.untrained():
+    for method in methods:
+        with _as_it_was(policy, method):
             answered.append(ask(policy, setup, chosen, config, method, console))
-    report_results(answered, chosen, results, console, compared_with=UNTRAINED)
+    report_results(answered, chosen, results, console, compared_with=began)
+
+
+def _as_it_was(policy: LanguageModel, method: str) -> AbstractContextManager[None]:
+    if method in WITH_ADAPTER:
+        return nullcontext()
+    return policy.at_start() if method == WARM_START else policy.untrained()
 
 
 def _config(run: RunFolder) -> MemoryQATrainConfig:

@@ -177,6 +177,7 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
         job.rewards,
         lambda world: job.train,
         config,
+        held_out=job.evaluation,
         measured=MeasuredSql,
         score=lambda attempted: attempted.episodes.measured.score,
         describe=partial(_describe, sql, config),

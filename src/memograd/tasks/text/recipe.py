@@ -127,6 +127,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
         job.rewards,
         lambda world: job.train,
         config,
+        held_out=held_out,
         measured=Measured,
         score=lambda measured: measured.score,
         describe=partial(_describe, job),

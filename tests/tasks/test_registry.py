@@ -1,0 +1,168 @@
+"""The list of tasks: what all of them keep to, and what a broken one may not spoil."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from memograd.cli.runs import _settings_of
+from memograd.config import RunSettings, TrainConfig, known_settings, load_settings
+from memograd.config.stored import stored_settings
+from memograd.errors import BadInput
+from memograd.evaluation.run_summaries import changed_settings
+from memograd.grpo import RunFolder
+from memograd.tasks import registry
+from memograd.tasks.base.recipe import Evaluation
+from memograd.tasks.evaluate import evaluate
+from memograd.tasks.memory_ops.settings import OperationsConfig
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
+from memograd.tasks.registry import TASKS, Task, task_of_settings, tasks_that_read
+from memograd.tasks.sql.settings import SqlTrainConfig
+from memograd.tasks.text.settings import TextTrainConfig
+
+ONCE_SHARED = {
+    "train": [],
+    "eval": [],
+    "memory": {"top_k": 3, "token_budget": 20000, "embedder": "minilm", "keep": "turns"},
+    "text": {"eval_data": None, "eval_fraction": 0.2, "string_prompts": "chat"},
+    "episodes": {"environment": "memograd.tasks.sql.tool:SqlEnvironment", "max_turns": 4},
+    "sql": {"database": None, "max_eval": 7},
+    "served": {"agent": None, "concurrency": 8},
+    "build": {"credit": "local", "chunks": 3},
+    "rewards": "exact_match",
+    "steps": 9,
+}
+"""The settings of a run as they were written while all tasks had one list of them."""
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Tasks of other packages, name -> where; filled by the test."""
+    found: dict[str, str] = {}
+
+    def entry_points(*, group: str) -> list[EntryPoint]:
+        return [EntryPoint(name, where, group) for name, where in found.items()]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    return found
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, **content: object) -> None:
+    made = ModuleType(name)
+    made.__dict__.update(content)
+    monkeypatch.setitem(sys.modules, name, made)
+
+
+def test_every_task_says_what_it_is() -> None:
+    for name, task in TASKS.items():
+        assert task.name == name
+        assert task.summary.endswith(".")
+        known = known_settings(task.settings)
+        assert {option.key for option in task.options} <= known.keys()
+        for _, given in task.presets.values():
+            load_settings(task.settings, None, given)
+        shown = [key for keys in task.settings.groups.values() for key in keys]
+        assert len(set(shown)) == len(shown)
+        assert set(shown) <= set(task.settings.model_fields)
+        assert task_of_settings(task.settings()).name == name
+
+
+def test_looking_at_tasks_loads_no_torch() -> None:
+    code = (
+        "import sys; from memograd.tasks.registry import TASKS;"
+        "print(len([task.settings() for task in TASKS.values()]), 'torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == [str(len(TASKS)), "False"]
+
+
+def test_a_foreign_setting_is_refused_with_the_right_one() -> None:
+    with pytest.raises(BadInput, match=r"policy in .* of memory-ops, .*did you mean memory\.pol"):
+        load_settings(MemoryQATrainConfig, None, ["policy=x"], read_elsewhere=tasks_that_read)
+    with pytest.raises(BadInput, match=r"sql\.database .* of sql, which .*: leave it out"):
+        load_settings(TextTrainConfig, None, ["sql.database=x"], read_elsewhere=tasks_that_read)
+    with pytest.raises(BadInput, match=r"Unknown key 'stepz' .*did you mean steps"):
+        load_settings(TextTrainConfig, None, ["stepz=1"], read_elsewhere=tasks_that_read)
+
+
+def test_a_foreign_section_of_a_file_is_refused_even_if_it_is_empty(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("[lora]\n[sql]\n")
+    with pytest.raises(BadInput, match=r"sql in the file .* of sql, which this task does not"):
+        load_settings(TextTrainConfig, file, [], read_elsewhere=tasks_that_read)
+    file.write_text("[lora]\n")
+    assert load_settings(TextTrainConfig, file, []) == TextTrainConfig()
+
+
+def test_runs_of_the_time_of_one_list_are_read_as_their_task() -> None:
+    text = json.dumps(ONCE_SHARED)
+    of_text = stored_settings(text, TextTrainConfig)
+    assert (of_text.text.eval_fraction, of_text.text.string_prompts) == (0.2, "chat")
+    assert (of_text.rewards, of_text.steps) == ("exact_match", 9)
+    of_qa = stored_settings(text, MemoryQATrainConfig)
+    assert of_qa.memory.top_k == 3
+    of_sql = stored_settings(text, SqlTrainConfig)
+    assert (of_sql.sql.max_eval, of_sql.text.eval_fraction) == (7, 0.2)
+    with pytest.raises(ValueError, match="flux"):
+        stored_settings(json.dumps({**ONCE_SHARED, "flux": 1}), TextTrainConfig)
+
+
+def test_what_differs_is_told_against_the_defaults_of_the_task(tmp_path: Path) -> None:
+    old = RunFolder.create(tmp_path / "old", json.dumps(ONCE_SHARED), task="text")
+    assert changed_settings(old, _settings_of("text")) == {
+        "text.eval_fraction": 0.2,
+        "text.string_prompts": "chat",
+        "rewards": "exact_match",
+        "steps": 9,
+    }
+    ops = OperationsConfig(logs=5).model_dump_json()
+    made = RunFolder.create(tmp_path / "ops", ops, task="memory-ops")
+    assert changed_settings(made, _settings_of("memory-ops")) == {"logs": 5}
+
+
+def test_a_broken_package_spoils_no_other_task(installed: dict[str, str]) -> None:
+    installed["broken"] = "memograd_broken_package:TASK"
+    assert list(TASKS)[-1] == "broken"
+    with pytest.raises(BadInput, match=r"The task broken .* does not load"):
+        TASKS["broken"]
+    assert tasks_that_read("sql.database") == ["sql"]
+    with pytest.raises(BadInput, match="No task is trained by TrainConfig"):
+        task_of_settings(TrainConfig())
+
+
+def test_a_task_that_shares_our_settings_is_trained_as_itself(
+    installed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    mine = Task("mine", "Mine.", TextTrainConfig, "my_recipe")
+    module(monkeypatch, "my_definition", TASK=mine)
+    module(monkeypatch, "my_recipe", RECIPE="the recipe")
+    monkeypatch.setattr(
+        "memograd.tasks.base.life.train_task",
+        lambda name, recipe, settings: asked.append(f"{name} by {recipe}"),
+    )
+    installed["mine"] = "my_definition:TASK"
+    TASKS["mine"].train(TextTrainConfig())
+    assert asked == ["mine by the recipe"]
+    assert task_of_settings(TextTrainConfig()).name == "text"
+
+
+def test_a_recipe_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Task("lost", "Lost.", RunSettings, "my_lost.recipe")
+    with pytest.raises(BadInput, match=r"my_lost\.recipe, but there is no module my_lost"):
+        lost.load()
+    module(monkeypatch, "my_empty")
+    with pytest.raises(BadInput, match="my_empty, which defines no RECIPE"):
+        Task("empty", "Empty.", RunSettings, "my_empty").load()
+
+
+def test_a_run_of_a_task_that_nobody_has_is_not_measured_as_another(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", TrainConfig().model_dump_json(), task="gone")
+    with pytest.raises(BadInput, match="run of gone, which no installed package brings"):
+        evaluate(run.path, Evaluation())
