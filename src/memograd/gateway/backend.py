@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.records import CallRecord, Choice
 
@@ -19,7 +19,7 @@ OnText = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
-class Answer:
+class BackendAnswer:
     """What a backend gives for one request.
 
     `token_texts[i]` and `tops[i]` are for the log-probabilities that the agent asked for: the text
@@ -41,7 +41,7 @@ class Answer:
 class Prepared(Protocol):
     """A request that was understood."""
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
+    async def run(self, on_text: OnText | None = None) -> BackendAnswer:
         """Answer it; raises `Refused` or `MemogradError`. Cancelling frees what it uses."""
         ...
 
@@ -57,11 +57,13 @@ class Backend(Protocol):
         """How often the weights behind it have changed."""
         ...
 
-    def prepare(self, request: ChatRequest, conversation: Conversation, seed: int) -> Prepared:
+    def prepare(
+        self, request: ChatRequest, conversation: TracedConversation, seed: int
+    ) -> Prepared:
         """Check a request; `seed` is for one that names none. Raises `Refused` or `BadInput`."""
         ...
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """Let later calls of the rollout go on from this one."""
         ...
 

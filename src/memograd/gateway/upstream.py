@@ -20,8 +20,8 @@ from typing import Any, Final
 import httpx
 
 from memograd.errors import BadInput
-from memograd.gateway.backend import Answer, OnText
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.backend import BackendAnswer, OnText
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.protocol import ChatRequest, Refused, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.rows import dump
@@ -74,7 +74,7 @@ class UpstreamBackend:
         self._client: httpx.AsyncClient | None = None
 
     def prepare(
-        self, request: ChatRequest, conversation: Conversation, seed: int
+        self, request: ChatRequest, conversation: TracedConversation, seed: int
     ) -> UpstreamRequest:
         """The request as it came, not as a stream, with what traces need."""
         body = request.model_dump(exclude_unset=True)
@@ -87,7 +87,7 @@ class UpstreamBackend:
             body |= {name: value for name, value in own.items() if body.get(name) is None}
         return UpstreamRequest(self, body)
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """The server tokenises every conversation itself."""
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class UpstreamRequest:
     backend: UpstreamBackend
     body: dict[str, Any]
 
-    async def run(self, on_text: OnText | None = None) -> Answer:
+    async def run(self, on_text: OnText | None = None) -> BackendAnswer:
         """Ask the server."""
         answer = await self.backend.post(self.body)
         try:
@@ -155,7 +155,7 @@ class UpstreamRequest:
             usage = answer.get("usage") or {}
             prompt_ids = answer.get("prompt_token_ids")
             scored = all(choice.logprobs is not None for choice, _, _ in found)
-            read = Answer(
+            read = BackendAnswer(
                 choices=tuple(choice for choice, _, _ in found),
                 model=str(answer.get("model") or self.backend.model),
                 prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids or ())),

@@ -39,7 +39,7 @@ from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Task
+from memograd.rollout.episode import EpisodeTask
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.limits import Limits
 from memograd.rollout.lockstep import run_in_lockstep
@@ -49,7 +49,7 @@ from memograd.rollout.types import Group, Rollout, Scenario
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnBatch:
     """The batch, how many groups were drawn for it in all, and how many of those were dull."""
 
     experience: Experience
@@ -63,7 +63,7 @@ def draw_informative(
     sizes: Sequence[int],
     rounds: int,
     advantage: str,
-) -> Drawn:
+) -> DrawnBatch:
     """A group for each of `sizes` from `draw(attempt, sizes)`, the dull ones replaced in up to
     `rounds` rounds.
 
@@ -88,7 +88,7 @@ def draw_informative(
                 parts[group] = fresh.single(index, advantage)
         experience = join(parts, advantage)
         empty = _dull(experience)
-    return Drawn(experience, groups, dull)
+    return DrawnBatch(experience, groups, dull)
 
 
 def _dull(experience: Experience) -> list[int]:
@@ -231,7 +231,7 @@ class Episodes:
         self,
         policy: Policy,
         chat: ChatIds,
-        task: Task,
+        task: EpisodeTask,
         *,
         limits: Limits,
         num_generations: int,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standard:
+class AnswerStandard:
     """How answers are judged, and what memory costs.
 
     top_k: items that a question may find. misled_cost: what one misleading item takes of an
