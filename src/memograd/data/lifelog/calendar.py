@@ -1,7 +1,6 @@
 """How people point at a day, in both languages, and the date that a reader writes instead.
 
-Invariant: the date follows from the words and the day of speaking alone. Pure functions; may import
-`memory` for English dates.
+Invariant: the date follows from the words and the day of speaking alone. Pure functions.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A `Slot` is one attribute of one person (with a key where the kind has some). While it is `held`,
 one statement carries its value; what said the same, and what said something else, is kept apart,
 since questions need the one and are misled by the other. Invariant: at any moment the carriers of
-all held slots, next to the introductions, are exactly what the gold operations leave in a memory
-(`tests/data/test_lifelog_gold.py::test_a_careful_keeper_can_answer`).
+all held slots, next to the introductions, are exactly what the gold operations leave in a memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How well deciders keep memories: every question asked at its time, every decision beside gold.
 
 Each decider walks through the same logs with the same budget of tokens. Invariant: measuring
-changes nothing that a decider sees, and a gold follower has accuracy 1 (`tests/evaluation/
-test_memory_policies.py`).
+changes nothing that a decider sees, and a gold follower has accuracy 1.
 """
 
 from __future__ import annotations
