@@ -45,7 +45,7 @@ import torch
 
 from memograd.config import LoraConfig
 from memograd.gateway.app import create_app
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.local import LocalBackend, Sampling
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.serving import running
@@ -125,7 +125,7 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
                     client.post(path, json=body, headers=headers).raise_for_status()
                 else:
                     request = ChatRequest.model_validate(body)
-                    loop.run_until_complete(backend.prepare(request, Conversation()).run(0))
+                    loop.run_until_complete(backend.prepare(request, TracedConversation()).run(0))
                 times[side].append(time.perf_counter() - began)
                 cpu[side].append(time.process_time() - spent)
     backend.close()

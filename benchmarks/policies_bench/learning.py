@@ -22,7 +22,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
-from memograd.tasks.memory_ops.baselines.measure import Measured, measure
+from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
@@ -63,7 +63,7 @@ def trained_head(
     return head.trained(embedder.name, {"seed": config.seed}), curve
 
 
-def summary_of(measured: Measured) -> Row:
+def summary_of(measured: MeasuredMethod) -> Row:
     """The means that stand in the table."""
     weights, hits = measured.balance(), measured.hits()
     balanced = sum(w * hit for w, hit in zip(weights, hits, strict=True)) / sum(weights)

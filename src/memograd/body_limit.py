@@ -5,7 +5,7 @@ cut off at the limit. A refused client is still sending: were the connection clo
 sent would be answered by a reset, which may overtake the refusal. So the refusal goes out first,
 and what still comes is read and thrown away for a moment (the lingering close of RFC 9112, 9.6).
 Invariants: the application never holds more than `limit` bytes of a body, and a client that sends
-on reads the refusal. Pure ASGI, imports nothing of ours.
+on reads the refusal. Pure ASGI.
 """
 
 from __future__ import annotations

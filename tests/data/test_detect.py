@@ -18,7 +18,7 @@ from memograd.data import (
     load_memdaily,
     write_conversations_jsonl,
 )
-from memograd.data.lifelog import Lifelog, Probe, Statement, write_lifelogs
+from memograd.data.lifelog import Lifelog, Probe, ToldStatement, write_lifelogs
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -61,7 +61,7 @@ def test_life_logs_become_conversations(tmp_path: Path) -> None:
         language="zh",
         speakers=("小红", "助手"),
         turns=(RawTurn("t1", "小红", "我搬到了上海。", day, 1),),
-        statements=(Statement("s1", "t1", "小红住在上海。", day),),
+        statements=(ToldStatement("s1", "t1", "小红住在上海。", day),),
         probes=(Probe(question, ("s1",)),),
     )
     write_lifelogs([log], tmp_path / "logs.jsonl")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from memograd.data.conversation import Question
-from memograd.data.lifelog import GoldOp, Lifelog, Probe, Statement
+from memograd.data.lifelog import GoldOp, Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import OpKind, RawTurn
 
@@ -17,8 +17,8 @@ TURNS = (RawTurn("D1:1", "Ann", "I moved.", NOON, 1), RawTurn("D1:2", "Ann", "Ag
 
 def statement(
     name: str, minutes: int = 0, turn: str = "D1:1", gold: GoldOp | None = None
-) -> Statement:
-    return Statement(name, turn, f"Ann said {name}.", NOON + timedelta(minutes=minutes), gold)
+) -> ToldStatement:
+    return ToldStatement(name, turn, f"Ann said {name}.", NOON + timedelta(minutes=minutes), gold)
 
 
 def probe(
@@ -28,7 +28,7 @@ def probe(
     return Probe(Question("q0", "Where?", "There", "x", (), asked_at=asked_at), needed, misleading)
 
 
-def log(statements: tuple[Statement, ...], probes: tuple[Probe, ...] = ()) -> Lifelog:
+def log(statements: tuple[ToldStatement, ...], probes: tuple[Probe, ...] = ()) -> Lifelog:
     return Lifelog("life", "en", ("Ann", "Bob"), TURNS, statements, probes)
 
 
@@ -53,7 +53,7 @@ def test_parts_that_fit() -> None:
     ],
 )
 def test_parts_that_do_not_fit_are_named(
-    statements: tuple[Statement, ...], probes: tuple[Probe, ...], complaint: str
+    statements: tuple[ToldStatement, ...], probes: tuple[Probe, ...], complaint: str
 ) -> None:
     with pytest.raises(BadInput, match=complaint):
         log(statements, probes)

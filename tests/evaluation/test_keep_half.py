@@ -13,7 +13,7 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.baselines.keep_half import (
     ALL_TURNS,
-    Kept,
+    KeptHalf,
     compare_halves,
     half_methods,
     head_likes,
@@ -74,7 +74,7 @@ def test_what_a_half_is_liked_for(turns) -> None:
     assert found[ALL_TURNS] >= found["knows"] > found["random half"] > found["knows not"]
 
 
-def mean(kept: Kept) -> float:
+def mean(kept: KeptHalf) -> float:
     return float(np.mean(kept.recalls["hybrid"]))
 
 

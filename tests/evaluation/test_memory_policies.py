@@ -18,7 +18,7 @@ from memograd.memory.manager.trained.network import Shape
 from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
-from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.answerability import AnswerStandard, recalled
 from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
 from memograd.tasks.memory_ops.baselines.deciders import (
     ByHead,
@@ -31,13 +31,13 @@ from memograd.tasks.memory_ops.baselines.deciders import (
     RandomKeep,
     RawTurns,
 )
-from memograd.tasks.memory_ops.baselines.measure import Measured, measure
+from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.walk import Walk
 
 DIMENSION = 64
-STANDARD = Standard(top_k=3)
+STANDARD = AnswerStandard(top_k=3)
 
 
 class GoldFollower(KeepAll):
@@ -206,7 +206,7 @@ def test_measuring_is_what_a_walk_finds(logs) -> None:
     assert measured.by_category() == pytest.approx(by_hand(measured))
 
 
-def by_hand(measured: Measured) -> dict[str, float]:
+def by_hand(measured: MeasuredMethod) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for one in measured.looked:
         found.setdefault(one.asked.probe.probe.question.category, []).append(one.asked.score)

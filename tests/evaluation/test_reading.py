@@ -13,7 +13,7 @@ from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
 from memograd.evaluation.text_metrics import ANSWER_METRICS
 from memograd.memory.chat.chat_model import OpenAIChatModel
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import KeepAll
 from memograd.tasks.memory_ops.baselines.measure import measure
 from memograd.tasks.memory_ops.baselines.reading import Reader, best_scores, read_and_score
@@ -66,7 +66,7 @@ def test_the_best_of_several_right_answers_counts() -> None:
 def test_scores_and_quality_of_all_questions(chat, chat_server, trigrams) -> None:
     [log] = generate_lifelogs(1, 3, LifelogSettings(sessions=2, statements_per_session=6))
     material = embed_logs([log], trigrams())
-    looked = measure("all", KeepAll, material, Standard(top_k=2)).looked
+    looked = measure("all", KeepAll, material, AnswerStandard(top_k=2)).looked
     golds = {probe.question.text: probe.question.answer for probe in log.probes}
 
     def know_everything(messages) -> str:

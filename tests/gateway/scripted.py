@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memograd.gateway.backend import Answer, OnText
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.backend import BackendAnswer, OnText
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.messages import from_answer
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.records import CallRecord, Choice
@@ -20,12 +20,12 @@ class ScriptedRequest:
     text: str
     tools: bool
 
-    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
         said, calls = from_answer(self.text, tools=self.tools)
         if on_text is not None:
             on_text(0, said)
         choice = Choice(said, "tool_calls" if calls else "stop", calls)
-        return Answer((choice,), "scripted", 1, 1, {})
+        return BackendAnswer((choice,), "scripted", 1, 1, {})
 
 
 class ScriptedBackend:
@@ -36,10 +36,10 @@ class ScriptedBackend:
     def __init__(self, script: Script) -> None:
         self.script = script
 
-    def prepare(self, request: ChatRequest, conversation: Conversation) -> ScriptedRequest:
+    def prepare(self, request: ChatRequest, conversation: TracedConversation) -> ScriptedRequest:
         return ScriptedRequest(self.script(request.said()), bool(request.tools))
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """Nothing to go on from."""
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from memograd.errors import MemogradError
-from memograd.gateway.engine import Engine, Job
+from memograd.gateway.engine import Engine, EngineJob
 from memograd.gateway.text_stream import TextStream
 from memograd.policy.continuous import SampleRequest
 
@@ -20,10 +20,10 @@ def engine(tiny_policy):
     engine.close()
 
 
-def job(engine: Engine, seed: int = 0, *, tokens: int = 8, **given) -> Job:
+def job(engine: Engine, seed: int = 0, *, tokens: int = 8, **given) -> EngineJob:
     decode = engine.policy.tokenizer.decode
     request = SampleRequest((5, 6, 7, seed + 2), max_tokens=tokens, seed=seed)
-    return Job(request, TextStream(lambda ids: str(decode(ids))), **given)
+    return EngineJob(request, TextStream(lambda ids: str(decode(ids))), **given)
 
 
 def test_more_jobs_than_places_are_all_answered(engine) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from memograd.gateway.conversation import Conversation, Held
+from memograd.gateway.conversation import HeldTokens, TracedConversation
 
 ASK, ANSWER = {"role": "user", "content": "a"}, {"role": "assistant", "content": "X"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 
 
-def known(*said) -> Conversation:
-    conversation = Conversation()
+def known(*said) -> TracedConversation:
+    conversation = TracedConversation()
     *before, answer = said
-    conversation.remember(before, answer, Held((1, 2, 3), "X drawn"))
+    conversation.remember(before, answer, HeldTokens((1, 2, 3), "X drawn"))
     return conversation
 
 
 def test_the_longest_known_beginning_is_gone_on_from() -> None:
     conversation = known(ASK, ANSWER)
     more = [ASK, ANSWER, {"role": "user", "content": "b"}]
-    conversation.remember(more, ANSWER, Held((1, 2, 3, 4), "Y drawn"))
+    conversation.remember(more, ANSWER, HeldTokens((1, 2, 3, 4), "Y drawn"))
     assert conversation.find([ASK]).ids is None
     assert conversation.find(more).ids == (1, 2, 3)
     found = conversation.find([*more, ANSWER, ASK])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scripted import ScriptedBackend, looks_up
 
-from memograd.gateway.agents import Attempt, Running, load_agent, run_agents
+from memograd.gateway.agents import AgentAttempt, Running, load_agent, run_agents
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "gateway"
@@ -29,7 +29,7 @@ WITH_TOOLS = [
 def play(gateway, name: str, count: int = 1, answer: str = "二甲双胍") -> list[str]:
     agent = load_agent(f"{FOLDER / name}.py:run")
     task = {"prompt": "Which drug does patient 8 take? 八号病人吃什么药?", "answer": answer}
-    attempts = [Attempt(task, f"attempt {number}", seed=number) for number in range(count)]
+    attempts = [AgentAttempt(task, f"attempt {number}", seed=number) for number in range(count)]
     return asyncio.run(
         run_agents(agent, attempts, gateway.store, gateway.url, running=Running(retries=0))
     )

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from memograd.gateway.calls import Calls
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.local import LocalBackend, Sampling
 from memograd.gateway.protocol import ChatRequest, Refused
@@ -139,6 +139,6 @@ def test_a_model_without_a_tool_template_says_so(tiny_policy) -> None:
     )
     try:
         with pytest.raises(Refused, match="tool calls as JSON"):
-            backend.prepare(request, Conversation())
+            backend.prepare(request, TracedConversation())
     finally:
         backend.close()

@@ -12,7 +12,14 @@ import pytest
 from scripted import ScriptedBackend
 
 from memograd.errors import BadInput
-from memograd.gateway.agents import AgentFailed, Attempt, Running, load_agent, program, run_agents
+from memograd.gateway.agents import (
+    AgentAttempt,
+    AgentFailed,
+    Running,
+    load_agent,
+    program,
+    run_agents,
+)
 
 PROGRAM = """
 import json, os, sys, urllib.request
@@ -39,7 +46,7 @@ def gateway(start):
 
 
 def run(gateway, agent, *tasks: dict, **settings) -> list[str]:
-    attempts = [Attempt(task, f"attempt {number}") for number, task in enumerate(tasks)]
+    attempts = [AgentAttempt(task, f"attempt {number}") for number, task in enumerate(tasks)]
     running = Running(**settings)
     return asyncio.run(run_agents(agent, attempts, gateway.store, gateway.url, running=running))
 

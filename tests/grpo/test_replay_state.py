@@ -12,12 +12,12 @@ from memograd.grpo.batch import score_rows
 from memograd.grpo.drawing import SingleTurn
 from memograd.grpo.experience import Experience
 from memograd.grpo.objective import Objective
-from memograd.grpo.replay import Kept, kept_groups, plain_groups
+from memograd.grpo.replay import KeptGroup, kept_groups, plain_groups
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Rollout, Scenario
 
 
-def through_a_file(kept: list[Kept], scenarios, path) -> list[Kept]:
+def through_a_file(kept: list[KeptGroup], scenarios, path) -> list[KeptGroup]:
     torch.save(plain_groups(kept), path)
     return kept_groups(torch.load(path, weights_only=True), scenarios)
 
@@ -39,7 +39,7 @@ def in_words(rollout: Rollout) -> list[object]:
     return [rollout.id, rollout.completion, rollout.reward, rollout.stop_reason, turns]
 
 
-def check_equal(kept: list[Kept], again: list[Kept]) -> None:
+def check_equal(kept: list[KeptGroup], again: list[KeptGroup]) -> None:
     assert [(one.step, one.uses) for one in again] == [(one.step, one.uses) for one in kept]
     for before, after in zip(kept, again, strict=True):
         old, new = before.experience, after.experience
@@ -74,7 +74,7 @@ def test_sampled_answers(tiny_policy, scenarios, tmp_path) -> None:
         rollouts_of_tree=drawn.rollouts_of_tree,
         old_logprobs=drawn.old_logprobs,
     )
-    kept = [Kept(experience.single(group, "group"), 3 + group, group) for group in range(2)]
+    kept = [KeptGroup(experience.single(group, "group"), 3 + group, group) for group in range(2)]
     check_equal(kept, through_a_file(kept, scenarios, tmp_path / "state"))
 
 
@@ -102,7 +102,7 @@ def test_episodes_of_several_rows_and_what_only_they_have(tmp_path) -> None:
         trees=(tree, experience.trees[1]),
     )
     scenario = experience.groups[0].scenario
-    kept = [Kept(experience, 2)]
+    kept = [KeptGroup(experience, 2)]
     again = through_a_file(kept, [Scenario("other", ()), scenario], tmp_path / "state")
     check_equal(kept, again)
     turn = again[0].experience.rollouts[0].turns[1]

@@ -14,7 +14,7 @@ import pytest
 
 from memograd.data.conversation import Question
 from memograd.data.lifelog.from_journal import lifelog_of_journal
-from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import Memory, RawTurn, Scope
 from memograd.memory.manager.trained.versions import PolicyVersions
@@ -185,9 +185,9 @@ def test_held_out_corrections_do_not_reach_the_log_to_train_on() -> None:
         return Probe(question, (f"new {number}",), (f"old {number}",))
 
     numbers = range(12)
-    told = [Statement(f"old {n}", "t", f"Old {n}.", moment) for n in numbers]
+    told = [ToldStatement(f"old {n}", "t", f"Old {n}.", moment) for n in numbers]
     told += [
-        Statement(f"new {n}", "t", f"New {n}.", moment, gold=GoldOp(OpKind.UPDATE, f"old {n}"))
+        ToldStatement(f"new {n}", "t", f"New {n}.", moment, gold=GoldOp(OpKind.UPDATE, f"old {n}"))
         for n in numbers
     ]
     probes = tuple(correction(n) for n in numbers)
@@ -240,7 +240,7 @@ def test_what_cannot_be_learnt_on_is_refused(
 def test_a_question_asked_again_is_on_the_same_side(asked: tuple[str, ...]) -> None:
     now = datetime(2024, 5, 1, tzinfo=UTC)
     turn = RawTurn("t0", "ann", "It was said.", now, 1)
-    statement = Statement("s0", "t0", "It was said.", now, GoldOp(OpKind.ADD))
+    statement = ToldStatement("s0", "t0", "It was said.", now, GoldOp(OpKind.ADD))
     probes = tuple(
         Probe(
             Question(f"a{number}/{way}", f"{number}: {text}", "yes", "feedback", (), asked_at=now),

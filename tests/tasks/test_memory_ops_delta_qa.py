@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from memograd.memory.manager.trained.observation import ADD, NONE, operation_of
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
-from memograd.tasks.memory_ops.answerability import Standard, answerability
+from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability
 from memograd.tasks.memory_ops.delta_qa import touched_probes
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
 
-STANDARDS = (Standard(), Standard(top_k=2, misled_cost=1.0, token_cost=0.0, change_cost=0.0))
+STANDARDS = (
+    AnswerStandard(),
+    AnswerStandard(top_k=2, misled_cost=1.0, token_cost=0.0, change_cost=0.0),
+)
 
 
-def by_forking(walk: Walk, action: int, standard: Standard) -> float:
+def by_forking(walk: Walk, action: int, standard: AnswerStandard) -> float:
     """What the operation is worth, the slow way: do it on a fork, ask everything, compare."""
     point, log = walk.point, walk.log
     after, before = walk.memory.fork(), walk.memory.fork()
@@ -47,7 +50,7 @@ def by_forking(walk: Walk, action: int, standard: Standard) -> float:
 )
 @given(seed=st.integers(0, 10_000), which=st.integers(0, 2), standard=st.sampled_from(STANDARDS))
 def test_equals_forking_applying_and_searching(
-    embedded: list[EmbeddedLog], seed: int, which: int, standard: Standard
+    embedded: list[EmbeddedLog], seed: int, which: int, standard: AnswerStandard
 ) -> None:
     rng = np.random.default_rng(seed)
     walk = Walk(embedded[which], standard, asks=False)
@@ -66,7 +69,7 @@ def test_nothing_earns_nothing_and_all_kinds_can_earn(embedded: list[EmbeddedLog
     """House contract 4: no operation is rewarded or punished by construction."""
     best: set[OpKind] = set()
     for log in embedded:
-        walk = Walk(log, Standard(), asks=False)
+        walk = Walk(log, AnswerStandard(), asks=False)
         while not walk.over:
             rewards_A, point = walk.rewards(), walk.point
             assert rewards_A[NONE] == 0.0
@@ -82,7 +85,7 @@ def test_taking_the_best_operation_each_time_answers_most_questions(
 ) -> None:
     """The reward means what it says: greedy by it beats keeping everything, on every log."""
     for log in embedded:
-        greedy, keep = Walk(log, Standard()), Walk(log, Standard())
+        greedy, keep = Walk(log, AnswerStandard()), Walk(log, AnswerStandard())
         while not greedy.over:
             allowed = np.flatnonzero(greedy.observe().allowed_A)
             greedy.take(int(allowed[greedy.rewards()[allowed].argmax()]))

@@ -22,7 +22,7 @@ from memograd.data.lifelog import (
 from memograd.errors import BadInput
 from memograd.memory.embedders import Embedder
 from memograd.tasks.memory_ops import evaluate as memory_ops_evaluate
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import KeepAll, NoveltyGate
 from memograd.tasks.memory_ops.baselines.measure import measure
 from memograd.tasks.memory_ops.evaluate import evaluate_head, evaluate_run
@@ -241,10 +241,10 @@ def test_a_model_that_is_not_there_is_said_first(
 
 def test_the_gate_is_chosen_on_the_logs_that_may_be_looked_at(embedder) -> None:
     logs = embed_logs(generate_lifelogs(2, 5, LifelogSettings(**SHORT)), embedder)
-    gate = best_gate(logs, Standard())
+    gate = best_gate(logs, AnswerStandard())
 
     def score(threshold: float) -> float:
-        return sum(measure("g", lambda: NoveltyGate(threshold), logs, Standard()).scores)
+        return sum(measure("g", lambda: NoveltyGate(threshold), logs, AnswerStandard()).scores)
 
     assert score(gate) == max(score(threshold) for threshold in GATES)
 
@@ -271,9 +271,9 @@ class _Bunched:
 def test_the_gate_is_no_straw_man_where_vectors_lie_close_together(embedder) -> None:
     """With thresholds that ended at 0.95 it lost 15 points in Chinese, where e5 is used."""
     logs = embed_logs(generate_lifelogs(2, 5, LifelogSettings(**SHORT)), _Bunched(embedder))
-    gate = best_gate(logs, Standard())
+    gate = best_gate(logs, AnswerStandard())
     scores = [
-        sum(measure("g", make, logs, Standard()).scores)
+        sum(measure("g", make, logs, AnswerStandard()).scores)
         for make in (lambda: NoveltyGate(gate), KeepAll)
     ]
     assert scores[0] > 0.9 * scores[1]

@@ -17,7 +17,7 @@ from memograd.errors import BadInput, Stopped
 from memograd.memory.manager.trained.files import load_head
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.material import embed_logs
@@ -74,7 +74,7 @@ def rewarded(run: Path, logs: Path, embedder, name: str) -> float:
     """How often the head of a run chooses what the reward of that name prefers, on unseen logs."""
     right = []
     for log in embed_logs(read_lifelogs(logs), embedder):
-        walk, head = Walk(log, Standard(), asks=False), ByHead(load_head(run))
+        walk, head = Walk(log, AnswerStandard(), asks=False), ByHead(load_head(run))
         while not walk.over:
             action = head.decide(walk)
             fact = walk.point.fact

@@ -9,7 +9,7 @@ from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS, operation_of
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.rewards import RetrievedFact, opportunity_cost
 from memograd.tasks.memory_ops.walk import Walk
@@ -32,7 +32,7 @@ def test_every_action_earns_what_the_function_says_of_it(log: EmbeddedLog) -> No
         asked.append((action, new_fact, target))
         return opportunity_cost(action, new_fact, retrieved_facts)
 
-    walk = Walk(log, Standard(), asks=False, reward=recorded)
+    walk = Walk(log, AnswerStandard(), asks=False, reward=recorded)
     seen = set()
     while not walk.over:
         point = walk.point
@@ -65,7 +65,7 @@ def test_a_request_to_forget_is_never_scored_as_a_fact(log: EmbeddedLog) -> None
         kinds.add(str(action))
         return 1.0
 
-    walk = Walk(log, Standard(), asks=False, reward=noted)
+    walk = Walk(log, AnswerStandard(), asks=False, reward=noted)
     while not walk.over:
         if walk.point.fact.retracts:
             kinds.clear()
@@ -79,6 +79,6 @@ def test_a_request_to_forget_is_never_scored_as_a_fact(log: EmbeddedLog) -> None
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "0.5", [1.0]])
 def test_what_is_no_number_stops_with_its_place(log: EmbeddedLog, bad) -> None:
-    walk = Walk(log, Standard(), asks=False, reward=lambda action, fact, found: bad)
+    walk = Walk(log, AnswerStandard(), asks=False, reward=lambda action, fact, found: bad)
     with pytest.raises(RewardError, match=rf"{log.log.id}, statement 1.*not a finite number"):
         walk.rewards()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
 from memograd.tasks.memory_ops_text.decisions import (
@@ -51,7 +51,7 @@ def test_answers(answer: str, said: str | None) -> None:
 
 def test_scenarios_know_what_each_operation_is_worth(embedded: list[EmbeddedLog]) -> None:
     """The walk of gold operations, beside the rewards of the walk itself."""
-    standard = Standard()
+    standard = AnswerStandard()
     for log in embedded:
         walk = Walk(log, standard, asks=False)
         for scenario in decision_scenarios(log, standard):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.data.lifelog import Lifelog
-from memograd.data.lifelog.types import Statement
+from memograd.data.lifelog.types import ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
@@ -18,7 +18,7 @@ from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.reader import RuleReader
 from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.rewards.mem_alpha import BETA
-from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
+from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability, recalled
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, token_count
 from memograd.tasks.memory_ops.mem_alpha import mem_alpha_outcome
@@ -26,7 +26,7 @@ from memograd.tasks.memory_ops.walk import Walk, mean_score
 
 
 def gold_walk(log: EmbeddedLog) -> Walk:
-    walk = Walk(log, Standard())
+    walk = Walk(log, AnswerStandard())
     while not walk.over:
         action = walk.gold_action()
         assert action is not None
@@ -66,7 +66,7 @@ def test_subjects_are_found_in_texts_as_the_reader_finds_them(
     [read] = RuleReader().read([turn])
     alone = Lifelog(
         "alone", "en", ("Ann", "assistant"), (turn,),
-        (Statement("s", "t", read.text, log.statements[0].told_at),), (),
+        (ToldStatement("s", "t", read.text, log.statements[0].told_at),), (),
     )  # fmt: skip
     [[fact]] = [one.facts for one in embed_logs([alone], trigrams())]
     assert (fact.text, fact.subject, fact.told_at) == (read.text, read.subject, read.told_at)
@@ -129,7 +129,7 @@ def test_forks_go_their_own_ways(embedded: list[EmbeddedLog]) -> None:
 
 def test_carried_names_exactly_the_living_items(embedded: list[EmbeddedLog]) -> None:
     rng = np.random.default_rng(3)
-    walk = Walk(embedded[0], Standard(), asks=False)
+    walk = Walk(embedded[0], AnswerStandard(), asks=False)
     while not walk.over:
         walk.take(int(rng.choice(np.flatnonzero(walk.observe().allowed_A))))
         items = {item.id: item.text for item in walk.memory.state.items}
@@ -169,7 +169,7 @@ def test_answerability_by_hand() -> None:
 def test_a_walk_is_a_function_of_log_and_actions(embedded: list[EmbeddedLog]) -> None:
     def once() -> tuple[list[float], list[str]]:
         rng = np.random.default_rng(5)
-        walk = Walk(embedded[1], Standard())
+        walk = Walk(embedded[1], AnswerStandard())
         while not walk.over:
             walk.take(int(rng.choice(np.flatnonzero(walk.observe().allowed_A))))
         return [one.score for one in walk.asked], list(walk.memory.carried)
@@ -188,7 +188,7 @@ def test_gold_operations_answer_nearly_everything(embedded: list[EmbeddedLog]) -
 def test_questions_are_asked_of_the_memory_of_their_time(embedded: list[EmbeddedLog]) -> None:
     """A question whose evidence is told after it was asked could not be answered."""
     log = embedded[0]
-    walk = Walk(log, Standard())
+    walk = Walk(log, AnswerStandard())
     while not walk.over:
         before = len(walk.asked)
         number = walk.point.number
@@ -199,7 +199,7 @@ def test_questions_are_asked_of_the_memory_of_their_time(embedded: list[Embedded
 
 def test_gold_of_what_is_not_remembered(embedded: list[EmbeddedLog]) -> None:
     """With an empty memory, a change is something new and there is nothing to delete."""
-    walk = Walk(embedded[0], Standard(), asks=False)
+    walk = Walk(embedded[0], AnswerStandard(), asks=False)
     while not walk.over:
         gold = walk.log.log.statements[walk.point.number].gold
         assert gold is not None
@@ -210,7 +210,7 @@ def test_gold_of_what_is_not_remembered(embedded: list[EmbeddedLog]) -> None:
 
 def test_a_budget_is_kept_by_eviction(embedded: list[EmbeddedLog]) -> None:
     walk = Walk(
-        embedded[0], Standard(), budget=60, evict=lambda walk: next(iter(walk.memory.carried))
+        embedded[0], AnswerStandard(), budget=60, evict=lambda walk: next(iter(walk.memory.carried))
     )
     while not walk.over:
         walk.take(ADD if walk.observe().allowed_A[ADD] else NONE)
@@ -224,7 +224,7 @@ def test_a_budget_is_kept_by_eviction(embedded: list[EmbeddedLog]) -> None:
 def test_doing_nothing_is_punished_by_construction_in_mem_alpha(
     embedded: list[EmbeddedLog],
 ) -> None:
-    idle, busy = Walk(embedded[0], Standard()), Walk(embedded[0], Standard())
+    idle, busy = Walk(embedded[0], AnswerStandard()), Walk(embedded[0], AnswerStandard())
     while not idle.over:
         idle.take(NONE)
         busy.take(ADD if busy.observe().allowed_A[ADD] else NONE)

@@ -16,10 +16,10 @@ from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_qa import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.keepers import KeptFile
 from memograd.tasks.memory_qa.measure import EVERY
-from memograd.tasks.memory_qa.scenarios import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
 from memograd.tasks.registry import train

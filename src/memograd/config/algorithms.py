@@ -13,7 +13,7 @@ a setting that is given explicitly wins, so every combination can be asked for. 
 `docs/algorithms.md`.
 
 Invariant: a preset sets settings that exist, to values that they take; a resolved configuration
-names every choice, so it reads back equal. Imports nothing.
+names every choice, so it reads back equal.
 """
 
 from __future__ import annotations

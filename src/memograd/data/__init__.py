@@ -22,7 +22,7 @@ from memograd.data.memory_agent_bench import (
     load_memory_agent_bench,
     load_memory_agent_bench_with_report,
 )
-from memograd.data.splits import Split, select_conversations, split_by_conversation
+from memograd.data.splits import ConversationSplit, select_conversations, split_by_conversation
 
 load_conversations = load_locomo
 from memograd.data.written_conversations import load_written_conversations
@@ -32,13 +32,13 @@ __all__ = [
     "NOT_MENTIONED",
     "ConstructionCase",
     "Conversation",
+    "ConversationSplit",
     "LoadReport",
     "LongMemEvalReport",
     "MemAlphaReport",
     "MemDailyReport",
     "MemoryAgentBenchReport",
     "Question",
-    "Split",
     "construction_case_of",
     "generate_conversations",
     "generate_file",

@@ -1,8 +1,7 @@
 """What every data set becomes: conversations with dated turns, and questions with their evidence.
 
 Question ids are `conversation/q<position in the file>`, so they stay the same whatever is filtered
-out. Invariant: evidence names turns of the same conversation
-(`tests/data/test_locomo.py::test_evidence_resolves_and_the_rest_is_reported`).
+out. Invariant: evidence names turns of the same conversation.
 """
 
 from __future__ import annotations

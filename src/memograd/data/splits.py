@@ -19,7 +19,7 @@ Told = tuple[str, Sequence[str]]  # an id, and what is said under it
 
 
 @dataclass(frozen=True)
-class Split:
+class ConversationSplit:
     """Two sets of conversations without a common member."""
 
     train: tuple[Conversation, ...]
@@ -74,7 +74,7 @@ def select_conversations(
 
 def split_by_conversation(
     conversations: Sequence[Conversation], train: Sequence[str], eval: Sequence[str]
-) -> Split:
+) -> ConversationSplit:
     """The split by conversation ids.
 
     Raises BadInput when an id is unknown or named twice, or when both sides say the same.
@@ -86,7 +86,7 @@ def split_by_conversation(
                 f"Conversation {wanted!r} is named more than once in the split: a conversation is"
                 " either for training or for evaluation, once."
             )
-    split = Split(
+    split = ConversationSplit(
         train=select_conversations(conversations, train),
         eval=select_conversations(conversations, eval),
     )

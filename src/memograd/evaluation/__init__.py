@@ -2,7 +2,7 @@
 
 Scores (`score_answers`, `answer_scores`) come from the reward functions themselves or from a judge,
 operations are held against gold ones (`confusion`), intervals come from the bootstrap, reports and
-tables derive everything else from scores per question. Tests: `tests/evaluation/`.
+tables derive everything else from scores per question.
 """
 
 from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference

@@ -6,7 +6,7 @@ best is kept until the budget, a share of all tokens, is full. One that does not
 skipped and filling goes on, as `memory.retrieved.fill_budget` does for prompts.
 
 Invariants: the budget is never exceeded; nothing left out would still fit; equal scores are taken
-in their order, so no draw decides. Pure functions; may import: errors.
+in their order, so no draw decides. Pure functions.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from memograd.rollout.types import Scenario
 
 
 @dataclass(frozen=True)
-class Answered:
+class PolicyAnswers:
     """A report and the answers behind it, in the order of the scenarios."""
 
     report: EvaluationReport
@@ -40,7 +40,7 @@ def evaluate_policy(
     max_completion_length: int,
     batch_size: int,
     on_progress: Callable[[int], None] = lambda done: None,
-) -> Answered:
+) -> PolicyAnswers:
     """Answer every scenario greedily; `method` names the report.
 
     Scenarios need the columns `answer` (one, or a list of right ones) and `category`, by which an
@@ -76,4 +76,4 @@ def evaluate_policy(
         seconds=seconds,
         groups=[str(scenario.columns.get("conversation", "")) for scenario in scenarios],
     )
-    return Answered(report, tuple(answers))
+    return PolicyAnswers(report, tuple(answers))

@@ -10,8 +10,7 @@ an endpoint that fails, is an error that names the question. Verdicts are kept b
 prompt and texts, so judging goes on where it stopped.
 
 Invariant: every score is a verdict that the model gave for exactly these texts, never a default;
-what was judged once is not asked again (`tests/evaluation/test_judge.py`, against a real HTTP
-server).
+what was judged once is not asked again.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class AgentFailed(EpisodeError):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AgentAttempt:
     """One attempt wanted: the agent's task, what the rollout is called, and its seed."""
 
     task: Mapping[str, Any]
@@ -77,7 +77,7 @@ class Running:
 
 async def run_agents(
     agent: Agent,
-    attempts: Sequence[Attempt],
+    attempts: Sequence[AgentAttempt],
     store: TraceStore,
     url: str,
     *,
@@ -91,7 +91,7 @@ async def run_agents(
     running = running or Running()
     room = asyncio.Semaphore(running.concurrency)
 
-    async def one(attempt: Attempt) -> str:
+    async def one(attempt: AgentAttempt) -> str:
         why = ""
         async with room:
             for number in range(running.retries + 1):
@@ -124,7 +124,7 @@ async def run_agents(
 
 async def _one_try(
     agent: Agent,
-    attempt: Attempt,
+    attempt: AgentAttempt,
     base_url: str,
     api_key: str,
     running: Running,

@@ -33,7 +33,7 @@ from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway import responses
 from memograd.gateway.backend import Backend
-from memograd.gateway.calls import Begun, Calls, ReaderGone
+from memograd.gateway.calls import BegunCall, Calls, ReaderGone
 from memograd.gateway.keys import KnownKeys, bearer, check_key, unauthorised
 from memograd.gateway.limits import GatewayLimits, Place, Places
 from memograd.gateway.protocol import (
@@ -217,7 +217,7 @@ class _Stream(StreamingResponse):
     tries again what may be tried again; later, an event says it.
     """
 
-    def __init__(self, gateway: _Gateway, begun: Begun, place: Place) -> None:
+    def __init__(self, gateway: _Gateway, begun: BegunCall, place: Place) -> None:
         self._gateway, self._begun, self._place = gateway, begun, place
         self._texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         self._first: asyncio.Future[tuple[int, str] | None] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.records import CallRecord, Choice
 
@@ -19,7 +19,7 @@ OnText = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
-class Answer:
+class BackendAnswer:
     """What a backend gives for one request.
 
     `token_texts[i]` and `tops[i]` are for the log-probabilities that the agent asked for: the text
@@ -41,8 +41,8 @@ class Answer:
 class Prepared(Protocol):
     """A request that was understood."""
 
-    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
-        """Answer it; `seed` is for one that names none. Raises `Refused` or `MemogradError`.
+    async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
+        """BackendAnswer it; `seed` is for one that names none. Raises `Refused` or `MemogradError`.
         Cancelling frees what it uses."""
         ...
 
@@ -58,11 +58,11 @@ class Backend(Protocol):
         """How often the weights behind it have changed."""
         ...
 
-    def prepare(self, request: ChatRequest, conversation: Conversation) -> Prepared:
+    def prepare(self, request: ChatRequest, conversation: TracedConversation) -> Prepared:
         """Check a request. Raises `Refused` or `BadInput`."""
         ...
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """Let later calls of the rollout go on from this one."""
         ...
 

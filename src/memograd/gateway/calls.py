@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from memograd.gateway.backend import Answer, Backend, OnText, Prepared
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.backend import Backend, BackendAnswer, OnText, Prepared
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.protocol import ChatRequest, Refused
 from memograd.gateway.records import CallRecord, RolloutRecord
@@ -35,7 +35,7 @@ class ReaderGone(Exception):
 
 
 @dataclass(frozen=True)
-class Begun:
+class BegunCall:
     """A call that has its number, ready to be answered; `rollout` is None where none is kept."""
 
     request: ChatRequest
@@ -44,7 +44,7 @@ class Begun:
     rollout: RolloutRecord | None
     number: int
     agent: str
-    conversation: Conversation
+    conversation: TracedConversation
     policy_version: int
     began_at: float
 
@@ -57,7 +57,7 @@ class Calls:
         self.store = store
         self.limits = limits
         self._thread = _one_thread()
-        self._conversations: OrderedDict[str, Conversation] = OrderedDict()
+        self._conversations: OrderedDict[str, TracedConversation] = OrderedDict()
         self._answering: Counter[str] = Counter()
 
     def close(self) -> None:
@@ -77,13 +77,13 @@ class Calls:
 
     async def begin(
         self, request: ChatRequest, rollout_id: str | None, agent: str, size: int = 0
-    ) -> Begun:
+    ) -> BegunCall:
         """Render a call's conversation, of `size` bytes as it came, and give it its number; raises
         what is wrong with it, and then it has none."""
         if (request.n or 1) > self.limits.max_choices:
             raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
         began_at = time.time()
-        conversation = Conversation()
+        conversation = TracedConversation()
         if rollout_id is not None:
             conversation = await self._conversation(rollout_id)
         if size > LONG:  # tokenising it takes long, and everybody would wait
@@ -95,17 +95,17 @@ class Calls:
             rollout, number = await self.in_store(self.store.begin_call, rollout_id)
             seed = _seed_of(rollout.seed, number)
         version = self.backend.policy_version
-        return Begun(
+        return BegunCall(
             request, prepared, seed, rollout, number, agent, conversation, version, began_at
         )
 
     async def answer(
         self,
-        begun: Begun,
+        begun: BegunCall,
         *,
         on_text: OnText | None = None,
         gone: Callable[[], Awaitable[None]] | None = None,
-    ) -> Answer:
+    ) -> BackendAnswer:
         """Answer a call and write it down.
 
         `gone` returns when nobody reads any more; then `ReaderGone` is raised. Raises `Refused`
@@ -124,10 +124,10 @@ class Calls:
 
     async def _answer(
         self,
-        begun: Begun,
+        begun: BegunCall,
         on_text: OnText | None,
         gone: Callable[[], Awaitable[None]] | None,
-    ) -> Answer:
+    ) -> BackendAnswer:
         started = time.perf_counter()
         answering = asyncio.ensure_future(begun.prepared.run(begun.seed, on_text))
         waiting: set[asyncio.Future[Any]] = {answering}
@@ -157,11 +157,11 @@ class Calls:
             self.backend.recall(call, begun.conversation)
         return answer
 
-    async def _conversation(self, rollout_id: str) -> Conversation:
+    async def _conversation(self, rollout_id: str) -> TracedConversation:
         """What the rollout has said; read from the store where it is not in memory."""
         held = self._conversations.get(rollout_id)
         if held is None:
-            held = Conversation()
+            held = TracedConversation()
             for call in await self.in_store(self.store.calls, rollout_id):
                 self.backend.recall(call, held)
             # Another call of the rollout may have read it meanwhile.
@@ -176,7 +176,7 @@ def _one_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="memograd-traces")
 
 
-def _record(begun: Begun, answer: Answer, rollout_id: str, latency: float) -> CallRecord:
+def _record(begun: BegunCall, answer: BackendAnswer, rollout_id: str, latency: float) -> CallRecord:
     return CallRecord(
         rollout_id=rollout_id,
         number=begun.number,

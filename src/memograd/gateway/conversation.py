@@ -26,7 +26,7 @@ from memograd.gateway.records import CallRecord, Choice
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTokens:
     """An answer given: all ids up to its end, and its text as the model wrote it."""
 
     ids: tuple[int, ...]
@@ -42,11 +42,11 @@ class Known:
     written: dict[int, str] = field(default_factory=dict)
 
 
-class Conversation:
+class TracedConversation:
     """The answers of one rollout."""
 
     def __init__(self) -> None:
-        self._held: dict[bytes, Held] = {}
+        self._held: dict[bytes, HeldTokens] = {}
 
     def find(self, messages: Sequence[Mapping[str, Any]]) -> Known:
         """What is known of these messages."""
@@ -59,7 +59,7 @@ class Conversation:
         return known
 
     def remember(
-        self, messages: Sequence[Mapping[str, Any]], answer: Mapping[str, Any], held: Held
+        self, messages: Sequence[Mapping[str, Any]], answer: Mapping[str, Any], held: HeldTokens
     ) -> None:
         """`answer` was given after `messages`."""
         *_, key = message_keys([*messages, answer])
@@ -69,7 +69,7 @@ class Conversation:
         """All choices of a call; `written` is None for one that cannot be gone on from."""
         for choice, text in zip(call.choices, written, strict=True):
             if text is not None and call.prompt_ids is not None and choice.token_ids is not None:
-                held = Held((*call.prompt_ids, *choice.token_ids), text)
+                held = HeldTokens((*call.prompt_ids, *choice.token_ids), text)
                 self.remember(call.messages, answer_message(choice), held)
 
 

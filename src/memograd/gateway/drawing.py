@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from memograd.gateway.agents import Agent, Attempt, Running, run_agents
+from memograd.gateway.agents import Agent, AgentAttempt, Running, run_agents
 from memograd.gateway.app import create_app
 from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.local import LocalBackend, Sampling
@@ -141,7 +141,7 @@ class ServedAgent:
         flat = [name for group in names for name in group]
         seeds = torch.randint(0, 2**48, (len(flat),), generator=generator).tolist()
         tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
-        attempts = [Attempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
+        attempts = [AgentAttempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
         forced = Sampling(temperature=temperature, max_tokens=self._longest, forced=True)
         self._backend.weights_changed(forced)
         try:

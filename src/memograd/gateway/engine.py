@@ -39,7 +39,7 @@ MAX_BATCH: Final = 64
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnSample:
     """A finished sample: `text` ends before the stop string, `ids` do not; `stop_reason` is `end`,
     `length` or `stop`."""
 
@@ -51,13 +51,13 @@ class Drawn:
 
 
 @dataclass(eq=False)
-class Job:
+class EngineJob:
     """One sample wanted; `on_text` is called in the worker thread."""
 
     request: SampleRequest
     text: TextStream
     on_text: Callable[[str], None] | None = None
-    future: Future[Drawn] = field(default_factory=Future)
+    future: Future[DrawnSample] = field(default_factory=Future)
     said: list[str] = field(default_factory=list)
     cancelled: bool = False
     """Set by whoever no longer wants the answer; the worker sees it before the next step."""
@@ -81,8 +81,8 @@ class Engine:
         self.policy = policy
         self._sampler = ContinuousSampler(policy.model, policy.end_ids)
         self._max_batch = max_batch
-        self._waiting: deque[Job] = deque()
-        self._live: dict[Sample, Job] = {}
+        self._waiting: deque[EngineJob] = deque()
+        self._live: dict[Sample, EngineJob] = {}
         self._changed = threading.Condition()
         self._resting = self._closed = self._busy = False
         self._checked_length = 0
@@ -90,7 +90,7 @@ class Engine:
         self._thread = threading.Thread(target=self._work, name="memograd-engine", daemon=True)
         self._thread.start()
 
-    def submit(self, *jobs: Job) -> None:
+    def submit(self, *jobs: EngineJob) -> None:
         """Put jobs in line, at once; raises MemogradError if the engine is closed."""
         with self._changed:
             if self._closed:
@@ -140,7 +140,7 @@ class Engine:
                 newcomers = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
             self._one_step(newcomers)
 
-    def _one_step(self, newcomers: list[Job]) -> None:
+    def _one_step(self, newcomers: list[EngineJob]) -> None:
         for sample, job in list(self._live.items()):
             if job.cancelled:
                 self._sampler.remove(sample)
@@ -162,7 +162,7 @@ class Engine:
             self._live.clear()
             self._sampler = ContinuousSampler(self.policy.model, self.policy.end_ids)
 
-    def _join(self, jobs: list[Job]) -> None:
+    def _join(self, jobs: list[EngineJob]) -> None:
         """Let jobs into the batch, together; what is wrong with one of them is that one's alone."""
         for job in jobs:
             if job.cancelled:
@@ -203,7 +203,7 @@ class Engine:
             job.future.set_exception(error)
             return
         stop_reason = "stop" if job.text.stopped else str(sample.stop_reason)
-        drawn = Drawn(
+        drawn = DrawnSample(
             tuple(sample.ids),
             tuple(sample.logprobs),
             tuple(sample.tops),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import BadInput
-from memograd.gateway.backend import Answer, OnText
-from memograd.gateway.conversation import Conversation
-from memograd.gateway.engine import MAX_BATCH, Drawn, Engine, Job
+from memograd.gateway.backend import BackendAnswer, OnText
+from memograd.gateway.conversation import TracedConversation
+from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob
 from memograd.gateway.messages import from_answer, to_template
 from memograd.gateway.protocol import ChatRequest, Refused
 from memograd.gateway.records import CallRecord, Choice
@@ -108,7 +108,7 @@ class LocalBackend:
         """End the engine."""
         self.engine.close()
 
-    def prepare(self, request: ChatRequest, conversation: Conversation) -> LocalRequest:
+    def prepare(self, request: ChatRequest, conversation: TracedConversation) -> LocalRequest:
         """Render the conversation; raises `Refused` for what cannot be served."""
         _refuse_unserved(request)
         said, tools = request.said(), request.tool_schemas()
@@ -134,7 +134,7 @@ class LocalBackend:
             top_logprobs=(request.top_logprobs or 0) if request.logprobs else 0,
         )
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """What was cut off by a stop string or its reader is not what the model said."""
         stops = bool(call.sampling.get("stop"))
         written = [
@@ -193,13 +193,13 @@ class LocalRequest:
     sampling: dict[str, Any]
     top_logprobs: int
 
-    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
         """Draw all choices beside each other; with tools, text comes whole, because only its end
         shows what of it is a call."""
         sampling = dict(self.sampling)
         sampling["seed"] = seed if sampling["seed"] is None else sampling["seed"]
         loop = asyncio.get_running_loop()
-        jobs: list[Job] = []
+        jobs: list[EngineJob] = []
         for place in range(sampling["n"]):
             hear = None
             if on_text is not None and not self.tools:
@@ -212,7 +212,9 @@ class LocalRequest:
                 seed=_seed_of(sampling["seed"], place),
                 top_logprobs=self.top_logprobs,
             )
-            jobs.append(Job(request, TextStream(self.backend._decode, sampling["stop"]), hear))
+            jobs.append(
+                EngineJob(request, TextStream(self.backend._decode, sampling["stop"]), hear)
+            )
         try:
             self.backend.engine.submit(*jobs)
             drawn = await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
@@ -224,7 +226,7 @@ class LocalRequest:
             for place, choice in enumerate(choices):
                 on_text(place, choice.text)
         policy = self.backend._policy
-        return Answer(
+        return BackendAnswer(
             choices=choices,
             model=self.backend.model,
             prompt_ids=self.prompt,
@@ -243,7 +245,7 @@ class LocalRequest:
             ),
         )
 
-    def _choice(self, drawn: Drawn) -> Choice:
+    def _choice(self, drawn: DrawnSample) -> Choice:
         text, calls = from_answer(drawn.text, tools=self.tools)
         reason = "length" if drawn.stop_reason == "length" else "stop"
         return Choice(

@@ -68,7 +68,7 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A piece of a message's content."""
 
     model_config = ConfigDict(extra="allow")
@@ -97,12 +97,12 @@ class ToolCallMessage(BaseModel):
     function: FunctionCall
 
 
-class ChatMessage(BaseModel):
+class RequestMessage(BaseModel):
     """One message of a conversation."""
 
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Text | list[Part] | None = None
+    content: Text | list[ContentPart] | None = None
     name: str | None = None
     tool_calls: list[ToolCallMessage] | None = None
     tool_call_id: str | None = None
@@ -136,7 +136,7 @@ class ChatRequest(BaseModel):
     """A request of `/v1/chat/completions`."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[RequestMessage], Field(min_length=1)]
     model: str | None = None
     tools: list[Tool] | None = None
     tool_choice: Any = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
-from memograd.gateway.backend import Answer
+from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.conversation import answer_message
 from memograd.gateway.rows import dump
 
@@ -30,7 +30,7 @@ class Json(JSONResponse):
         return dump(content).encode("utf-8")
 
 
-def completion(answer: Answer, answer_id: str, *, logprobs: bool) -> dict[str, Any]:
+def completion(answer: BackendAnswer, answer_id: str, *, logprobs: bool) -> dict[str, Any]:
     """A `chat.completion`; token ids in vLLM's words where they are known."""
     body: dict[str, Any] = {
         **_head("chat.completion", answer_id, answer.model),
@@ -54,7 +54,9 @@ def piece(answer_id: str, model: str, place: int, delta: dict[str, Any]) -> str:
     return event({**_head("chat.completion.chunk", answer_id, model), "choices": [choice]})
 
 
-def endings(answer: Answer, answer_id: str, *, logprobs: bool, with_usage: bool) -> Iterator[str]:
+def endings(
+    answer: BackendAnswer, answer_id: str, *, logprobs: bool, with_usage: bool
+) -> Iterator[str]:
     """The events after the last text: tool calls, reasons, usage."""
     head = _head("chat.completion.chunk", answer_id, answer.model)
     for place, choice in enumerate(answer.choices):
@@ -78,7 +80,7 @@ def event(body: dict[str, Any]) -> str:
     return f"data: {dump(body)}\n\n"
 
 
-def usage(answer: Answer) -> dict[str, int]:
+def usage(answer: BackendAnswer) -> dict[str, int]:
     """Tokens in and out."""
     return {
         "prompt_tokens": answer.prompt_tokens,
@@ -122,7 +124,7 @@ def _head(kind: str, answer_id: str, model: str) -> dict[str, Any]:
     return {"id": answer_id, "object": kind, "created": int(time.time()), "model": model}
 
 
-def _logprobs(answer: Answer, place: int) -> dict[str, Any] | None:
+def _logprobs(answer: BackendAnswer, place: int) -> dict[str, Any] | None:
     """OpenAI's form of a choice's log-probabilities."""
     values = answer.choices[place].logprobs
     if values is None:

@@ -72,6 +72,9 @@ def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_level="warning",
+        # uvicorn's own would close the handlers of the whole process, which is a training run too;
+        # without one, warnings still reach the screen.
+        log_config=None,
         access_log=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=5,

@@ -3,8 +3,7 @@
 A byte-level token may hold a part of a character only, and the beginning of a stop string may turn
 out to be ordinary text: both are held back until it is clear. Of several stop strings the one that
 is complete first ends the text, since nothing is drawn after it. Invariant: the pieces put together
-are the text of all tokens up to that stop string, however they were cut. Imports nothing of
-memograd.
+are the text of all tokens up to that stop string, however they were cut.
 """
 
 from __future__ import annotations

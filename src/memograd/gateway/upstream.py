@@ -21,8 +21,8 @@ from typing import Any, Final
 import httpx
 
 from memograd.errors import BadInput
-from memograd.gateway.backend import Answer, OnText
-from memograd.gateway.conversation import Conversation
+from memograd.gateway.backend import BackendAnswer, OnText
+from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.protocol import ChatRequest, Refused, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.rows import dump
@@ -76,7 +76,7 @@ class UpstreamBackend:
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
 
-    def prepare(self, request: ChatRequest, conversation: Conversation) -> UpstreamRequest:
+    def prepare(self, request: ChatRequest, conversation: TracedConversation) -> UpstreamRequest:
         """The request as it came, not as a stream, with what traces need."""
         body = request.model_dump(exclude_unset=True)
         for name in ("stream", "stream_options"):
@@ -88,7 +88,7 @@ class UpstreamBackend:
             body |= {name: value for name, value in own.items() if body.get(name) is None}
         return UpstreamRequest(self, body)
 
-    def recall(self, call: CallRecord, conversation: Conversation) -> None:
+    def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """The server tokenises every conversation itself."""
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class UpstreamRequest:
     backend: UpstreamBackend
     body: dict[str, Any]
 
-    async def run(self, seed: int, on_text: OnText | None = None) -> Answer:
+    async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
         """Ask the server."""
         body = dict(self.body)
         if self.backend.token_ids and body.get("seed") is None:
@@ -169,7 +169,7 @@ class UpstreamRequest:
             usage = answer.get("usage") or {}
             prompt_ids = answer.get("prompt_token_ids")
             scored = all(choice.logprobs is not None for choice, _, _ in found)
-            read = Answer(
+            read = BackendAnswer(
                 choices=tuple(choice for choice, _, _ in found),
                 model=str(answer.get("model") or self.backend.model),
                 prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids or ())),

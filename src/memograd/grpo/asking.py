@@ -1,57 +1,29 @@
 """What a step asks: which scenarios, and in groups of which sizes.
 
-Without schedules that is every scenario once an epoch, in groups of one size. `Asking` holds the
-pass rates that a curriculum and unequal groups go by: it hears the rewards of every group that was
-sampled, also of those that dynamic sampling threw away, before it is asked again.
+Without schedules that is every scenario once an epoch, in groups of one size. Two schedules spend
+the rollouts where they can teach most. Both go by the pass rates, which `Asking` learns from the
+rewards of every group that was sampled, also of those that dynamic sampling threw away.
+
+**Pass rates.** An attempt passes if its total reward reaches a bar. Each scenario has two sums,
+attempts and passes; before a new group is added, both are multiplied by `memory`, because they tell
+of an older policy. The pass rate is p = (passes + 1/2) / (attempts + 1), with half a pass and half
+a failure assumed beforehand (Jeffreys' prior): 1/2 for a scenario that was never asked, never quite
+0 or 1. What a group can teach is the variance of its rewards; of passing or not that is p (1 - p)
+(Bae et al. 2025, arXiv:2504.03380), and `promise` is four times that.
+
+**Curriculum.** Scenarios that were never asked come first, in the order of the first epoch, so a
+run asks what it would have asked without a curriculum until everything was asked once. From then on
+those of a step are drawn without replacement with the weights floor + (1 - floor) * promise.
+
+**Group sizes.** The rollouts of a step are shared out in proportion to the groups' promise, between
+a smallest and a largest size, one after the other: each goes to the group that has most promise for
+a rollout it already has (D'Hondt's rule). CurES (arXiv:2510.01037) derives from the gradient how
+many rollouts a prompt deserves; this is the plain form of that idea.
 
 Invariants: what is asked is a pure function of (seed, step, attempt, sizes, pass rates), and the
-rates of the groups before it, which every rank has whole: so all ranks ask the same, and a resumed
-run asks what the uninterrupted one would have asked; a draw has exactly the rollouts that it is
-given.
-
-Curriculum by pass rate: what can teach something now is asked more often.
-
-Scenarios that were never asked come first, in the order of the first epoch, so a run asks what it
-would have asked without a curriculum until everything was asked once. From then on those of a step
-are drawn at random without replacement, with the weights
-
-    w = floor + (1 - floor) * promise        promise = 4 p (1 - p), p the pass rate
-
-Invariants: a scenario's weight is at least `floor` of any other's, so it is drawn with at least
-`floor` of the chance that it would have if all were equal: nothing is starved, and what was always
-failed or always solved is tried again now and then. What is drawn is a pure function of (seed,
-step, attempt, rates).
-
-Group size by difficulty: a step's rollouts go where they can teach most.
-
-A scenario that is always or never passed earns equal rewards in a small group as well as in a large
-one; one that is passed now and then needs a large group for its rewards to differ, and for a good
-baseline. So the rollouts of a step are shared out in proportion to the groups' promise (see
-`memograd.grpo.asking`), between a smallest and a largest size, one after the other: each goes
-to the group that has most promise for a rollout it already has (D'Hondt's rule). CurES
-(arXiv:2510.01037) derives from the gradient how many rollouts a prompt deserves; this is the plain
-form of that idea.
-
-Invariants: the sizes sum to the budget exactly and keep their limits; more promise never means a
-smaller group; equal promise and a budget that divides give equal groups. Imports nothing of
-memograd.
-
-How often the policy passes each scenario, as far as it has been asked.
-
-An attempt passes if its total reward reaches a bar. For each scenario two sums are kept, attempts
-and passes; before a new group is added to them, both are multiplied by `memory`, because they tell
-of an older policy. The pass rate is then
-
-    p = (passes + 1/2) / (attempts + 1)
-
-half a pass and half a failure being assumed beforehand (Jeffreys' prior): it is 1/2 for a scenario
-that was never asked, never quite 0 or 1, and a group of two says less than one of sixteen.
-
-What a group can teach is the variance of its rewards; of passing or not, that is p (1 - p), largest
-at 1/2 (Bae et al. 2025, arXiv:2504.03380). `promise` is four times that, between 0 and 1.
-
-Invariants: the rates are a pure function of the groups added, in their order, and `state` holds all
-of it; 0 < p < 1 and 0 < promise <= 1.
+rates of the groups before it, so all ranks ask the same and a resumed run asks what the
+uninterrupted one would have asked; 0 < p < 1; no scenario is drawn with less than `floor` of its
+even chance; sizes sum to the budget exactly, keep their limits, and never shrink as promise grows.
 """
 
 from __future__ import annotations

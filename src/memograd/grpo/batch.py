@@ -1,19 +1,18 @@
 """One step's experience: which scenarios are asked, and what came of them.
 
-Invariants: the scenarios of a step are a pure function of (seed, step), so a resumed run asks what
-the uninterrupted one would have asked; every epoch asks each scenario once; rewards stay in rollout
-order.
-
-Overlong reward shaping: an answer that comes near the length limit costs something.
-
-DAPO's soft punishment (arXiv:2503.14476), with L the most tokens an answer may have and a buffer of
-`share` * L tokens before it:
+`score_rows` rewards the rollouts and compares them. With `overlong_share`, an answer that comes
+near the length limit costs something: DAPO's soft punishment (arXiv:2503.14476), with L the most
+tokens an answer may have and a buffer of `share` * L tokens before it,
 
     0                                up to L - buffer tokens
     (L - buffer - tokens) / buffer   within the buffer
     -1                               at L, and beyond it
 
-Invariant: continuous, never rising with length, between -1 and 0.
+which is continuous and never rises with length.
+
+Invariants: the scenarios of a step are a pure function of (seed, step), so a resumed run asks what
+the uninterrupted one would have asked; every epoch asks each scenario once; rewards stay in rollout
+order.
 """
 
 from __future__ import annotations

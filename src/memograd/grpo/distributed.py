@@ -8,7 +8,6 @@ buffer of gradients (once a pass), and a word after each piece of work whether i
 
 Invariants: a sum over ranks is the same on all of them to the bit, so weights never come apart; and
 when work fails on one rank, every rank raises that failure, so nobody waits for one that has left.
-Proved with real processes in `tests/grpo/test_distributed.py`.
 """
 
 from __future__ import annotations

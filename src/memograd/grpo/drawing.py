@@ -4,24 +4,16 @@ The trainer hands scenarios to a `Drawing` and gets finished rollouts with their
 neither knows nor asks whether they were answers or whole episodes. `SingleTurn` draws one answer a
 rollout, `Episodes` lets environments answer back until they are over or a limit stops them.
 
+Two things happen around it. `draw_by_ranks`: each of several ranks attempts its share of a step's
+scenarios, and all get all of it. `draw_informative`: a group whose rollouts all earned the same has
+no advantages and teaches nothing, so it is replaced by a fresh one, for a limited number of rounds
+(dynamic sampling; DAPO, arXiv:2503.14476, samples on without a limit). Dull groups that are left
+then stay where they are.
+
 Invariants: what is drawn depends on the scenarios, the policy and the generator alone, so a resumed
 run draws what the uninterrupted one would have drawn; `old_logprobs` are those of the very tokens
-in `trees`.
-
-Dynamic sampling: a group whose rollouts all earned the same is replaced by a fresh one.
-
-Such a group has no advantages, so it takes a place in the batch without teaching anything. DAPO
-(arXiv:2503.14476) samples on until the batch is full of groups that do teach; here there is a limit
-of rounds, after which the dull groups that are left stay where they are.
-
-Invariant: the batch has as many groups as were asked for, and as many rollouts; a group that taught
-something keeps its place; nothing is drawn when every group does.
-
-Sampling by several ranks: each attempts its share of a step's scenarios, and all get all of it.
-
-Invariant: the batch is in the order of the scenarios, rollouts numbered and named as if one process
-had drawn it, whatever the number of ranks and also if some have no share; for a given number of
-ranks it is the same every time.
+in `trees`; the batch is in the order of the scenarios, as if one process had drawn it, with as many
+groups and rollouts as were asked for, and a group that taught something keeps its place.
 """
 
 from __future__ import annotations
@@ -39,7 +31,7 @@ from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Task
+from memograd.rollout.episode import EpisodeTask
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.limits import Limits
 from memograd.rollout.lockstep import run_in_lockstep
@@ -49,7 +41,7 @@ from memograd.rollout.types import Group, Rollout, Scenario
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnBatch:
     """The batch, how many groups were drawn for it in all, and how many of those were dull."""
 
     experience: Experience
@@ -63,7 +55,7 @@ def draw_informative(
     sizes: Sequence[int],
     rounds: int,
     advantage: str,
-) -> Drawn:
+) -> DrawnBatch:
     """A group for each of `sizes` from `draw(attempt, sizes)`, the dull ones replaced in up to
     `rounds` rounds.
 
@@ -88,7 +80,7 @@ def draw_informative(
                 parts[group] = fresh.single(index, advantage)
         experience = join(parts, advantage)
         empty = _dull(experience)
-    return Drawn(experience, groups, dull)
+    return DrawnBatch(experience, groups, dull)
 
 
 def _dull(experience: Experience) -> list[int]:
@@ -231,7 +223,7 @@ class Episodes:
         self,
         policy: Policy,
         chat: ChatIds,
-        task: Task,
+        task: EpisodeTask,
         *,
         limits: Limits,
         num_generations: int,

@@ -10,18 +10,16 @@ A group without advantages has no policy gradient. It is computed all the same w
 term pulls at it; with neither it is skipped, and the others keep the share of the loss that they
 would have had beside it.
 
-Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
-because every rollout's share of the batch is fixed before they are cut. Nor does it how many ranks
-share the groups.
-
 A mini-batch is a batch of its own: its rollouts' shares of the loss sum to what those of a whole
 batch do. Old log-probabilities and advantages are those before its first optimiser step, so the
 ratio of a later mini-batch says how far the earlier ones have moved the policy.
 
-Micro-batches that keep a rollout whole, for ratios that are taken over all its tokens.
+Ratios that are taken over all tokens of a rollout need it whole in one micro-batch:
+`keep_rollouts_whole` merges those that share one.
 
-Invariant: every index appears once, and rollouts that share a tree, directly or through others, are
-in one piece. Imports nothing.
+Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
+because every rollout's share of the batch is fixed before they are cut. Nor does it matter how many
+ranks share the groups.
 """
 
 from __future__ import annotations

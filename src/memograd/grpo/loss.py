@@ -4,33 +4,11 @@ Per token, with A the advantage of its rollout, or its own:
 
     objective = importance * surrogate(ratio, A) - beta * kl + entropy_coef * entropy
 
-The surrogate is a choice of `memograd.grpo.loss`, the KL estimator one of `memograd.grpo.loss`. The
-loss is minus the sum of objectives weighted by `weights_RT`, which `memograd.grpo.loss`
-makes: a rollout's weights sum to its share of the batch.
+The loss is minus the sum of the objectives, each weighted by `weights_RT`: the weights of a
+rollout's tokens sum to its share of the batch.
 
-Invariant (house contract 3): splitting a rollout in rows, reordering or padding rows leaves loss
-and gradient unchanged.
-
-How far the policy is from the model before training: three estimators of one divergence.
-
-With d = log policy - log reference of a token that the policy drew (Schulman, "Approximating KL
-Divergence"):
-
-    k1 = d                    unbiased; of either sign
-    k2 = d^2 / 2              biased, small variance; its gradient is that of the true KL
-    k3 = exp(-d) + d - 1      unbiased, never negative; GRPO's (arXiv:2402.03300)
-
-In the loss an estimator is differentiated. On tokens that the policy itself drew, the gradient of
-k1 is zero on average and that of k3 is another divergence's; multiplied by the probability ratio
-(`kl_correction=ratio`, TRL's `use_bias_correction_kl`) both become right. In the reward it is a
-number: the sum over the rollout's tokens (RLOO, arXiv:2402.14740).
-
-Invariant: all three have the mean KL(policy || reference) to second order in d, k1 and k3 exactly.
-
-How far the policy may move on tokens that an older policy drew.
-
-With A the advantage of a rollout, or of its token t, r_t = policy / old policy of token t, and n
-tokens in the rollout:
+**Surrogate** (`surrogate`): how far the policy may move on tokens that an older policy drew. With
+r_t = policy / old policy of token t, and n tokens in the rollout:
 
     token      min(r_t A, clip(r_t) A)            PPO, arXiv:1707.06347; GRPO, arXiv:2402.03300
     sequence   min(s A, clip(s) A)                GSPO, arXiv:2507.18071: s = (r_1 ... r_n)^(1/n)
@@ -40,32 +18,39 @@ tokens in the rollout:
 clip(x) keeps x in [1 - epsilon, 1 + epsilon_high]; a high above epsilon leaves room for unlikely
 tokens to grow (DAPO's clip-higher, arXiv:2503.14476). Where policy and old policy are equal, all
 but `product` have the gradient A/n for every token's log-probability once a rollout's tokens are
-averaged; that of `product` is A.
+averaged; that of `product` is A. A sampler that is another engine gives the same tokens other
+probabilities: `importance_weights` corrects for it by min(old policy / sampler, cap) (truncated
+importance sampling; the cap bounds the variance).
 
-`importance_weights` corrects for a sampler that is another engine and gives the same tokens other
-probabilities: min(old policy / sampler, cap) (truncated importance sampling; the cap bounds the
-variance).
+**KL** (`token_kl`): how far the policy is from the model before training. With d = log policy - log
+reference of a token that the policy drew (Schulman, "Approximating KL Divergence"):
 
-Invariant: a rollout that is cut into rows has the same ratios as in one row.
+    k1 = d                    unbiased; of either sign
+    k2 = d^2 / 2              biased, small variance; its gradient is that of the true KL
+    k3 = exp(-d) + d - 1      unbiased, never negative; GRPO's
 
-From tokens to one loss: the weight belongs to the rollout, however many rows it became.
+In the loss an estimator is differentiated. On tokens that the policy itself drew, the gradient of
+k1 is zero on average and that of k3 is another divergence's; multiplied by the probability ratio
+(`kl_correction=ratio`, TRL's `use_bias_correction_kl`) both become right. In the reward it is a
+number: the sum over the rollout's tokens (RLOO). All three have the mean KL(policy || reference) to
+second order in d, k1 and k3 exactly.
 
-A rollout is one row, or several (a conversation whose later prompts do not continue the earlier
-tokens), in one token tree or in several. With K rollouts of n_k sampled tokens, the share of k is
+**Shares** (`rollout_shares`): the weight belongs to the rollout, however many rows it became. With
+K rollouts of n_k sampled tokens, the share of k is
 
-    rollout     1 / K                       GRPO, arXiv:2402.03300: every rollout weighs the same
-    token       n_k / (n_1 + ... + n_K)     DAPO, arXiv:2503.14476: every sampled token does
+    rollout     1 / K                       GRPO: every rollout weighs the same
+    token       n_k / (n_1 + ... + n_K)     DAPO: every sampled token does
     constant    n_k / (K * L)               Dr.GRPO, arXiv:2503.20783: the same, and the loss does
                                             not shrink when answers grow (L: most tokens an answer
                                             may have)
 
 and is spread evenly over the rollout's scored tokens, wherever they are. Shares come from what was
-sampled and never from rows, so frameworks' mistake of weighing rows is not expressible here.
+sampled and never from rows, so weighing rows by mistake is not expressible here.
 
-Invariant (house contract 3), for every aggregation: splitting a rollout in rows, reordering or
-padding rows, cutting them into micro-batches, and giving every row of a rollout twice leave loss
-and gradient unchanged. What token-level aggregation does *not* promise: two batches that are
-averaged do not weigh as their union does, since its normaliser is the whole batch's tokens.
+Invariant (house contract 3), for every choice: splitting a rollout in rows, reordering or padding
+rows, cutting them into micro-batches, and giving every row of a rollout twice leave loss and
+gradient unchanged. What `token` does *not* promise: two batches that are averaged do not weigh as
+their union does, since its normaliser is the whole batch's tokens.
 """
 
 from __future__ import annotations

@@ -42,18 +42,18 @@ from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario, Turn
 
 
-def plain_groups(kept: Sequence[Kept]) -> list[dict[str, Any]]:
+def plain_groups(kept: Sequence[KeptGroup]) -> list[dict[str, Any]]:
     """The buffer as `torch.save` writes it and `torch.load(weights_only=True)` reads it."""
     return [
         {"step": one.step, "uses": one.uses, **_plain_experience(one.experience)} for one in kept
     ]
 
 
-def kept_groups(plain: Sequence[dict[str, Any]], scenarios: Sequence[Scenario]) -> list[Kept]:
+def kept_groups(plain: Sequence[dict[str, Any]], scenarios: Sequence[Scenario]) -> list[KeptGroup]:
     """The buffer that `plain` was made of; `scenarios` are those that the run trains on."""
     by_id = {scenario.id: scenario for scenario in scenarios}
     return [
-        Kept(_experience(one, by_id[one["scenario"]]), step=one["step"], uses=one["uses"])
+        KeptGroup(_experience(one, by_id[one["scenario"]]), step=one["step"], uses=one["uses"])
         for one in plain
     ]
 
@@ -142,7 +142,7 @@ def _arrays(tensors: Sequence[torch.Tensor]) -> tuple[np.ndarray, ...]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptGroup:
     """One group as an experience of its own, the step that sampled it, and how often it was
     replayed."""
 
@@ -158,9 +158,9 @@ class Replay:
         self._capacity = capacity
         self._max_age = max_age
         self._max_uses = max_uses
-        self._kept: tuple[Kept, ...] = ()
+        self._kept: tuple[KeptGroup, ...] = ()
 
-    def draw(self, count: int, *, step: int, seed: int) -> list[Kept]:
+    def draw(self, count: int, *, step: int, seed: int) -> list[KeptGroup]:
         """Up to `count` different groups of earlier steps, as they are now, oldest first."""
         self._kept = tuple(kept for kept in self._kept if step - kept.step <= self._max_age)
         places = range(len(self._kept))
@@ -177,22 +177,22 @@ class Replay:
     def add(self, experience: Experience, *, step: int, advantage: str) -> None:
         """Keep the groups of a step whose rewards differ; the oldest make room for them."""
         fresh = [
-            Kept(experience.single(group, advantage), step)
+            KeptGroup(experience.single(group, advantage), step)
             for group, varied in enumerate(experience.advantages.varied_B)
             if varied
         ]
         self._kept = (*self._kept, *fresh)[-self._capacity :]
 
-    def state(self) -> tuple[Kept, ...]:
+    def state(self) -> tuple[KeptGroup, ...]:
         """The whole buffer, oldest first; immutable."""
         return self._kept
 
-    def restore(self, state: Sequence[Kept]) -> None:
+    def restore(self, state: Sequence[KeptGroup]) -> None:
         """Hold what `state` holds, and nothing else."""
         self._kept = tuple(state)
 
 
-def with_replayed(fresh: Experience, replayed: Sequence[Kept], advantage: str) -> Experience:
+def with_replayed(fresh: Experience, replayed: Sequence[KeptGroup], advantage: str) -> Experience:
     """What a step learns from: its own groups, and replayed ones after them."""
     if not replayed:
         return fresh

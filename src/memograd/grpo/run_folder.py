@@ -2,29 +2,21 @@
 
     config.json              the resolved settings
     run.json                 what kind of run it is, when and by which version it was made
-    state.json               see `run_state`
-    data.json                fingerprint of the scenarios, see `data_fingerprint`
+    state.json               whether it runs, has finished or was stopped, see `run_state`
+    data.json                what it was trained on, to compare when it is resumed
     metrics.jsonl            one JSON line a step
     rollouts/step-0010.txt   readable samples; step-0010.jsonl with token ids, see `rollout_log`
-    checkpoint-20/, final/   see `checkpoint_folder`
+    checkpoint-20/, final/   see `checkpoint_folder`; best/ is a copy of the best one
     failures/                the groups that stopped the run, written like rollouts
 
-Imports `memograd.errors`, `checkpoint_folder` and `run_state`, no torch. One process writes to a
-run folder at a time; any number may read.
+One process writes to a run folder at a time; any number may read. Ranks other than 0 have a
+`FollowerFolder`, so that the trainer writes without asking which rank it is: whatever is called on
+it, no byte in the folder changes. Columns of scenarios are free (numbers, texts, dates, arrays,
+objects of the user's); `plain_json` writes them as strict JSON that never depends on an object's
+address or on the order of a set or a mapping, so that it can be hashed.
 
 Invariant: killed at any instant, the folder still opens, its latest checkpoint is complete, and
 after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice.
-
-JSON of anything that a scenario's columns may hold, the same text for the same value.
-
-Columns are free: numbers, texts, dates, arrays, objects of the user's. Invariant: the text is
-strict JSON (NaN and infinities become texts) and never depends on an object's address or on the
-order of a set or a mapping, so it can be hashed.
-
-The run folder as ranks other than 0 have it: read like any other, never written to.
-
-So the trainer writes without asking which rank it is. Invariant: whatever is called on it, no byte
-in the folder changes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Steps count from 1 to `steps`. Both are pure, so a resumed run has the values of
 stopped; a run that is resumed with more steps has the longer run's values from there on.
 
 Invariant: `constant` is what it was without a schedule; every schedule stays between its two ends.
-Imports nothing of memograd.
 """
 
 from __future__ import annotations

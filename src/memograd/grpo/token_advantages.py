@@ -1,15 +1,4 @@
-"""Advantages by token: from the values of all pieces of a batch to what each token is judged by.
-
-A rollout's tokens may lie in several rows, trees and micro-batches, on one rank. They are put in
-the order in which they were chosen; the reward is earned at the last of them and, where the KL is
-part of the reward, each pays its own; `memograd.grpo.token_advantages` does the rest. Advantages
-are then normalised over the tokens of the whole batch, of all ranks: (A - mean) / (std + 1e-4).
-
-Every token must be scored in one row only, and the rows of a rollout must be in their order
-(`memograd.rollout.branches`). Invariant: how a rollout is cut into rows and a batch into
-micro-batches changes nothing.
-
-Generalised advantage estimation and the value loss (arXiv:1506.02438, arXiv:1707.06347).
+"""Advantages by token: generalised advantage estimation (arXiv:1506.02438, arXiv:1707.06347).
 
 A value head says before every token what the rollout will still earn. With V_t that value, r_t what
 the token itself earned, and V = 0 after a rollout's last token:
@@ -21,9 +10,17 @@ the token itself earned, and V = 0 after a rollout's last token:
 
 with v the value while it is being trained. Tokens are the policy's own, in the order in which it
 chose them: what the environment says between two actions belongs to the step from one to the other.
+The reward is earned at a rollout's last token and, where the KL is part of the reward, each token
+pays its own. Advantages are then normalised over the tokens of the whole batch, of all ranks: (A -
+mean) / (std + 1e-4).
 
-Invariants: with lambda 1, an advantage is the discounted sum of what follows minus the value; with
-exact values advantages are zero.
+`judge_tokens` puts a rollout's tokens in order, whatever rows, trees and micro-batches they lie in;
+it needs every token to be scored in one row only, and the rows of a rollout in their order
+(`memograd.rollout.branches`).
+
+Invariants: how a rollout is cut into rows and a batch into micro-batches changes nothing; with
+lambda 1, an advantage is the discounted sum of what follows minus the value; with exact values
+advantages are zero.
 """
 
 from __future__ import annotations

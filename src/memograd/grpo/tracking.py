@@ -8,7 +8,7 @@ metrics that were promised are not dropped in silence. (The trackers of `track` 
 kill but after the checkpoint.
 
 Invariant: a tracker hears the numbers of `metrics.jsonl`, step by step, and `finish` however the
-run ends. Imports nothing of memograd.
+run ends.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.not_finite import check_sampled
 from memograd.grpo.objective import Objective
-from memograd.grpo.replay import Kept, Replay, kept_groups, plain_groups, with_replayed
+from memograd.grpo.replay import KeptGroup, Replay, kept_groups, plain_groups, with_replayed
 from memograd.grpo.resume import check_data
 from memograd.grpo.rollout_files import RolloutFiles
 from memograd.grpo.run_folder import RunFolder
@@ -291,7 +291,7 @@ class Trainer:
         rows = self._run.read_metrics()
         return [row["eval_score"] for row in rows if "eval_score" in row]
 
-    def _replayed(self) -> list[Kept]:
+    def _replayed(self) -> list[KeptGroup]:
         count = self._config.schedules.replay_groups
         return self._replay.draw(count, step=self.step, seed=self._config.seed) if count else []
 

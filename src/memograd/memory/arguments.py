@@ -1,7 +1,7 @@
 """What callers of `Memory` hand over, checked: one sentence that names what is wrong.
 
 Invariant: what passes here can be kept and searched; what does not is BadInput and leaves no trace.
-Pure; may import errors, `items`, `learn` and `scope`.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What callers get back: plain dictionaries in the shape that mem0's users know.
 
-Invariant: every result is JSON as it stands. Pure functions; may import `events`, `items`, `turns`
-and `retrieval`.
+Invariant: every result is JSON as it stands. Pure functions.
 """
 
 from __future__ import annotations

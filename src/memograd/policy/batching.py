@@ -1,7 +1,7 @@
 """Which sequences go through the model together.
 
 Invariant: every index appears exactly once; a batch of more than one stays within the limit after
-padding to its longest member. Imports nothing.
+padding to its longest member.
 """
 
 from __future__ import annotations

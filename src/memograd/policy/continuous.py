@@ -9,8 +9,7 @@ begin alike.
 
 Invariant: what is drawn for a sample depends on its request alone, up to the rounding of matrix
 products, whoever shares the batch; the returned log-probabilities are those of the drawn ids in
-softmax(logits / temperature) of the tokens before them. Tested against the row forward in
-`tests/policy/test_continuous.py`.
+softmax(logits / temperature) of the tokens before them.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """Sampling G answers a prompt, with every shared token computed once.
 
-Each prompt is prefilled once. Its G answers then grow as one token tree: at every step the
-distinct live nodes of all prompts go through the model in a single batch of one row a prompt,
-where a node attends to the prompt's keys and values and to its own ancestors. So the prompt's
-cache is never copied G times, two samples that agree so far cost one token, a finished sample
-stops costing anything at once, and a prompt whose samples have all finished leaves the batch.
-Prompts that go on from earlier answers find those answers' keys and values in `KeptPrefixes`, if
-the caller has some: of such a prompt only what is new is run. What new prompts open with alike is
-run once for all of them.
+Each prompt is prefilled once. Its G answers then grow as one token tree: at every step the distinct
+live nodes of all prompts go through the model in a single batch of one row a prompt, where a node
+attends to the prompt's keys and values and to its own ancestors. So the prompt's cache is never
+copied G times, two samples that agree so far cost one token, a finished sample stops costing
+anything at once, and a prompt whose samples have all finished leaves the batch. Prompts that go on
+from earlier answers find those answers' keys and values in `KeptPrefixes`, if the caller has some:
+of such a prompt only what is new is run. What new prompts open with alike is run once for all of
+them.
 
 Invariants: each sample is drawn from softmax(logits / temperature) of the tokens before it,
-whatever else is in the batch; the returned log-probabilities are those of the drawn ids. Tested
-against the row forward in `tests/policy/test_sampler.py`; with and without what is kept, in
-`tests/policy/test_turn_sampler.py`.
+whatever else is in the batch; the returned log-probabilities are those of the drawn ids.
 """
 
 from __future__ import annotations

@@ -5,5 +5,5 @@
 `batching`, `api`) answers scores by HTTP, `client` asks for them, and `reward` makes either of them
 a reward function. Training, which needs TRL, is in `memograd.warm_start.reward_model`.
 
-Nothing heavy is loaded here: import the files by name. Tests: `tests/reward_model/`.
+Nothing heavy is loaded here: import the files by name.
 """

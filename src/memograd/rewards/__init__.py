@@ -4,8 +4,7 @@
 functions, `compose` calls them and adds up, turning whatever cannot be computed into an error with
 the rollout's id in it. Rewards of memory operations are apart, because they see operations and not
 completions: `operations` (with the user's own, `operation_code`) and `mem_alpha`. Knows no policy
-and no task; may import errors, what the memory knows of words and operations, and where async calls
-run. Tests: `tests/rewards/`.
+and no task.
 """
 
 from memograd.rewards.compose import (

@@ -41,7 +41,7 @@ class Branches:
 
 
 @dataclass(frozen=True)
-class Row:
+class BranchRow:
     """One sequence of tokens: a prompt and what follows, [C] each."""
 
     prompt: tuple[int, ...]
@@ -50,7 +50,7 @@ class Row:
     logprobs: np.ndarray
 
 
-def rows_of(rollout: Rollout) -> Iterator[Row]:
+def rows_of(rollout: Rollout) -> Iterator[BranchRow]:
     """The rows of a rollout, in order."""
     starts = [place for place, turn in enumerate(rollout.turns) if turn.starts_row]
     for start, end in zip(starts, [*starts[1:], len(rollout.turns)], strict=True):
@@ -64,7 +64,9 @@ def rows_of(rollout: Rollout) -> Iterator[Row]:
             ids += [*seen, *turn.action_ids]
             scored += [False] * len(seen) + [True] * len(turn.action_ids)
             logprobs += [np.zeros(len(seen), dtype=np.float32), turn.logprobs]
-        yield Row(prompt, tuple(ids), np.asarray(scored, dtype=bool), np.concatenate(logprobs))
+        yield BranchRow(
+            prompt, tuple(ids), np.asarray(scored, dtype=bool), np.concatenate(logprobs)
+        )
 
 
 def grow_trees(groups: Sequence[Sequence[Rollout]]) -> Branches:
@@ -105,10 +107,10 @@ class _Grown:
         self.logprobs: list[np.ndarray] = []
         self.rollouts: list[int] = []
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: BranchRow) -> bool:
         return row.prompt[: len(self.prompt)] == self.prompt
 
-    def add(self, row: Row, rollout: int) -> None:
+    def add(self, row: BranchRow, rollout: int) -> None:
         more = row.prompt[len(self.prompt) :]
         self.ids.append((*more, *row.ids))
         self.scored.append([False] * len(more) + row.scored.tolist())

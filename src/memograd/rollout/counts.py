@@ -1,6 +1,6 @@
 """How often each prompt is answered: one number for all of them, or each its own.
 
-Samplers take both as `num_generations`. Invariant: `each` undoes `one_or_each`. Imports nothing.
+Samplers take both as `num_generations`. Invariant: `each` undoes `one_or_each`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Episode` and `Task`: what a multi-turn environment must offer to be trained on.
+"""`Episode` and `EpisodeTask`: what a multi-turn environment must offer to be trained on.
 
 An *episode* is one attempt at a scenario: it opens a conversation, answers every action of the
 policy with an observation, and says when it is over. It speaks text and chat messages; tokens are
@@ -68,7 +68,7 @@ class Episode(Protocol):
         ...
 
 
-class Task(Protocol):
+class EpisodeTask(Protocol):
     """Gives fresh episodes."""
 
     def episodes(self, scenario: Scenario, count: int) -> Sequence[Episode]:

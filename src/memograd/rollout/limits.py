@@ -2,7 +2,7 @@
 
 Every rollout ends with one of `STOP_REASONS`, which the metrics count, so that a policy that learns
 to run into a limit is seen. Invariant: no limit cuts an action short; a turn begins only where a
-whole action still fits. Imports `memograd.errors`.
+whole action still fits.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ node, because the same tokens can be an action in one branch and quoted history 
 
 Invariants (house contract 1): `prompt + branch(i)` is the exact sequence of token ids that branch i
 consists of, for any answers, also equal or empty ones, or one that is a prefix of another; and what
-is scored in one branch says nothing about another. Proved by `tests/rollout/test_token_tree.py`.
+is scored in one branch says nothing about another.
 """
 
 from __future__ import annotations

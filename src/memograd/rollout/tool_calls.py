@@ -8,7 +8,6 @@ The convention of Qwen 2.5 and 3, Hermes and others is JSON between two tags:
 
 Calls inside a thought (`<think>... </think>`) are thoughts. Invariant: every other opening tag
 yields one entry, a call or the reason why it is none, so that no attempt is passed over in silence.
-Imports `memograd.errors`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from memograd.data import Split, select_conversations, split_by_conversation
+from memograd.data import ConversationSplit, select_conversations, split_by_conversation
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards.answer_part import accepted_answers
@@ -82,7 +82,7 @@ def _trainer(arguments: dict[str, Any], **shared: Any) -> Any:
     return sft_trainer(args=ready, **shared)
 
 
-def _split(config: SftSettings) -> Split:
+def _split(config: SftSettings) -> ConversationSplit:
     """What is trained on, and what is kept for evaluation: all the rest unless it is named."""
     available = available_conversations(config.data, config.seed)
     if config.eval or not config.train:
@@ -92,7 +92,9 @@ def _split(config: SftSettings) -> Split:
     return split_by_conversation(available, config.train, rest)
 
 
-def _gold_answers(config: SftSettings, policy: LanguageModel, split: Split) -> Rows[SftRow]:
+def _gold_answers(
+    config: SftSettings, policy: LanguageModel, split: ConversationSplit
+) -> Rows[SftRow]:
     """The questions of the training conversations, as GRPO asks them, with their gold answers."""
     rows: Rows[SftRow] = Rows(f"memory-qa ({', '.join(config.train)})")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,7 @@
 """The plan of a generated conversation: who tells what, in which session, with which values.
 
 Invariant: the values of a state (job, city,...) are told in the order of sessions, so the last
-telling holds the current value
-(`tests/data/test_generator.py::test_the_latest_value_is_the_current_one`).
+telling holds the current value.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Answers are worded as in LoCoMo: exact days (`7 May 2023`), months (`June 2023`), and for a vague
 pointer the pointer anchored at the day of speaking (`The week before 9 June 2023`). Invariant: each
-answer follows from the phrase and the day alone. Pure functions; may import `memory` for the
-spelling of dates.
+answer follows from the phrase and the day alone. Pure functions.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ from memograd.data.lifelog.files import read_lifelogs, write_lifelogs
 from memograd.data.lifelog.from_conversation import lifelog_of
 from memograd.data.lifelog.generate import generate_lifelogs
 from memograd.data.lifelog.settings import LifelogSettings
-from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
 
 __all__ = [
     "GoldOp",
     "Lifelog",
     "LifelogSettings",
     "Probe",
-    "Statement",
+    "ToldStatement",
     "generate_lifelogs",
     "lifelog_of",
     "read_lifelogs",

@@ -1,7 +1,6 @@
 """How people point at a day, in both languages, and the date that a reader writes instead.
 
-Invariant: the date follows from the words and the day of speaking alone. Pure functions; may import
-`memory` for English dates.
+Invariant: the date follows from the words and the day of speaking alone. Pure functions.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ CHINESE_AGO = {2: "前天", 3: "三天前", 4: "四天前", 5: "五天前", 6: "
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class CalendarValue:
     """What fills a slot: as it is said, as a reader writes it, and as the answer to a question.
 
     day: where it is one.
@@ -30,7 +29,7 @@ class Value:
     day: date | None = None
 
     @classmethod
-    def plain(cls, text: str) -> Value:
+    def plain(cls, text: str) -> CalendarValue:
         """A value that is the same everywhere."""
         return cls(text, text, text)
 
@@ -42,13 +41,13 @@ def write_date(day: date, language: str) -> str:
     return format_date(day)
 
 
-def dated(day: date, said: str, language: str) -> Value:
+def dated(day: date, said: str, language: str) -> CalendarValue:
     """`said`, written as the absolute date."""
     written = write_date(day, language)
-    return Value(said, written if language == "zh" else f"on {written}", written, day)
+    return CalendarValue(said, written if language == "zh" else f"on {written}", written, day)
 
 
-def past_day(rng: random.Random, today: date, language: str) -> Value:
+def past_day(rng: random.Random, today: date, language: str) -> CalendarValue:
     """A day of the last three weeks, as people point back at it."""
     back = rng.choice((1, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 16, 20))
     day = today - timedelta(days=back)
@@ -78,7 +77,7 @@ def past_words(day: date, today: date, language: str, by_weekday: bool) -> str:
     return f"on {format_date(day).rpartition(' ')[0]}"
 
 
-def coming_day(rng: random.Random, today: date, language: str) -> Value:
+def coming_day(rng: random.Random, today: date, language: str) -> CalendarValue:
     """A day of the next nine weeks, as people point ahead at it."""
     day = today + timedelta(days=rng.randint(2, 60))
     ahead = (day - today).days

@@ -14,7 +14,7 @@ from typing import Any
 
 from memograd.data.conversation import Question
 from memograd.data.json_records import field, parsed, typed
-from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
@@ -73,7 +73,7 @@ def _log_to_json(log: Lifelog) -> dict[str, Any]:
     }
 
 
-def _statement_to_json(statement: Statement) -> dict[str, Any]:
+def _statement_to_json(statement: ToldStatement) -> dict[str, Any]:
     values: dict[str, Any] = {
         "id": statement.id,
         "turn_id": statement.turn_id,
@@ -172,8 +172,8 @@ def _turn(record: Any, where: str) -> RawTurn:
     return RawTurn.from_json(record)
 
 
-def _statement(record: Any, where: str) -> Statement:
-    return Statement(
+def _statement(record: Any, where: str) -> ToldStatement:
+    return ToldStatement(
         id=field(record, "id", str, where),
         turn_id=field(record, "turn_id", str, where),
         text=field(record, "text", str, where),

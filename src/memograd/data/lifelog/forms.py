@@ -42,7 +42,7 @@ def held_apart(pool: Texts, split: SplitName) -> Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class FormWording:
     """How one kind is told and asked for.
 
     pool: its values; where it has keys, the values of each. details: what a refinement adds, told
@@ -143,7 +143,7 @@ class Language:
     men: Forms
     pets: Forms
     roles: tuple[Role, ...]
-    kinds: dict[str, Wording]
+    kinds: dict[str, FormWording]
     frames: Frames
     small_talk: Parts[Said]
     trifles: Parts[Trifle]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memograd.data.conversation import Conversation
-from memograd.data.lifelog.types import Lifelog, Probe, Statement
+from memograd.data.lifelog.types import Lifelog, Probe, ToldStatement
 
 UNDATED = datetime(2000, 1, 1)  # where no turn of a conversation has a time
 
@@ -35,7 +35,7 @@ def lifelog_of(conversation: Conversation, language: str) -> Lifelog:
     for turn in conversation.turns:
         last = max(turn.time or last, last)
         statements.append(
-            Statement(turn.id, turn.id, turn.index_text(), last, subject=turn.speaker)
+            ToldStatement(turn.id, turn.id, turn.index_text(), last, subject=turn.speaker)
         )
     told = {statement.id: statement.told_at for statement in statements}
     probes = []

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from memograd.data.conversation import Question
-from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, Statement
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
 from memograd.memory import RawTurn
 from memograd.memory.language import language_of
 from memograd.memory.records.events import Event, EventKind
@@ -86,7 +86,7 @@ class _Story:
     """What was told so far. carries: which statement an item carries now, by the item's id."""
 
     turns: dict[str, RawTurn] = field(default_factory=dict)
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[ToldStatement] = field(default_factory=list)
     carries: dict[str, str] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     _moment: datetime = datetime(1, 1, 1, tzinfo=UTC)
@@ -140,7 +140,7 @@ class _Story:
         question = Question(answer.subject, said["question"], right, verdict, (), asked_at=moment)
         return Probe(question, tuple(needed), tuple(misleading))
 
-    def in_order(self) -> Iterable[Statement]:
+    def in_order(self) -> Iterable[ToldStatement]:
         """All statements; those that a correction showed to replace another say so."""
         for statement in self.statements:
             target = self.replaced.get(statement.id)
@@ -154,7 +154,7 @@ class _Story:
         if not heard:  # written by the application itself
             self.turns[turn_id] = RawTurn(turn_id, event.actor, text, moment, 0)
         retracts = event.kind is EventKind.DELETE
-        self.statements.append(Statement(event.uid, turn_id, text, moment, retracts=retracts))
+        self.statements.append(ToldStatement(event.uid, turn_id, text, moment, retracts=retracts))
 
     def _next(self, recorded_at: datetime) -> datetime:
         """The time of an event: later than all before it, as its place in the journal is."""

@@ -17,7 +17,7 @@ from memograd.data.lifelog.questions import Examiner
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import Lifelog
-from memograd.data.lifelog.world import World
+from memograd.data.lifelog.world import LifeWorld
 from memograd.errors import BadInput
 
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "zh": CHINESE}
@@ -38,7 +38,7 @@ def generate_lifelogs(n: int, seed: int, settings: LifelogSettings | None = None
 
 def _generate(identity: str, settings: LifelogSettings) -> Lifelog:
     rng = random.Random(identity)  # a text seeds the same numbers in every process
-    world = World(rng, LANGUAGES[settings.language], settings.split, settings.people)
+    world = LifeWorld(rng, LANGUAGES[settings.language], settings.split, settings.people)
     grown = [one for one in world.cast[1:] if one.group == "adult"]
     partner = rng.choice(grown) if rng.random() < FRIEND_SHARE else None
     scribe = Scribe(rng, world, partner)

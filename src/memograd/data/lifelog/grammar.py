@@ -1,7 +1,6 @@
 """Filling forms: who speaks about whom, pronouns, brackets, articles, and the look of a sentence.
 
-Invariant: no bracket and no slot is left in a finished text. Pure functions; may import nothing of
-this folder.
+Invariant: no bracket and no slot is left in a finished text. Pure functions.
 """
 
 from __future__ import annotations

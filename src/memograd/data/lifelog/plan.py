@@ -11,13 +11,13 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from memograd.data.lifelog.calendar import Value, coming_day, past_day
-from memograd.data.lifelog.forms import Said, Wording
-from memograd.data.lifelog.kinds import PET, Kind
-from memograd.data.lifelog.scribe import Clause, Scribe, Written
+from memograd.data.lifelog.calendar import CalendarValue, coming_day, past_day
+from memograd.data.lifelog.forms import FormWording, Said
+from memograd.data.lifelog.kinds import PET, FactKind
+from memograd.data.lifelog.scribe import Scribe, ToldClause, Written
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import GoldOp
-from memograd.data.lifelog.world import Held, Person, Slot, World
+from memograd.data.lifelog.world import Held, LifeWorld, Person, Slot
 from memograd.memory.records.operations import OpKind
 
 RECENT = 4  # statements within which a slip is corrected
@@ -32,7 +32,7 @@ class Life:
     """Tells one thing at each `step`. Every way of telling says whether there was occasion."""
 
     def __init__(
-        self, rng: random.Random, world: World, scribe: Scribe, settings: LifelogSettings
+        self, rng: random.Random, world: LifeWorld, scribe: Scribe, settings: LifelogSettings
     ) -> None:
         self._rng, self._world, self._scribe = rng, world, scribe
         self._frames = world.language.frames
@@ -61,8 +61,8 @@ class Life:
             trifle = rng.choice(world.language.trifles.of(world.split))
             person = world.user if rng.random() < 0.7 else self._someone()
             person = world.user if person.group == PET else person
-            slots = {"v": Value.plain(rng.choice(trifle.pool))} if trifle.pool else {}
-            self._scribe.fact(Clause(trifle.form, person, slots), none)
+            slots = {"v": CalendarValue.plain(rng.choice(trifle.pool))} if trifle.pool else {}
+            self._scribe.fact(ToldClause(trifle.form, person, slots), none)
             return True
         if not self._talk:
             self._talk = self._shuffled(world.language.small_talk.of(world.split))
@@ -111,7 +111,7 @@ class Life:
                 continue
             slot = world.open_slot(person, kind, key)
             slots = self._slots(kind, key, value)
-            clause = Clause(world.form(wording.tell), person, slots)
+            clause = ToldClause(world.form(wording.tell), person, slots)
             frame = rng.choice(self._frames.hearsay.of(world.split))
             gossip = world.form(self._frames.gossip)
             written = self._scribe.fact(clause, GoldOp(OpKind.NONE), frame=frame, gossip=gossip)
@@ -137,7 +137,7 @@ class Life:
             slots["d"] = held.detail
         lead = world.form(self._frames.again) if self._rng.random() < 0.4 else None
         gold = GoldOp(OpKind.NONE, held.carrier)
-        written = self._scribe.fact(Clause(form, slot.person, slots), gold, lead=lead)
+        written = self._scribe.fact(ToldClause(form, slot.person, slots), gold, lead=lead)
         held.mentions.append(written.id)
         return True
 
@@ -155,11 +155,11 @@ class Life:
         slots = self._slots(slot.kind, slot.key, _absolute(held.value))
         if wording.topic and rng.random() < 0.7:
             frame = rng.choice(self._frames.forget_topic.of(world.split))
-            topic = Clause(world.form(wording.topic), slot.person, slots)
+            topic = ToldClause(world.form(wording.topic), slot.person, slots)
             self._scribe.forget_topic(topic, frame, gold)
         else:
             frame = rng.choice(self._frames.forget_clause.of(world.split))
-            clause = Clause(world.form(wording.tell), slot.person, slots)
+            clause = ToldClause(world.form(wording.tell), slot.person, slots)
             self._scribe.fact(clause, gold, frame=frame, retracts=True)
         slot.retire()
         slot.ended = True
@@ -167,12 +167,12 @@ class Life:
 
     def _introduce(self, person: Person) -> bool:
         world = self._world
-        slots = {"role": Value.plain(person.role), "name": Value.plain(person.name)}
-        clause = Clause(world.form(self._frames.introduced), world.user, slots)
+        slots = {"role": CalendarValue.plain(person.role), "name": CalendarValue.plain(person.name)}
+        clause = ToldClause(world.form(self._frames.introduced), world.user, slots)
         person.introduced = self._scribe.fact(clause, GoldOp(OpKind.ADD)).id
         return True
 
-    def _tell_new(self, person: Person, kind: Kind) -> bool:
+    def _tell_new(self, person: Person, kind: FactKind) -> bool:
         world, wording = self._world, self._world.wording(kind)
         key = self._rng.choice(list(wording.keys)) if wording.keys else ""
         if kind.event and self._rng.random() < self._told_of(person, kind) / 3:
@@ -187,10 +187,10 @@ class Life:
         detail = when = None
         if kind.event:
             when = past_day(self._rng, self._scribe.time.date(), world.language.code)
-            detail = Value.plain(self._rng.choice(wording.details))
+            detail = CalendarValue.plain(self._rng.choice(wording.details))
             slots |= {"when": when, "d": detail}
         form = world.form(wording.tell)
-        written = self._scribe.fact(Clause(form, person, slots), GoldOp(OpKind.ADD))
+        written = self._scribe.fact(ToldClause(form, person, slots), GoldOp(OpKind.ADD))
         slot = world.open_slot(person, kind, value.answer if kind.many else key)
         self._hold(slot, written, form, value, detail=detail, when=when)
         return True
@@ -207,7 +207,7 @@ class Life:
         form = world.form(world.wording(slot.kind).change)
         slots = self._slots(slot.kind, slot.key, value) | {"old": _absolute(held.value)}
         when = past_day(self._rng, self._scribe.time.date(), world.language.code)
-        clause = Clause(form, slot.person, slots | {"when": when})
+        clause = ToldClause(form, slot.person, slots | {"when": when})
         written = self._scribe.fact(clause, GoldOp(OpKind.UPDATE, held.carrier))
         before = held.value if "{old}" in form or "{a_old}" in form else None
         slot.retire()
@@ -226,9 +226,9 @@ class Life:
         slot, held = found
         world, wording = self._world, self._world.wording(slot.kind)
         form = world.form(wording.more)
-        detail = Value.plain(self._rng.choice(wording.details))
+        detail = CalendarValue.plain(self._rng.choice(wording.details))
         slots = self._slots(slot.kind, slot.key, _absolute(held.value)) | {"d": detail}
-        clause = Clause(form, slot.person, slots)
+        clause = ToldClause(form, slot.person, slots)
         written = self._scribe.fact(clause, GoldOp(OpKind.UPDATE, held.carrier))
         held.carrier, held.said_at, held.by_name = written.id, written.place, written.by_name
         held.form, held.detail = form, detail
@@ -270,7 +270,9 @@ class Life:
         form = world.form(wording.tell)
         frame = rng.choice(self._frames.corrected.of(world.split))
         gold = GoldOp(OpKind.UPDATE, held.carrier)
-        written = self._scribe.fact(Clause(form, slot.person, slots), gold, frame=frame, old=old)
+        written = self._scribe.fact(
+            ToldClause(form, slot.person, slots), gold, frame=frame, old=old
+        )
         detail = held.detail
         slot.slips += 1
         slot.retire()
@@ -283,7 +285,9 @@ class Life:
             return False
         slot, held = found
         slots = self._slots(slot.kind, slot.key, _absolute(held.value))
-        clause = Clause(self._world.form(self._world.wording(slot.kind).end), slot.person, slots)
+        clause = ToldClause(
+            self._world.form(self._world.wording(slot.kind).end), slot.person, slots
+        )
         self._scribe.fact(clause, GoldOp(OpKind.DELETE, held.carrier))
         slot.retire()
         slot.ended = True
@@ -294,11 +298,11 @@ class Life:
         slot: Slot,
         written: Written,
         form: str,
-        value: Value,
+        value: CalendarValue,
         *,
-        detail: Value | None = None,
-        when: Value | None = None,
-        before: Value | None = None,
+        detail: CalendarValue | None = None,
+        when: CalendarValue | None = None,
+        before: CalendarValue | None = None,
     ) -> None:
         slot.told.append(value.answer)
         slot.held = Held(
@@ -315,7 +319,7 @@ class Life:
 
     def _settled(
         self,
-        kind_fits: Callable[[Kind, Wording], bool],
+        kind_fits: Callable[[FactKind, FormWording], bool],
         held_fits: Callable[[Held], bool] = lambda held: True,
     ) -> tuple[Slot, Held] | None:
         """Something true that an earlier session told; what matters more is talked about more."""
@@ -345,7 +349,7 @@ class Life:
         ]
         return self._rng.choices(known, weights)[0]
 
-    def _draw(self, person: Person, kind: Kind, key: str) -> Value | None:
+    def _draw(self, person: Person, kind: FactKind, key: str) -> CalendarValue | None:
         """A value that this slot never had; mostly one that nobody else has either."""
         rng, world = self._rng, self._world
         language = world.language.code
@@ -362,18 +366,18 @@ class Life:
         others = {value for slot in world.slots if slot.kind is kind for value in slot.told}
         fresh = [value for value in usable if value not in others]
         pool = usable if not fresh or rng.random() < SHARED_VALUE else fresh
-        return Value.plain(rng.choice(pool)) if pool else None
+        return CalendarValue.plain(rng.choice(pool)) if pool else None
 
-    def _told_of(self, person: Person, kind: Kind) -> int:
+    def _told_of(self, person: Person, kind: FactKind) -> int:
         return sum(slot.person is person and slot.kind is kind for slot in self._world.slots)
 
-    def _slots(self, kind: Kind, key: str, value: Value) -> dict[str, Value]:
-        return {"v": value, "k": Value.plain(key)} if key else {"v": value}
+    def _slots(self, kind: FactKind, key: str, value: CalendarValue) -> dict[str, CalendarValue]:
+        return {"v": value, "k": CalendarValue.plain(key)} if key else {"v": value}
 
     def _shuffled(self, talk: Sequence[Said]) -> list[Said]:
         return self._rng.sample(list(talk), len(talk))
 
 
-def _absolute(value: Value) -> Value:
+def _absolute(value: CalendarValue) -> CalendarValue:
     """The value as one speaks of it later: with the date itself instead of "next Tuesday"."""
     return replace(value, said=value.text)

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memograd.data.conversation import Question
-from memograd.data.lifelog.calendar import Value
+from memograd.data.lifelog.calendar import CalendarValue
 from memograd.data.lifelog.forms import Forms
 from memograd.data.lifelog.grammar import by_name, fill, lower_first, sentence
 from memograd.data.lifelog.kinds import KINDS
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.types import Probe
-from memograd.data.lifelog.world import Held, Person, Slot, World
+from memograd.data.lifelog.world import Held, LifeWorld, Person, Slot
 
 # How often an exam tries each category.
 CATEGORIES = {
@@ -44,7 +44,7 @@ Known = tuple[Slot, Held]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class QuestionDraft:
     """A question before it has its place. answer: None where nothing is known."""
 
     text: str
@@ -58,13 +58,13 @@ class Draft:
 class Examiner:
     """Asks about the world as it is; keeps all probes in the order of asking."""
 
-    def __init__(self, rng: random.Random, world: World, scribe: Scribe, identity: str) -> None:
+    def __init__(self, rng: random.Random, world: LifeWorld, scribe: Scribe, identity: str) -> None:
         self.probes: list[Probe] = []
         self._rng, self._world, self._scribe, self._identity = rng, world, scribe, identity
         self._language = world.language.code
         self._held: list[Known] = []
         self._frames = world.language.frames
-        self._ways: dict[str, Sequence[Callable[[], Draft | None]]] = {
+        self._ways: dict[str, Sequence[Callable[[], QuestionDraft | None]]] = {
             "single-hop": (self._value, self._value, self._value, self._detail, self._name),
             "multi-hop": (self._list, self._list, self._relation, self._pair),
             "temporal": (self._day, self._day, self._on_day, self._first, self._appointment),
@@ -91,7 +91,7 @@ class Examiner:
                     self._ask(draft, time)
                     break
 
-    def _ask(self, draft: Draft, time: datetime) -> None:
+    def _ask(self, draft: QuestionDraft, time: datetime) -> None:
         answer = self._world.language.unknown if draft.answer is None else draft.answer
         question = Question(
             id=f"{self._identity}/q{len(self.probes)}",
@@ -107,28 +107,28 @@ class Examiner:
 
     # One fact
 
-    def _value(self) -> Draft | None:
+    def _value(self) -> QuestionDraft | None:
         found = self._pick(lambda slot, held: not slot.kind.many and slot.changes == 0)
         return found and self._about_value(*found)
 
-    def _changed(self) -> Draft | None:
+    def _changed(self) -> QuestionDraft | None:
         found = self._pick(lambda slot, held: slot.changes > 0)
         return found and self._about_value(*found)
 
-    def _appointment(self) -> Draft | None:
+    def _appointment(self) -> QuestionDraft | None:
         found = self._pick(lambda slot, held: slot.kind.dated)
         return found and self._about_value(*found)
 
-    def _about_value(self, slot: Slot, held: Held) -> Draft:
+    def _about_value(self, slot: Slot, held: Held) -> QuestionDraft:
         category = "single-hop"
         if slot.changes:
             category = "knowledge-update"
         elif slot.kind.dated:
             category = "temporal"
         text = self._worded(self._world.wording(slot.kind).ask, slot, held)
-        return Draft(text, held.value.answer, category, (held.carrier,), _ids(slot.stale))
+        return QuestionDraft(text, held.value.answer, category, (held.carrier,), _ids(slot.stale))
 
-    def _detail(self) -> Draft | None:
+    def _detail(self) -> QuestionDraft | None:
         found = self._pick(
             lambda slot, held: (
                 held.detail is not None and bool(self._world.wording(slot.kind).ask_more)
@@ -141,9 +141,9 @@ class Examiner:
         # The slip about an event's day had the detail right.
         misleading = () if slot.kind.event else _ids(slot.stale)
         answer = held.detail.answer if held.detail else None
-        return Draft(text, answer, "single-hop", (held.carrier,), misleading)
+        return QuestionDraft(text, answer, "single-hop", (held.carrier,), misleading)
 
-    def _name(self) -> Draft | None:
+    def _name(self) -> QuestionDraft | None:
         known = [one for one in self._world.cast if one.introduced is not None]
         if not known:
             return None
@@ -151,13 +151,13 @@ class Examiner:
         text = self._filled(
             self._world.form(self._frames.ask_name),
             self._world.user,
-            {"role": Value.plain(person.role)},
+            {"role": CalendarValue.plain(person.role)},
         )
-        return Draft(text, person.name, "single-hop", (person.introduced or "",))
+        return QuestionDraft(text, person.name, "single-hop", (person.introduced or "",))
 
     # Days
 
-    def _day(self) -> Draft | None:
+    def _day(self) -> QuestionDraft | None:
         found = self._pick(
             lambda slot, held: (
                 held.when is not None and bool(self._world.wording(slot.kind).ask_when)
@@ -168,9 +168,9 @@ class Examiner:
         slot, held = found
         text = self._worded(self._world.wording(slot.kind).ask_when, slot, held)
         answer = held.when.answer if held.when else None
-        return Draft(text, answer, "temporal", (held.carrier,), _ids(slot.stale))
+        return QuestionDraft(text, answer, "temporal", (held.carrier,), _ids(slot.stale))
 
-    def _on_day(self) -> Draft | None:
+    def _on_day(self) -> QuestionDraft | None:
         """What happened on a day, if only one such thing did."""
         found = self._pick(lambda slot, held: slot.kind.event and held.when is not None)
         if found is None:
@@ -184,9 +184,9 @@ class Examiner:
         if len(same) > 1:
             return None
         text = self._worded(self._world.wording(slot.kind).ask, slot, held)
-        return Draft(text, held.value.answer, "temporal", (held.carrier,), ())
+        return QuestionDraft(text, held.value.answer, "temporal", (held.carrier,), ())
 
-    def _first(self) -> Draft | None:
+    def _first(self) -> QuestionDraft | None:
         """Which of two events came first."""
         pair = [
             self._pick(lambda slot, held: slot.kind.event and held.day is not None)
@@ -201,7 +201,7 @@ class Examiner:
         frame = self._world.form(self._frames.ask_first)
         answer = nouns[0] if one_held.day < two_held.day else nouns[1]
         misleading = (*_ids(one.stale), *_ids(two.stale))
-        return Draft(
+        return QuestionDraft(
             self._finished(frame.format(one=nouns[0], two=nouns[1])),
             answer,
             "temporal",
@@ -211,7 +211,7 @@ class Examiner:
 
     # Several facts
 
-    def _before(self) -> Draft | None:
+    def _before(self) -> QuestionDraft | None:
         found = self._pick(
             lambda slot, held: (
                 held.before is not None and bool(self._world.wording(slot.kind).ask_before)
@@ -223,9 +223,9 @@ class Examiner:
         answer = found[1].before.answer
         text = self._worded(self._world.wording(slot.kind).ask_before, slot, held)
         wrong = tuple(name for name, value in slot.stale if value != answer)
-        return Draft(text, answer, "knowledge-update", (held.carrier,), wrong)
+        return QuestionDraft(text, answer, "knowledge-update", (held.carrier,), wrong)
 
-    def _list(self) -> Draft | None:
+    def _list(self) -> QuestionDraft | None:
         """All values of what one can have several of."""
         found = self._pick(lambda slot, held: slot.kind.many and not slot.kind.event)
         if found is None:
@@ -236,7 +236,7 @@ class Examiner:
         ]
         holds = [one.held for one in mine if one.held is not None]
         text = self._worded(self._world.wording(slot.kind).ask, slot, held)
-        return Draft(
+        return QuestionDraft(
             text,
             self._world.language.comma.join(one.value.answer for one in holds),
             "multi-hop" if len(holds) > 1 else "single-hop",
@@ -244,7 +244,7 @@ class Examiner:
             tuple(name for one in mine for name in _ids(one.stale)),
         )
 
-    def _relation(self) -> Draft | None:
+    def _relation(self) -> QuestionDraft | None:
         """A fact told of Mary, asked of Ann's sister."""
         found = self._pick(
             lambda slot, held: slot.person.introduced is not None and not slot.kind.many
@@ -255,7 +255,7 @@ class Examiner:
         name = self._scribe.relation(slot.person)
         text = self._worded(self._world.wording(slot.kind).ask, slot, held, name)
         known_by = (slot.person.introduced or "",) if held.by_name else ()
-        return Draft(
+        return QuestionDraft(
             text,
             held.value.answer,
             "multi-hop" if known_by else "single-hop",
@@ -263,7 +263,7 @@ class Examiner:
             _ids(slot.stale),
         )
 
-    def _pair(self) -> Draft | None:
+    def _pair(self) -> QuestionDraft | None:
         """Two facts in one question."""
         drafts = [self._value() or self._changed(), self._changed() or self._value()]
         one, two = drafts
@@ -275,11 +275,11 @@ class Examiner:
         text = self._world.form(self._frames.ask_both).format(one=one.text, two=second)
         answer = self._world.language.comma.join((one.answer or "", two.answer or ""))
         misleading = tuple(dict.fromkeys((*one.misleading, *two.misleading)))
-        return Draft(text, answer, "multi-hop", (*one.needed, *two.needed), misleading)
+        return QuestionDraft(text, answer, "multi-hop", (*one.needed, *two.needed), misleading)
 
     # Nothing known
 
-    def _never_told(self) -> Draft | None:
+    def _never_told(self) -> QuestionDraft | None:
         """What was told of others, or rumoured, but never told of this person."""
         rng, world = self._rng, self._world
         person = rng.choice(world.known())
@@ -307,7 +307,7 @@ class Examiner:
             return None  # prefer what is easy to mistake
         text = self._worded(wording.ask, slot, None)
         tempting = [value for _, value in slot.stale] or others
-        return Draft(
+        return QuestionDraft(
             text,
             None,
             "abstention",
@@ -316,7 +316,7 @@ class Examiner:
             rng.choice(tempting) if tempting else None,
         )
 
-    def _over(self) -> Draft | None:
+    def _over(self) -> QuestionDraft | None:
         """What ended or was to be forgotten."""
         world = self._world
         ended = [slot for slot in world.slots if slot.ended]
@@ -336,7 +336,7 @@ class Examiner:
             and (slot.kind.many or one.key == slot.key)
         ]
         misleading = tuple(name for one in mine for name in _ids(one.stale))
-        return Draft(text, None, "deletion", (), misleading, slot.told[-1])
+        return QuestionDraft(text, None, "deletion", (), misleading, slot.told[-1])
 
     # Help
 
@@ -347,11 +347,11 @@ class Examiner:
         return self._rng.choices(usable, [slot.kind.interest for slot, _ in usable])[0]
 
     def _worded(self, forms: Forms, slot: Slot, held: Held | None, name: str = "") -> str:
-        slots = {"k": Value.plain(slot.key)}
+        slots = {"k": CalendarValue.plain(slot.key)}
         if held is not None:
             slots |= {"v": held.value}
             if held.when is not None:
-                slots["day"] = Value.plain(held.when.answer)
+                slots["day"] = CalendarValue.plain(held.when.answer)
         return self._filled(self._world.form(forms), slot.person, slots, name)
 
     def _noun(self, slot: Slot, held: Held) -> str:
@@ -359,7 +359,9 @@ class Examiner:
         naming = by_name(self._language, slot.person.name, slot.person.sex)
         return fill(self._world.form(forms), naming, {"v": held.value.answer})
 
-    def _filled(self, form: str, person: Person, slots: dict[str, Value], name: str = "") -> str:
+    def _filled(
+        self, form: str, person: Person, slots: dict[str, CalendarValue], name: str = ""
+    ) -> str:
         if not name:
             whole = person.role != "" and self._rng.random() < WHOLE_PHRASE
             name = self._scribe.whole_phrase(person) if whole else person.name

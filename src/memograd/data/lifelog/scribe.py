@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memograd.data.lifelog.calendar import Value
+from memograd.data.lifelog.calendar import CalendarValue
 from memograd.data.lifelog.forms import Said
 from memograd.data.lifelog.grammar import (
     Naming,
@@ -20,8 +20,8 @@ from memograd.data.lifelog.grammar import (
     pronoun,
     sentence,
 )
-from memograd.data.lifelog.types import GoldOp, Statement
-from memograd.data.lifelog.world import Person, World
+from memograd.data.lifelog.types import GoldOp, ToldStatement
+from memograd.data.lifelog.world import LifeWorld, Person
 from memograd.memory import RawTurn
 
 BARE = 0.55  # share of facts that stand alone, without a frame around them
@@ -31,12 +31,12 @@ WHOLE_PHRASE = 0.45  # share of mentions as "Ann's sister Mary" instead of "Mary
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class ToldClause:
     """A form with its slots, about somebody."""
 
     form: str
     person: Person
-    slots: dict[str, Value]
+    slots: dict[str, CalendarValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Scribe:
     partner: a member of the cast, or None for the assistant.
     """
 
-    def __init__(self, rng: random.Random, world: World, partner: Person | None) -> None:
+    def __init__(self, rng: random.Random, world: LifeWorld, partner: Person | None) -> None:
         self.turns: list[RawTurn] = []
-        self.statements: list[Statement] = []
+        self.statements: list[ToldStatement] = []
         self.turn_of: dict[str, str] = {}
         self.time = datetime.min
         self.session = 0
@@ -80,20 +80,20 @@ class Scribe:
 
     def fact(
         self,
-        clause: Clause,
+        clause: ToldClause,
         gold: GoldOp,
         *,
         frame: Said | None = None,
         lead: str | None = None,
         gossip: str = "",
-        old: Value | None = None,
+        old: CalendarValue | None = None,
         retracts: bool = False,
     ) -> Written:
         """One thing told. frame: what stands around it, else the common ones; lead: in the turn."""
         speaker = self._speaker_for(clause.person)
         said_frame, text_frame = self._common(lead) if frame is None else (frame.said, frame.text)
         around = {"gossip": gossip, "speaker": speaker.name}
-        old = old or Value.plain("")
+        old = old or CalendarValue.plain("")
         said = self._said_clause(clause, speaker)
         text, by_bare_name = self._text_clause(clause, speaker, "{speaker}" in text_frame)
         return self._write(
@@ -106,7 +106,7 @@ class Scribe:
             by_bare_name=by_bare_name,
         )
 
-    def forget_topic(self, topic: Clause, frame: Said, gold: GoldOp) -> Written:
+    def forget_topic(self, topic: ToldClause, frame: Said, gold: GoldOp) -> Written:
         """Asks to forget what the topic names."""
         speaker = self._speaker_for(topic.person)
         text, by_bare_name = self._text_clause(topic, speaker, True)
@@ -164,7 +164,7 @@ class Scribe:
         text = bare if rng.random() < BARE else world.form(self._frames.text)
         return said, text
 
-    def _said_clause(self, clause: Clause, speaker: Person) -> str:
+    def _said_clause(self, clause: ToldClause, speaker: Person) -> str:
         if clause.person is speaker:
             naming = first_person(self._language)
         else:
@@ -173,7 +173,7 @@ class Scribe:
             naming = by_name(self._language, name, clause.person.sex)
         return self._filled(clause, naming, {key: one.said for key, one in clause.slots.items()})
 
-    def _text_clause(self, clause: Clause, speaker: Person, named: bool) -> tuple[str, bool]:
+    def _text_clause(self, clause: ToldClause, speaker: Person, named: bool) -> tuple[str, bool]:
         person = clause.person
         by_bare_name = True
         if named and person is speaker:
@@ -186,7 +186,7 @@ class Scribe:
         slots = {key: one.text for key, one in clause.slots.items()}
         return self._filled(clause, naming, slots), by_bare_name
 
-    def _filled(self, clause: Clause, naming: Naming, slots: dict[str, str]) -> str:
+    def _filled(self, clause: ToldClause, naming: Naming, slots: dict[str, str]) -> str:
         return fill(clause.form, naming, slots)
 
     def _write(
@@ -210,6 +210,6 @@ class Scribe:
         self.turn_of[identity] = turn_id
         self.turns.append(RawTurn(turn_id, speaker, said, self.time, self.session))
         self.statements.append(
-            Statement(identity, turn_id, text, self.time, gold, retracts, subject)
+            ToldStatement(identity, turn_id, text, self.time, gold, retracts, subject)
         )
         return Written(identity, place, by_bare_name)

@@ -33,7 +33,7 @@ class GoldOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ToldStatement:
     """One thing that was said, as a reader writes it down: speakers named, dates absolute.
 
     id: unique in its log. turn_id: the raw turn that says it. retracts: it asks to forget what
@@ -80,7 +80,7 @@ class Lifelog:
     language: str
     speakers: tuple[str, str]
     turns: tuple[RawTurn, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[ToldStatement, ...]
     probes: tuple[Probe, ...]
 
     def __post_init__(self) -> None:

@@ -3,8 +3,7 @@
 A `Slot` is one attribute of one person (with a key where the kind has some). While it is `held`,
 one statement carries its value; what said the same, and what said something else, is kept apart,
 since questions need the one and are misled by the other. Invariant: at any moment the carriers of
-all held slots, next to the introductions, are exactly what the gold operations leave in a memory
-(`tests/data/test_lifelog_gold.py::test_a_careful_keeper_can_answer`).
+all held slots, next to the introductions, are exactly what the gold operations leave in a memory.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-from memograd.data.lifelog.calendar import Value
-from memograd.data.lifelog.forms import Forms, Language, SplitName, Texts, Wording, held_apart
-from memograd.data.lifelog.kinds import ATTRIBUTES, EVENTS, Kind
+from memograd.data.lifelog.calendar import CalendarValue
+from memograd.data.lifelog.forms import Forms, FormWording, Language, SplitName, Texts, held_apart
+from memograd.data.lifelog.kinds import ATTRIBUTES, EVENTS, FactKind
 
 
 @dataclass(eq=False)
@@ -28,7 +27,7 @@ class Person:
     group: str
     role: str = ""
     introduced: str | None = None
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[FactKind, ...] = ()
 
 
 @dataclass
@@ -40,15 +39,15 @@ class Held:
     place of the carrier in the log.
     """
 
-    value: Value
+    value: CalendarValue
     carrier: str
     said_at: int
     form: str
     by_name: bool
     mentions: list[str]
-    detail: Value | None = None
-    when: Value | None = None
-    before: Value | None = None
+    detail: CalendarValue | None = None
+    when: CalendarValue | None = None
+    before: CalendarValue | None = None
 
     @property
     def day(self) -> date | None:
@@ -66,7 +65,7 @@ class Slot:
     """
 
     person: Person
-    kind: Kind
+    kind: FactKind
     key: str
     held: Held | None = None
     stale: list[tuple[str, str]] = field(default_factory=list)
@@ -82,7 +81,7 @@ class Slot:
             self.held = None
 
 
-class World:
+class LifeWorld:
     """The cast, the slots in the order of their first mention, and the pools of a split."""
 
     def __init__(
@@ -97,7 +96,7 @@ class World:
         for person in self.cast:
             person.kinds = self._kinds_of(person)
 
-    def wording(self, kind: Kind) -> Wording:
+    def wording(self, kind: FactKind) -> FormWording:
         """The tables of a kind."""
         return self.language.kinds[kind.name]
 
@@ -106,17 +105,17 @@ class World:
         usable = forms.of(self.split)
         return self.rng.choice([form for form in usable if form != without] or list(usable))
 
-    def pool(self, kind: Kind, key: str) -> Texts:
+    def pool(self, kind: FactKind, key: str) -> Texts:
         """The values of a kind in this split."""
         wording = self.wording(kind)
         pool = wording.keys[key] if wording.keys else wording.pool
         return pool if kind.held_out or len(pool) < 9 else held_apart(pool, self.split)
 
-    def slot(self, person: Person, kind: Kind, key: str) -> Slot | None:
+    def slot(self, person: Person, kind: FactKind, key: str) -> Slot | None:
         """The slot, if it was ever mentioned."""
         return self._by_place.get((person.name, kind.name, key))
 
-    def open_slot(self, person: Person, kind: Kind, key: str) -> Slot:
+    def open_slot(self, person: Person, kind: FactKind, key: str) -> Slot:
         """The slot; a new one if it was never mentioned."""
         slot = self.slot(person, kind, key)
         if slot is None:
@@ -160,7 +159,7 @@ class World:
         rng.shuffle(others_cast)
         return [user, *others_cast]
 
-    def _kinds_of(self, person: Person) -> tuple[Kind, ...]:
+    def _kinds_of(self, person: Person) -> tuple[FactKind, ...]:
         """What this person talks about: much of what there is for the user, less for others."""
         rng = self.rng
         usable = [

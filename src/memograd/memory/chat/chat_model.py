@@ -2,8 +2,7 @@
 
 Nothing in the memory needs a chat model; what uses one asks for this protocol, so a local model, a
 hosted endpoint and a trained policy are interchangeable. Invariant: a failure is one sentence that
-names the model and the address and never holds the key; a fallback is logged
-(`tests/memory/test_chat_model.py`, against a real HTTP server).
+names the model and the address and never holds the key; a fallback is logged.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Training walks through the same texts in every run; embedding them is most of th
 not say everything about an embedder (the model in a folder may be another one today), so one short
 text is embedded when the file is opened: where its vector is not the one in the file, a new
 generation of vectors begins. Invariant: the vectors equal those of the embedder inside, to the bit,
-also when several processes share the file. Imports the standard library; may import `embedder` and
-errors.
+also when several processes share the file.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
   copies from one journal to another.
 
 Invariants: what `append` returned survives a killed process, all of it or none of it; folding by
-`seq` never misses an event; a purged text is in no file of an SQLite journal
-(`tests/memory/test_journal*.py`). Importing this package brings sqlalchemy, so it is imported by
-those who open a journal and not by `memograd.memory` itself.
+`seq` never misses an event; a purged text is in no file of an SQLite journal. Importing this
+package brings sqlalchemy, so it is imported by those who open a journal and not by
+`memograd.memory` itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """English words that point at a day ("last Friday"), replaced by the day they mean.
 
 A mention says which words it replaces, by what, and the first day it covers. Invariant: the dates
-follow from the words and the day of speaking alone. Pure functions; may import `turns` for the
-spelling of dates.
+follow from the words and the day of speaking alone. Pure functions.
 """
 
 from __future__ import annotations

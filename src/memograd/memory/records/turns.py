@@ -2,8 +2,7 @@
 
 Everything above this room (memories, rollouts, data sets) speaks of turns through `RawTurn`, and
 sees them as text through `RawTurn.render`. Invariant: a rendered turn is exactly one line that
-begins with its date, so no text can pass itself off as somebody else's turn
-(`tests/memory/test_turns.py::test_a_rendered_turn_is_one_line`).
+begins with its date, so no text can pass itself off as somebody else's turn.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """What a prompt shows of a memory, within a token budget.
 
 Three parts, each under its heading: the core items, which may take a quarter of the budget (or
-less, if the caller says so); the
-items found, dated; the raw turns behind them, in the order they were said. What a part does not use
-is left to the parts behind it.
+less, if the caller says so); the items found, dated; the raw turns behind them, in the order they
+were said. What a part does not use is left to the parts behind it.
 
 Invariants: the text never exceeds the budget, every remembered statement is exactly one line (so no
 text can pass itself off as another), and everything handed in is either shown or listed as left
-out. Pure; may import `items`, `language`, `turns`.
+out. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From ranked turns to the text in a prompt: fill a token budget, then tell the story in order.
 
 Invariant: the budget is filled by relevance and never exceeded, and what was chosen is returned in
-chronological order. Pure functions; may import only `turns`.
+chronological order. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
 """Search in one corpus: by meaning, by words, fused, weighed, and explained.
 
-Each ranking contributes its best max(3 top_k, 50); ranks are fused, scores multiplied by recency,
-and equal scores ordered by similarity, then by place in the rankings (meaning first), so the same
-corpus and query always give the same hits. Invariant: equals a naive search that sorts everything.
+Each ranking contributes its best max(3 top_k, 50). They are fused by reciprocal ranks (Cormack,
+Clarke and Büttcher, SIGIR 2009): a record scores the sum of 1 / (k + rank) over the rankings that
+hold it, divided by the most that can be had, so that first in every ranking is 1.0. The paper has k
+= 60; with the few hundred records of a person's memory the first ranks deserve more, and k = 20
+finds more evidence (chosen on LoCoMo's conversation 26, `docs/log.md`).
 
-Reciprocal rank fusion: one ranking out of several whose scores cannot be compared.
+The fused score is multiplied by recency, which halves with every half-life. A third ranking by age
+would not do: ranks know who is older, not by how much, so the half-life would make no difference.
+Equal scores are ordered by similarity, then by place in the rankings (meaning first), so the same
+corpus and query always give the same hits.
 
-Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion outperforms Condorcet and individual Rank
-Learning Methods*, SIGIR 2009: a record scores the sum of 1 / (k + rank) over the rankings that hold
-it. The paper has k = 60; with the few hundred records of a person's memory the first ranks deserve
-more, and k = 20 finds more evidence (chosen on LoCoMo's conversation 26, `docs/log.md`). The sum is
-divided by the most that can be had, so that first in every ranking is 1.0. Invariant: agrees with
-that formula, and the order of the rankings changes no score. Pure; standard library only.
-
-How much the age of a memory takes off its score: half of it with every half-life.
-
-The factor multiplies the fused score. A third ranking by age would not do: ranks know who is older,
-not by how much, so the half-life would make no difference to them. Invariant: 1 at age 0, 1/2 at
-one half-life, never rising with age. Pure; may import errors.
+Invariants: a search equals a naive one that sorts everything; the order of the rankings changes no
+score; recency is 1 at age 0, 1/2 at one half-life, and never rises with age.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""Making a memory smaller, and taking that back.
+"""Making a memory smaller: what it can do without, leaving it out, and taking that back.
 
-`compaction_plan` says what leaves. Here it is written, in one transaction: the item that stands for
-others takes over their sources and labels, the others are deleted, each with the reason `compact
-<batch>:...`. By that mark `undo_compact` finds them and brings them back, under their old ids and
-as they were, except what changed since.
-
-Invariants: undoing at once gives the very same items; nothing of other owners or scopes is touched.
-
-What a memory can do without: which items say again what others say, and which are worth least.
-
-The items are told anew, in the order in which they were learnt, to a memory that is empty at first,
-and the policy decides on each as it would on a fact:
+`compaction_plan` says what leaves. The items are told anew, in the order in which they were learnt,
+to a memory that is empty at first, and the policy decides on each as it would on a fact:
 
     UPDATE of an item               it is out of date: it leaves, the newer one stands for it
     NONE, but not in an empty       it says again what is there: it leaves, the item nearest to it
@@ -18,12 +9,16 @@ and the policy decides on each as it would on a fact:
     ADD, DELETE, NONE anyway        it stays for now
 
 Then items leave until the rest fits the budget: those that the policy is least inclined to write
-(log odds), of equal ones the older. Without a policy the rules decide, and what happened
-(episodic) leaves before what is so, older things first. Core items always stay.
+(log odds), of equal ones the older. Without a policy the rules decide, and what happened (episodic)
+leaves before what is so, older things first.
 
-Invariants: core items stay; items merge within one scope only; the rest fits the budget. Pure; may
-import `analysis`, `items`, `language`, `manager`, `reader`, `related`, `retrieval`, `scope`,
-`state` and errors.
+The plan is written in one transaction: the item that stands for others takes over their sources and
+labels, the others are deleted, each with the reason `compact <batch>:...`. By that mark
+`undo_compact` finds them and brings them back, under their old ids and as they were, except what
+changed since.
+
+Invariants: core items stay; items merge within one scope only; the rest fits the budget; undoing at
+once gives the very same items; nothing of other owners or scopes is touched.
 """
 
 from __future__ import annotations

@@ -4,15 +4,11 @@
 
 Decisions are made on a fork of the owner's state, so that each sees what the ones before it did,
 and everything is written in one transaction. If another process changed one of the items meanwhile,
-the decisions are made again on what it left.
+the decisions are made again on what it left. Updating and deleting close a version: the event keeps
+it as `before` with its `valid_to` set.
 
-Invariant: the journal gets all events of one call or none.
-
-The events that operations leave in the journal, and the versions of items that they make.
-
-Updating and deleting close a version: the event keeps it as `before` with its `valid_to` set.
-Invariant: folding the events made here gives the items that the operations meant. Pure functions;
-may import `events`, `items`, `scope`, `turns`.
+Invariants: the journal gets all events of one call or none; folding these events gives the items
+that the operations meant.
 """
 
 from __future__ import annotations

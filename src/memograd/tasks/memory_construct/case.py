@@ -21,7 +21,7 @@ import regex
 
 from memograd.data.construction import ConstructionCase
 from memograd.data.conversation import Question
-from memograd.data.lifelog.types import Lifelog, Probe, Statement
+from memograd.data.lifelog.types import Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
@@ -101,7 +101,7 @@ class Chunk:
     """What is read at once; `statements` with gold operations, where the data know them."""
 
     text: str
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[ToldStatement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def case_of_log(log: Lifelog, *, turns_per_chunk: int) -> BuildCase:
     """
     groups = grouped_turns(log.turns, turns_per_chunk)
     chunk_of_turn = {turn.id: place for place, group in enumerate(groups) for turn in group}
-    told: list[list[Statement]] = [[] for _ in groups]
+    told: list[list[ToldStatement]] = [[] for _ in groups]
     for statement in log.statements:
         told[chunk_of_turn[statement.turn_id]].append(statement)
     lookup = _Lookup(log, {one.id: place for place, group in enumerate(told) for one in group})

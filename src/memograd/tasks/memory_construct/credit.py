@@ -17,8 +17,7 @@ is a failure, and the chunks of all attempts, whatever their position, are one g
 
 Invariants: under LOCAL an answer that leaves every open question as it was, whose calls all succeed
 and write nothing made up, earns what doing nothing earns but for the size of the memory, whatever
-the operations; under MEM_ALPHA_ORIGINAL it does not. Pure; may import the files beside it and
-`rewards`.
+the operations; under MEM_ALPHA_ORIGINAL it does not. Pure.
 """
 
 from __future__ import annotations

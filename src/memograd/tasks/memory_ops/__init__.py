@@ -1,6 +1,5 @@
 """The task memory-ops: one statement, one memory, one operation; what was it worth later?
 
 `material` embeds life logs, `walk` goes through one, `delta_qa` rewards every operation by the
-questions that come later. What each file may import, and where its invariant is proved, stands in
-it.
+questions that come later.
 """

@@ -7,7 +7,7 @@ No model reads anything: a statement that was not found cannot be answered from,
 superseded or should be forgotten spoils the answer. `evidence recall` alone is the share.
 
 Invariants: between 0 and 1; keeping a needed statement never hurts by itself, keeping a misleading
-one never helps. Pure; may import `material`.
+one never helps. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standard:
+class AnswerStandard:
     """How answers are judged, and what memory costs.
 
     top_k: items that a question may find. misled_cost: what one misleading item takes of an

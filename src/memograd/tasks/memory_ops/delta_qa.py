@@ -26,7 +26,7 @@ import numpy as np
 from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE, SLOTS
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.search import Hit
-from memograd.tasks.memory_ops.answerability import Standard, answerability
+from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
 
@@ -53,7 +53,7 @@ def delta_qa(
     memory: LogMemory,
     now: int,
     hits: Sequence[Hit[MemoryItem]],
-    standard: Standard,
+    standard: AnswerStandard,
 ) -> np.ndarray:
     """The reward of every action on this state [ACTIONS], numbered as in `observation`.
 
@@ -103,7 +103,7 @@ class _Judged:
         now: int,
         carried: np.ndarray,
         similar_I: np.ndarray,
-        standard: Standard,
+        standard: AnswerStandard,
     ) -> None:
         self._needed, self._misleading = asked.needed_at(now), asked.misleading_at(now)
         self._standard = standard

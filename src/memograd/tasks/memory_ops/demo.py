@@ -20,7 +20,7 @@ from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
-from memograd.tasks.memory_ops.baselines.measure import Measured, measure
+from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.logs import evaluation_logs, open_embedder, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
@@ -95,7 +95,7 @@ def _in_words(op: MemoryOp, walk: Walk) -> str:
     return point.fact.text if item is None else f"{point.fact.text}   instead of   {item}"
 
 
-def _table(rows: Sequence[Measured]) -> Table:
+def _table(rows: Sequence[MeasuredMethod]) -> Table:
     table = Table(title="The same questions about the same unseen lives, asked of each memory")
     table.add_column("method", no_wrap=True)
     for name in ("answer %", "found %", "misled %", "right op %", "items"):

@@ -30,11 +30,16 @@ from memograd.memory.configured import configured_chat_model
 from memograd.memory.embedders import Embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
-from memograd.tasks.memory_ops.baselines.keep_half import Kept, Unit, compare_halves, half_methods
-from memograd.tasks.memory_ops.baselines.measure import Measured
-from memograd.tasks.memory_ops.baselines.reading import Answered, Reader, read_and_score
+from memograd.tasks.memory_ops.baselines.keep_half import (
+    KeptHalf,
+    Unit,
+    compare_halves,
+    half_methods,
+)
+from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod
+from memograd.tasks.memory_ops.baselines.reading import Reader, ReaderAnswers, read_and_score
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,
@@ -158,7 +163,7 @@ def _evaluate(
     tuning = embed_logs(tuned_on, embedder, view=config.view)
     unseen = embed_logs(logs, embedder, view=config.view)
     turns = embed_logs(logs, embedder, view="turns")
-    standard = Standard(config.top_k, config.misled_cost, config.token_cost)
+    standard = AnswerStandard(config.top_k, config.misled_cost, config.token_cost)
     methods = methods_of(heads, tuning, standard)
     if manager is not None:
         with_schema = options.manager_model == ENDPOINT
@@ -191,14 +196,14 @@ def _halves(
     return parts
 
 
-def _half_row(kept: Kept, top_k: int) -> MethodResult:
+def _half_row(kept: KeptHalf, top_k: int) -> MethodResult:
     recalls = {f"evidence recall@{top_k}, {mode}": found for mode, found in kept.recalls.items()}
     groups = {metric: kept.logs for metric in recalls}
     return MethodResult(kept.name, recalls, {"tokens": kept.tokens}, groups)
 
 
 def _answers(
-    measured: Mapping[str, Sequence[Measured]],
+    measured: Mapping[str, Sequence[MeasuredMethod]],
     logs: Sequence[Lifelog],
     reader: Reader,
     judge: Judge | None,
@@ -227,7 +232,7 @@ def _answers(
     return [f"## Answers of {reader.name}, memory of {budget} of the tokens\n\n{text}"]
 
 
-def _said(method: Measured, found: Answered, limit: int) -> list[dict[str, object]]:
+def _said(method: MeasuredMethod, found: ReaderAnswers, limit: int) -> list[dict[str, object]]:
     return [
         {
             "method": method.name,

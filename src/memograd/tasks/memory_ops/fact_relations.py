@@ -59,7 +59,7 @@ def contradicts(first: str, second: str) -> bool:
     one, other = _understood(first), _understood(second)
     if one is not None and other is not None:
         return _opposed(one, other)
-    mine, its = _Words.of(first), _Words.of(second)
+    mine, its = _SpokenWords.of(first), _SpokenWords.of(second)
     if mine.subject and its.subject and mine.subject != its.subject:
         return False
     if agreement(mine.common, its.common) < OVERLAP:
@@ -94,7 +94,7 @@ def _each_has_its_own(ours: frozenset[str], theirs: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _SpokenWords:
     """The wording of a text; its subject and other names, folded; its common words alone."""
 
     all: Wording
@@ -104,7 +104,7 @@ class _Words:
 
     @classmethod
     @lru_cache(maxsize=16_384)
-    def of(cls, text: str) -> _Words:
+    def of(cls, text: str) -> _SpokenWords:
         said = wording(text)
         start = _FIRST_WORD.match(text)
         at = start.end() if start else 0

@@ -23,7 +23,7 @@ from memograd.evaluation.memory_table import MethodResult, compare_methods, writ
 from memograd.evaluation.tables import markdown_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import (
     ByHead,
     ByManager,
@@ -35,7 +35,7 @@ from memograd.tasks.memory_ops.baselines.deciders import (
     RandomKeep,
     RawTurns,
 )
-from memograd.tasks.memory_ops.baselines.measure import Looked, Measured, measure
+from memograd.tasks.memory_ops.baselines.measure import Looked, MeasuredMethod, measure
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.rewards import OperationReward
 from memograd.tasks.memory_ops.settings import OperationsConfig
@@ -59,14 +59,14 @@ class Ground:
     """
 
     unseen: Sequence[EmbeddedLog]
-    standard: Standard
+    standard: AnswerStandard
     turns: Sequence[EmbeddedLog] | None = None
     ks: Sequence[int] = ()
     reward: OperationReward | None = None
 
 
 def methods_of(
-    heads: Mapping[str, TrainedHead], tuning: Sequence[EmbeddedLog], standard: Standard
+    heads: Mapping[str, TrainedHead], tuning: Sequence[EmbeddedLog], standard: AnswerStandard
 ) -> dict[str, MakeDecider]:
     """Every method by the name that tables call it; `tuning` are logs that may be looked at."""
     places = tuning_places([one.log.language for one in tuning])
@@ -94,7 +94,7 @@ def tuning_places(languages: Sequence[str]) -> list[int]:
     return sorted(place for _, place in sorted(rounds)[:TUNING_LOGS])
 
 
-def best_gate(logs: Sequence[EmbeddedLog], standard: Standard) -> float:
+def best_gate(logs: Sequence[EmbeddedLog], standard: AnswerStandard) -> float:
     """The threshold with which the novelty gate answers most on these logs."""
 
     def score(threshold: float) -> float:
@@ -110,20 +110,20 @@ def measure_head(
     unseen: Sequence[EmbeddedLog],
     config: OperationsConfig,
     reward: OperationReward | None = None,
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[MeasuredMethod]]:
     """Every method under every budget, on logs that nobody was trained on."""
-    standard = Standard(config.top_k, config.misled_cost, config.token_cost)
+    standard = AnswerStandard(config.top_k, config.misled_cost, config.token_cost)
     methods = methods_of({TRAINED: head}, tuning, standard)
     return measure_methods(methods, Ground(unseen, standard, reward=reward), BUDGETS)
 
 
 def measure_methods(
     methods: Mapping[str, MakeDecider], ground: Ground, budgets: Sequence[float | None]
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[MeasuredMethod]]:
     """Every method under every budget, by the budget's name."""
     # What the words of a statement mean is worked out once and kept: nobody shall pay for all.
     measure("warm up", KeepAll, ground.unseen, ground.standard)
-    found: dict[str, list[Measured]] = {}
+    found: dict[str, list[MeasuredMethod]] = {}
     for share in budgets:
         rows = [
             measure(
@@ -145,7 +145,7 @@ def budget_name(share: float | None) -> str:
     return "all" if share is None else f"{share:.0%}"
 
 
-def result_of(measured: Measured) -> MethodResult:
+def result_of(measured: MeasuredMethod) -> MethodResult:
     """One row of the table; questions and decisions are grouped by their log."""
     metrics: dict[str, list[float]] = {"answerable": measured.scores}
     asked = {"answerable": measured.looked}
@@ -175,7 +175,7 @@ def result_of(measured: Measured) -> MethodResult:
 
 
 def report(
-    measured: Mapping[str, Sequence[Measured]],
+    measured: Mapping[str, Sequence[MeasuredMethod]],
     folder: Path,
     console: Console,
     *,
@@ -220,7 +220,7 @@ def spread(looked: Sequence[Looked], limit: int) -> list[Looked]:
     return [looked[number * len(looked) // limit] for number in range(limit)]
 
 
-def _show(budget: str, rows: Sequence[Measured], console: Console) -> None:
+def _show(budget: str, rows: Sequence[MeasuredMethod], console: Console) -> None:
     """The means alone, so that a terminal holds them; intervals are in the files."""
     shown = Table(
         title=Text(f"Memory of {budget} of the tokens, means in points"),
@@ -248,7 +248,7 @@ def _weighted(values: Sequence[float], weights: Sequence[float] | None) -> float
     return sum(w * value for w, value in zip(counts, values, strict=True)) / sum(counts)
 
 
-def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None) -> Measured:
+def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None) -> MeasuredMethod:
     return measure(
         *(RAW_TURNS, RawTurns, turns, ground.standard),
         budget_share=share,
@@ -258,7 +258,7 @@ def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None
     )
 
 
-def _categories(rows: Sequence[Measured]) -> str:
+def _categories(rows: Sequence[MeasuredMethod]) -> str:
     by_method = {row.name: row.by_category() for row in rows}
     names = list(next(iter(by_method.values())))
     cells = [

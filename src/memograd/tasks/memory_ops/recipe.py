@@ -30,7 +30,7 @@ from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
@@ -298,9 +298,9 @@ def logs_of_step(count: int, step: int, config: OperationsConfig) -> list[int]:
     return numbers
 
 
-def standard_of(config: OperationsConfig) -> Standard:
+def standard_of(config: OperationsConfig) -> AnswerStandard:
     """How the settings judge answers."""
-    return Standard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
+    return AnswerStandard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
 def step_metrics(

@@ -3,28 +3,22 @@
 All have one signature, that of the Memory-Agent guide: `calculate_reward(action, new_fact,
 retrieved_facts)`, where `action` is an `OpKind` (a text too: `action == "ADD"`), `new_fact` a text,
 and the retrieved facts are the remembered items related to it, one of them marked as the target of
-UPDATE or DELETE. `opportunity_cost` is the guide's own; `operation_code.py` loads the user's.
+UPDATE or DELETE. `opportunity_cost` is the guide's own. What is known at once is not what matters
+later: its fixed values pay for the kind of an operation whether it was right or not, so a policy
+can gain from ADD alone. It is offered because the guide defines it, as a start and for comparison;
+what a later question gains is the task's `delta_qa`.
 
-What is known at once is not what matters later: the fixed values pay for the kind of an operation
-whether it was right or not, so a policy can gain from ADD alone. Offered because the guide defines
-it, as a start and for comparison; what a later question gains is the task's `delta_qa`.
-
-Invariants: the terms lie in [0, 1] and the total is their sum by weight; with `NEUTRAL_WEIGHTS` no
-kind is paid for itself; writing what is known already pays less than NONE with either weights.
-
-The setting `reward` of memory-ops: what one operation earns, instead of `delta_qa`.
-
-Invariant: what cannot be loaded or called is one `BadInput` sentence before anything is written,
-and a resumed run goes on with the function that it began with.
-
-The user's own `calculate_reward(action, new_fact, retrieved_facts)`, from a Python file.
+The setting `reward` chooses one of them, or a function of the user's:
 
     my_rewards.py                  its function calculate_reward
     my_rewards.py:gentle           another function of it
     my_package.rewards:gentle      a function of a module
 
-Invariant: a function that could not be called with these three arguments is refused when it is
-loaded, in one sentence, and not in the middle of a run.
+Invariants: the terms of `opportunity_cost` lie in [0, 1] and the total is their sum by weight; with
+`NEUTRAL_WEIGHTS` no kind is paid for itself; writing what is known already pays less than NONE with
+either weights. A function that cannot be loaded, or called with these three arguments, is refused
+in one sentence before anything is written, and a resumed run goes on with the code that it began
+with.
 """
 
 from __future__ import annotations

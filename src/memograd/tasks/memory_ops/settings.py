@@ -1,13 +1,8 @@
-"""What `memograd train memory-ops` can be told: the settings of a policy over memory operations.
+"""The settings of memory-ops: of training (`OperationsConfig`), measuring (`OperationsEvaluation`)
+and learning from feedback (`OnlineConfig`).
 
-Invariant: resolved settings survive their JSON form unchanged, so `config.json` is the whole recipe
-of a run.
-
-What `memograd evaluate` can be told of a policy over memory operations.
-
-Invariant: what does not fit is one sentence that names the setting.
-
-What `memograd learn` can be told: how a policy goes on learning from feedback.
+Invariants: resolved settings survive their JSON form unchanged, so `config.json` is the whole
+recipe of a run; what does not fit is one sentence that names the setting.
 """
 
 from __future__ import annotations

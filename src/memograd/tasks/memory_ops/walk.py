@@ -28,7 +28,7 @@ from memograd.memory.reader.fact import Fact
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import Hit, Query, retrieve
-from memograd.tasks.memory_ops.answerability import Standard, answerability, recalled
+from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability, recalled
 from memograd.tasks.memory_ops.delta_qa import delta_qa
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
@@ -52,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WalkQuestion:
     """How a question went: answerability, share of the needed evidence found, whether misled."""
 
     probe: AskedProbe
@@ -81,7 +81,7 @@ class Walk:
     def __init__(
         self,
         log: EmbeddedLog,
-        standard: Standard,
+        standard: AnswerStandard,
         *,
         budget: int | None = None,
         evict: Evict | None = None,
@@ -91,7 +91,7 @@ class Walk:
     ) -> None:
         self.log = log
         self.memory = LogMemory(log)
-        self.asked: list[Asked] = []
+        self.asked: list[WalkQuestion] = []
         self._standard = standard
         self._budget = budget
         self._evict = evict
@@ -174,12 +174,12 @@ class Walk:
             if statements[number].id == statement_id
         }
 
-    def _ask(self, one: AskedProbe) -> Asked:
+    def _ask(self, one: AskedProbe) -> WalkQuestion:
         hits = retrieve(self.memory.state.items, one.query, top_k=self._standard.top_k)
         found = self.memory.statements_in(hits)
         needed = one.needed_at(self._number)
         misleading = one.misleading_at(self._number)
-        return Asked(
+        return WalkQuestion(
             one,
             answerability(found, needed, misleading, self._standard.misled_cost),
             recalled(found, needed),
@@ -187,7 +187,7 @@ class Walk:
         )
 
 
-def mean_score(asked: Iterable[Asked]) -> float:
+def mean_score(asked: Iterable[WalkQuestion]) -> float:
     """Mean answerability; 0 where nothing was asked."""
     scores = [one.score for one in asked]
     return sum(scores) / len(scores) if scores else 0.0

@@ -20,7 +20,7 @@ import numpy as np
 
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS
 from memograd.rollout.types import Message, Scenario
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Point, Walk
 
@@ -63,7 +63,7 @@ def said_operation(answer: str) -> str | None:
     return found[1] or f"{found[2]} {int(found[3])}"
 
 
-def decision_scenarios(log: EmbeddedLog, standard: Standard) -> list[Scenario]:
+def decision_scenarios(log: EmbeddedLog, standard: AnswerStandard) -> list[Scenario]:
     """A scenario for every statement of a log, in the states that the gold operations lead to.
 
     Where a log has no gold operations, the best one by `delta_qa` is gone on with. Columns:

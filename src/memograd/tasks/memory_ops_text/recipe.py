@@ -26,7 +26,7 @@ from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.memory_construct.setup import check_none_in_common
-from memograd.tasks.memory_ops.answerability import Standard
+from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops_text.decisions import decision_scenarios
@@ -81,7 +81,7 @@ def scenarios(config: OpsTextTrainConfig) -> tuple[list[Scenario], list[Scenario
         held_out = logs_of_files([eval_data])
         check_none_in_common(known, held_out, eval_data)
     embedder = load_embedder(build.embedder)
-    standard = Standard(top_k=build.top_k, misled_cost=build.misled_cost)
+    standard = AnswerStandard(top_k=build.top_k, misled_cost=build.misled_cost)
     made = [decision_scenarios(log, standard) for log in embed_logs([*known, *held_out], embedder)]
     return (
         [one for of_log in made[: len(known)] for one in of_log],

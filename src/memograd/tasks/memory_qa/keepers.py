@@ -1,22 +1,20 @@
-"""Who makes items of a conversation for memory-qa: rules, a trained head, a memory-construct run.
+"""Who makes items of a conversation for memory-qa, and the file that keeps them.
 
-Rules and heads hear the turns session by session, as `Memory.add` would: a reader finds the facts
-and the manager decides what each changes. A language model of memory-construct reads the turns in
-chunks of the size it was trained on and says what to write down, greedily.
+Three keepers: rules, a trained head, a memory-construct run. Rules and heads hear the turns session
+by session, as `Memory.add` would: a reader finds the facts and the manager decides what each
+changes. A language model of memory-construct reads the turns in chunks of the size it was trained
+on and says what to write down, greedily.
 
-Invariants: what is not there, or does not fit, is refused before anything is made; a policy is
-never asked about what it was trained on, as far as its run says what that was.
-
-The items that a manager kept of conversations, on disk: a line a conversation.
+That may take hours where a language model reads, so `KeptFile` writes each conversation as soon as
+it is done, a line each, and a run that goes on, or is measured, reads what is there:
 
     {"conversation": "conv-26", "turns": "<hash>", "keeper": "rules", "items": [{"text": ...}]}
 
-Making them may take hours where a language model reads, so each conversation is written as soon as
-it is done, and a run that goes on, or is measured, reads what is there. The hash of its turns says
-whether a conversation is still the same.
+The hash of its turns says whether a conversation is still the same.
 
-Invariant: killed at any instant, the file holds whole conversations only, and those that it holds
-are never made again.
+Invariants: what is not there, or does not fit, is refused before anything is made; a policy is
+never asked about what it was trained on, as far as its run says what that was; killed at any
+instant, the file holds whole conversations only, and those that it holds are never made again.
 """
 
 from __future__ import annotations

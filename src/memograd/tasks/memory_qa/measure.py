@@ -19,7 +19,7 @@ from memograd.evaluation import (
     reports_to_json,
     reports_to_markdown,
 )
-from memograd.evaluation.harness import Answered, evaluate_policy
+from memograd.evaluation.harness import PolicyAnswers, evaluate_policy
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.memory_qa.scenarios import MemoryView
@@ -52,7 +52,7 @@ def ask(
     config: MemoryQATrainConfig,
     method: str,
     console: Console,
-) -> Answered:
+) -> PolicyAnswers:
     """Put all questions about `conversations` to the policy as it is, under one of `VIEWS`."""
     scenarios = setup.scenarios(conversations, VIEWS[method])
     with counting_progress(console, f"asking: {method}", total=len(scenarios)) as on_progress:
@@ -67,7 +67,7 @@ def ask(
 
 
 def report_results(
-    answered: Sequence[Answered],
+    answered: Sequence[PolicyAnswers],
     conversations: Sequence[Conversation],
     folder: Path,
     console: Console,
@@ -104,7 +104,7 @@ def print_examples(folder: Path, console: Console) -> None:
         console.print(f"    after   {record['answers'][TRAINED]}")
 
 
-def _answers(answered: Sequence[Answered], conversations: Sequence[Conversation]) -> str:
+def _answers(answered: Sequence[PolicyAnswers], conversations: Sequence[Conversation]) -> str:
     """Every question with its gold answer and what each method said, one JSON line each."""
     questions = [question for conversation in conversations for question in conversation.questions]
     records = [

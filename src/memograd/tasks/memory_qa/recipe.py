@@ -20,10 +20,10 @@ from typing import Final
 from rich.console import Console
 
 from memograd.config.stored import stored_values
-from memograd.data import Conversation, Split, select_conversations
+from memograd.data import Conversation, ConversationSplit, select_conversations
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
-from memograd.evaluation.harness import Answered
+from memograd.evaluation.harness import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
@@ -70,7 +70,7 @@ class QAJob:
 
     config: MemoryQATrainConfig
     policy: LanguageModel
-    split: Split
+    split: ConversationSplit
     setups: dict[str, MemoryQASetup]  # the one setup, once the run folder is there
 
     @property
@@ -98,7 +98,7 @@ class QAJob:
         """The training questions; rank 0 has the memory."""
         return world.led(lambda: self.setup.scenarios(self.split.train))
 
-    def measure(self, label: str) -> Answered:
+    def measure(self, label: str) -> PolicyAnswers:
         """Ask the held-out questions of the policy as it is now."""
         method = self.before if label == "before training" else TRAINED
         return ask(self.policy, self.setup, self.split.eval, self.config, method, console)
@@ -108,7 +108,7 @@ class QAJob:
         """What the policy is called that training began with."""
         return UNTRAINED if self.config.adapter is None else WARM_START
 
-    def report(self, before: Answered, after: Answered, folder: Path) -> None:
+    def report(self, before: PolicyAnswers, after: PolicyAnswers, folder: Path) -> None:
         """Both sides in tables; beside a warm start stands the model without it."""
         answered = [before, after]
         if self.config.adapter is not None:
@@ -127,7 +127,7 @@ def settled(config: MemoryQATrainConfig) -> MemoryQATrainConfig:
     return located(config)
 
 
-def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answered]:
+def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[PolicyAnswers]:
     """What is trained on which questions, and how it is measured."""
     split = choose_split(
         available_conversations(config.data, config.seed), config.train, config.eval
@@ -149,7 +149,7 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Answer
         describe=job.describe,
         measure=job.measure,
         held_out=split.eval,
-        measured=Answered,
+        measured=PolicyAnswers,
         score=lambda answered: mean(answered.report.scores["locomo_f1"]),
         report=job.report,
         opened=job.opened,
@@ -264,6 +264,6 @@ def _names(conversations: Sequence[Conversation]) -> str:
     return ", ".join(conversation.id for conversation in conversations)
 
 
-RECIPE: Recipe[MemoryQATrainConfig, Answered] = Recipe(
+RECIPE: Recipe[MemoryQATrainConfig, PolicyAnswers] = Recipe(
     make_job, console, settled, evaluate, or_unsaid=True
 )

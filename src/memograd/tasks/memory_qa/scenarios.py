@@ -1,22 +1,17 @@
 """memory-qa: answer a question about a past conversation from what the memory brings back.
 
 A scenario is one question: the chat holds the retrieved turns, dated and in the order they were
-said, or the items that a memory manager kept of them (`memory_qa_items`), and the question; rewards
-see the gold `answer`, its `category` and the `evidence` ids. What was not kept, or what the
-retrieval missed, no policy can answer: that is part of the task. `category` is LoCoMo's, whose F1
-has a rule for each; questions of other data count as its single-hop, which is the plain F1. What
-the data themselves call it is `kind`.
+said, or the items that a memory manager kept of them, and the question; rewards see the gold
+`answer`, its `category` and the `evidence` ids. What was not kept, or what the retrieval missed, no
+policy can answer: that is part of the task. `category` is LoCoMo's, whose F1 has a rule for each;
+questions of other data count as its single-hop, which is the plain F1. What the data themselves
+call it is `kind`. Items (`ItemMemory`) are ranked by cosine alone, as turns are, so that turns and
+items differ in what was kept and not in how it is found.
 
-Invariant: a scenario's prompt is built from the memory's scope of its own conversation, and neither
-the gold answer nor the evidence ids enter it.
-
-What a manager kept of one conversation, found as turns are: by meaning, within a budget.
-
-Items take the place of raw turns in the prompts of memory-qa. They are ranked by cosine alone, as
-turns are there, so that turns and items differ in what was kept and not in how it is found.
-
-Invariants: a search never shows more than `top_k` items nor more tokens than the budget, in the
-order in which they were learnt; a rendered item is one line.
+Invariants: a scenario's prompt is built from the memory's scope of its own conversation, and
+neither the gold answer nor the evidence ids enter it; a search of items never shows more than
+`top_k` of them nor more tokens than the budget, in the order in which they were learnt; a rendered
+item is one line.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from memograd.data import (
     Conversation,
-    Split,
+    ConversationSplit,
     generate_conversations,
     load_any,
     split_by_conversation,
@@ -77,7 +77,7 @@ def _asked_at_the_end(conversation: Conversation) -> Conversation:
 
 def choose_split(
     available: Sequence[Conversation], train: Sequence[str], eval: Sequence[str]
-) -> Split:
+) -> ConversationSplit:
     """The conversations named for training and for evaluation.
 
     Where neither is named, the last conversation is for evaluation and the others are for

@@ -14,7 +14,6 @@ import numpy as np
 from memograd.memory.search.ranker.features import FEATURES
 from memograd.memory.search.ranker.linear import Linear
 from memograd.tasks.retrieval.learning import (
-
     Part,
     PlackettLuce,
     bounded,

@@ -6,5 +6,5 @@
 `schema` and `rows` make the prompt, `tool` is the environment, `attempt` reads what an agent did
 out of its conversation, `compare` says whether a result is the gold result, `rewards` are numbers
 made of both, `trajectories` are gold attempts to learn from, `sample` is a database of our own with
-questions. Knows neither the trainer nor any model. Tests: `tests/tasks/test_sql_*.py`.
+questions. Knows neither the trainer nor any model.
 """

@@ -1,16 +1,10 @@
 """The SQL agent from end to end: a database, questions about it, any chat model.
 
 Attempts are episodes that memograd plays, or, where `served.agent` names one, those of an agent of
-any framework, through the gateway; questions, rewards and measures are the same.
-
-`train` makes a run folder (or goes on with one) and measures the held-out questions before and
-after, and what the run began with if that was an adapter; `warm_start_rows` writes gold attempts
-that `memograd sft` learns from. The command line calls them as `memograd train sql` and
-`memograd sql`; `docs/sql-agent.md` is the user's guide.
-
-Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
-
-What a job of the SQL agent needs before it can begin: a database, questions, and an agent's job.
+any framework, through the gateway; questions, rewards and measures are the same. A run measures the
+held-out questions before and after, and what it began with if that was an adapter.
+`warm_start_rows` writes gold attempts that `memograd sft` learns from. `docs/sql-agent.md` is the
+user's guide.
 
 Invariants: no evidence of a held-out question is evidence of one that is trained on; every gold
 statement was run; what is wrong with database or questions is found before a model is loaded.

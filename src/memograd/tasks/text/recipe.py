@@ -1,14 +1,9 @@
 """The text task from end to end: a file of prompts, reward functions, any causal language model.
 
-`train` makes a run folder (or goes on with one) and measures the held-out rows before and after.
-The command line calls it as `memograd train text`; `docs/text-task.md` is the user's guide.
+The held-out rows are measured before and after. `docs/text-task.md` is the user's guide.
 
-Invariant: a run that was killed and resumed gives the numbers of the run that never stopped.
-
-What a text job needs before it can begin: rows, rewards, a policy, scenarios.
-
-Invariant: whatever is wrong with data, rewards, model or settings is found here, before there is a
-run folder; and nothing that is evaluated on is trained on.
+Invariants: whatever is wrong with data, rewards, model or settings is found before there is a run
+folder; nothing that is evaluated on is trained on.
 """
 
 from __future__ import annotations

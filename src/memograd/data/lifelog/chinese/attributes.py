@@ -5,7 +5,7 @@ Invariant: every form of a value names it, so that its text answers the question
 
 from __future__ import annotations
 
-from memograd.data.lifelog.forms import Forms, Wording
+from memograd.data.lifelog.forms import Forms, FormWording
 
 JOBS = (
     "护士", "水管工", "翻译", "面点师", "公交司机", "图书管理员", "理疗师", "数据分析师",
@@ -75,8 +75,8 @@ HOBBIES = (
 )  # fmt: skip
 WEEKDAYS = ("周一", "周二", "周三", "周四", "周五", "周六", "周日")
 
-ATTRIBUTES: dict[str, Wording] = {
-    "job": Wording(
+ATTRIBUTES: dict[str, FormWording] = {
+    "job": FormWording(
         pool=JOBS,
         details=COMPANIES,
         tell=Forms(
@@ -102,7 +102,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms(("{who}当{v}之前做什么？",), ("{who}现在这份工作之前是干哪行的？",)),
         topic=Forms(("{whose}工作",), ("{who}是干什么的这件事",)),
     ),
-    "home": Wording(
+    "home": FormWording(
         pool=CITIES,
         tell=Forms(
             ("{who}住在{v}", "{whose}家在{v}", "{who}在{v}有套房子，就住那儿"),
@@ -125,7 +125,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms(("{who}搬到{v}之前住在哪里？",), ("{who}是从哪座城市迁到{v}的？",)),
         topic=Forms(("{who}住在哪个城市",), ("{who}定居的地方",)),
     ),
-    "address": Wording(
+    "address": FormWording(
         pool=STREETS,
         tell=Forms(
             ("{whose}住址是{v}", "{who}住在{v}", "寄给{whom}的信要写{v}"),
@@ -143,7 +143,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms(("{who}搬到{v}之前的住址是什么？",), ("{whose}上一个地址是什么？",)),
         topic=Forms(("{whose}住址",), ("{whose}门牌地址",)),
     ),
-    "diet": Wording(
+    "diet": FormWording(
         pool=(
             "素食", "纯素", "无麸质饮食", "低碳饮食", "清真饮食", "低盐饮食", "无乳糖饮食",
             "无糖饮食",
@@ -169,7 +169,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}是哪天改变饮食的？",), ("{who}哪一天转为{v}？",)),
         topic=Forms(("{whose}饮食习惯",), ("{who}在吃上的讲究",)),
     ),
-    "medication": Wording(
+    "medication": FormWording(
         keys=dict.fromkeys(
             ("高血压", "花粉症", "偏头痛", "哮喘", "腰痛", "失眠"),
             (
@@ -201,7 +201,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}哪天换的{k}药？",), ("{who}是什么时候开始用{v}的？",)),
         topic=Forms(("{who}治{k}吃什么药",), ("{who}的{k}用药",)),
     ),
-    "doctor": Wording(
+    "doctor": FormWording(
         keys=dict.fromkeys(("牙医", "家庭医生", "眼科医生", "皮肤科医生"), DOCTORS),
         tell=Forms(
             ("{whose}{k}是{v}", "{who}的{k}姓名是{v}，人很好", "{who}看{k}都找{v}"),
@@ -215,7 +215,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms(("{v}之前，{whose}{k}是谁？",), ("{who}换{k}以前找的是哪一位？",)),
         topic=Forms(("{whose}{k}是谁",), ("{who}的{k}的名字",)),
     ),
-    "car": Wording(
+    "car": FormWording(
         pool=(
             "沃尔沃", "比亚迪", "丰田", "斯柯达", "宝马迷你", "斯巴鲁", "五菱", "本田", "福特皮卡",
             "特斯拉", "雪铁龙", "马自达", "吉普", "起亚", "蔚来",
@@ -236,7 +236,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}哪天买的{v}？",), ("{who}换车是哪一天？",)),
         topic=Forms(("{who}开什么车",), ("{whose}车",)),
     ),
-    "commute": Wording(
+    "commute": FormWording(
         pool=(
             "骑自行车", "坐有轨电车", "步行", "坐公交", "坐轮渡", "坐火车", "骑电动滑板车", "拼车",
             "坐地铁", "滑轮滑", "骑摩托车", "打车",
@@ -249,7 +249,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("{who}怎么去上班？",), ("{who}用什么方式通勤？",)),
     ),
-    "study": Wording(
+    "study": FormWording(
         pool=(
             "海洋生物", "法律", "建筑学", "护理学", "西班牙文学", "经济学", "地质学", "计算机",
             "宗教学",
@@ -269,7 +269,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms(("{who}改读{v}之前学什么？",), ("{who}为了{v}放弃了哪个专业？",)),
         topic=Forms(("{who}在学什么",), ("{whose}专业",)),
     ),
-    "school": Wording(
+    "school": FormWording(
         pool=(
             "橡树小学", "实验小学", "蒙氏学校", "山顶小学", "华德福学校", "湖景学校", "公园小学",
             "外国语小学", "国王草地小学", "玫瑰林学校", "灯塔小学", "北田小学",
@@ -286,7 +286,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}是哪天转学的？",), ("{who}哪一天进的{v}？",)),
         topic=Forms(("{who}在哪所学校上学",), ("{whose}学校名字",)),
     ),
-    "lessons": Wording(
+    "lessons": FormWording(
         pool=COURSES,
         tell=Forms(
             ("{who}在上{v}课", "{who}每周都有{v}课", "{who}报了{v}班"),
@@ -295,7 +295,7 @@ ATTRIBUTES: dict[str, Wording] = {
         end=Forms(("{who}不上{v}课了", "{who}把{v}班退了"), ("{who}中途放弃了{v}的课程",)),
         ask=Forms(("{who}在上什么课？", "{who}报了什么班？"), ("{who}在培训班学什么？",)),
     ),
-    "gym": Wording(
+    "gym": FormWording(
         pool=GYMS,
         tell=Forms(("{who}在{v}健身", "{who}办了{v}的会员卡"), ("{who}锻炼都去{v}",
             "{who}是{v}的会员")),
@@ -310,7 +310,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}哪天改去{v}的？",)),
         topic=Forms(("{who}去哪家健身房",), ("{whose}健身房",)),
     ),
-    "phone_number": Wording(
+    "phone_number": FormWording(
         pool=(
             "138-0000-0142", "139-0000-0178", "136-0000-0103", "137-0000-0119", "135-0000-0166",
             "150-0000-0131", "151-0000-0190", "152-0000-0155", "158-0000-0127", "159-0000-0184",
@@ -327,7 +327,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{whose}电话是多少？", "打什么电话能找到{who}？"), ("{who}的手机号码是多少？",)),
         topic=Forms(("{whose}电话",), ("{who}的手机号码",)),
     ),
-    "code": Wording(
+    "code": FormWording(
         keys=dict.fromkeys(
             ("无线网密码", "大门密码", "报警器密码", "储物柜密码", "语音信箱密码"),
             (
@@ -346,7 +346,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("{who}哪天改的{k}？",)),
         topic=Forms(("{whose}{k}",), ("{who}设的{k}",)),
     ),
-    "place": Wording(
+    "place": FormWording(
         keys=dict.fromkeys(
             ("备用钥匙", "护照", "报税材料", "急救箱", "野营炉", "针线盒", "老相册"),
             (
@@ -365,7 +365,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{who}把{k}放在哪里？", "{whose}{k}在哪儿？"), ("{who}的{k}收在什么地方？",)),
         topic=Forms(("{who}把{k}放在哪里",), ("{who}收{k}的地方",)),
     ),
-    "appointment": Wording(
+    "appointment": FormWording(
         keys=dict.fromkeys(
             ("看牙", "验光", "打疫苗", "抽血化验", "理发", "办护照", "拍X光", "听力检查"), ()
         ),
@@ -380,7 +380,7 @@ ATTRIBUTES: dict[str, Wording] = {
         end=Forms(("{who}取消了{k}的预约", "{who}不去{k}了，预约作废"), ("{who}的{k}彻底取消了",)),
         ask=Forms(("{who}约的{k}是哪天？", "{who}{k}的日期是哪天？"), ("{who}定在几号去{k}？",)),
     ),
-    "trip_plan": Wording(
+    "trip_plan": FormWording(
         pool=PLACES,
         details=("春天", "初夏", "清明假期", "国庆假期", "元旦前后", "八月底"),
         tell=Forms(
@@ -399,7 +399,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_more=Forms(("{who}什么时候去{v}？",), ("{who}的{v}之行在什么时候？",)),
         topic=Forms(("{whose}旅行计划",), ("{who}想去哪里旅行",)),
     ),
-    "contact": Wording(
+    "contact": FormWording(
         pool=(
             "发邮件", "发短信", "下午六点以后打电话", "上午联系", "周末联系", "通过办公室转达",
             "发语音留言", "午休时联系", "有急事才联系", "写信", "九点以前联系", "用微信",
@@ -412,7 +412,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{who}希望怎样被联系？",), ("联系{who}最好用什么方式？",)),
         topic=Forms(("{who}希望怎样被联系",), ("{who}偏好的联系方式",)),
     ),
-    "favourite": Wording(
+    "favourite": FormWording(
         keys={
             "颜色": ("蓝绿色", "橙色", "酒红色", "薄荷绿", "紫色", "芥末黄", "青色", "炭灰色",
                 "珊瑚色"),
@@ -437,7 +437,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("{who}最喜欢的{k}是什么？", "{who}最爱哪种{k}？"), ("{who}首选的{k}是哪个？",)),
     ),
-    "savings": Wording(
+    "savings": FormWording(
         pool=(
             "房车", "大提琴", "新厨房", "帆船", "婚礼", "玻璃花房", "货运自行车", "出国读语言",
             "架子鼓",
@@ -452,7 +452,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{who}在为什么攒钱？",), ("{who}存钱的目标是什么？",)),
         topic=Forms(("{who}在为什么攒钱",), ("{whose}存钱目标",)),
     ),
-    "birthday": Wording(
+    "birthday": FormWording(
         pool=(
             "3月3日", "7月17日", "10月29日", "1月8日", "5月21日", "12月12日", "4月5日", "8月26日",
             "2月14日",
@@ -464,7 +464,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{whose}生日是哪天？", "{who}几月几号过生日？"), ("{who}出生在哪一天？",)),
         topic=Forms(("{whose}生日",), ("{who}出生的日子",)),
     ),
-    "team": Wording(
+    "team": FormWording(
         pool=(
             "海港鹰队", "流浪者联队", "银狐队", "码头工人队", "城市竞技队", "红彗星队", "夜枭队",
             "山谷游侠队",
@@ -475,7 +475,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("{who}对{old}死了心，改为{v}加油",)),
         ask=Forms(("{who}支持哪支球队？",), ("{who}为哪支球队加油？",)),
     ),
-    "book": Wording(
+    "book": FormWording(
         pool=(
             "玻璃果园", "奥斯陆来信", "异乡的冬天", "盐路", "九盏灯", "沉默的制图师", "纸月亮",
             "末班渡轮",
@@ -489,13 +489,13 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("{who}在读什么书？",), ("{who}正读到一半的是哪本书？",)),
     ),
-    "wakes": Wording(
+    "wakes": FormWording(
         pool=("五点", "五点半", "六点", "六点半", "七点", "七点一刻", "七点半", "八点", "九点"),
         tell=Forms(("{who}平时{v}起床", "{whose}闹钟设在{v}"), ("工作日里，{who}{v}就下床",)),
         change=Forms(("{who}现在{v}起床，不是{old}了",), ("{who}重新设了闹钟，改为{v}",)),
         ask=Forms(("{who}几点起床？",), ("{who}的一天从几点开始？",)),
     ),
-    "rent": Wording(
+    "rent": FormWording(
         pool=(
             "2300元", "3120元", "1780元", "4340元", "3050元", "1890元", "4480元", "3215元",
             "2830元", "5600元",
@@ -510,7 +510,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{who}每月房租多少？", "{whose}房租是多少？"), ("{who}租房一个月要花多少钱？",)),
         topic=Forms(("{whose}房租",), ("{who}租房花多少钱",)),
     ),
-    "boss": Wording(
+    "boss": FormWording(
         pool=(
             "裴经理", "陆总", "艾主任", "柴经理", "任总监", "佐藤先生", "邓主任", "魏总", "欧经理",
             "白总监",
@@ -523,7 +523,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("{whose}上司是谁？", "{who}工作上归谁管？"), ("{who}的领导是哪位？",)),
     ),
-    "meeting": Wording(
+    "meeting": FormWording(
         keys=dict.fromkeys(("部门例会", "合唱排练", "读书会", "瑜伽课", "牌局", "理疗"), WEEKDAYS),
         details=("傍晚六点", "中午", "九点", "七点半", "下午四点", "晚上七点三刻"),
         tell=Forms(("{whose}{k}在{v}", "{who}每{v}有{k}"), ("{v}是{who}{k}的日子",
@@ -537,7 +537,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("{whose}{k}在星期几？", "{who}每周哪天有{k}？"), ("{who}的{k}是哪一天？",)),
         ask_more=Forms(("{whose}{k}几点开始？",), ("{who}的{k}在什么时间？",)),
     ),
-    "pet_food": Wording(
+    "pet_food": FormWording(
         pool=(
             "三文鱼干粮", "鸡肉拌饭", "羊肉颗粒", "金枪鱼冻", "生牛肉", "无谷火鸡粮", "鸭肉土豆粮",
             "减肥粮",
@@ -548,7 +548,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("{who}不肯碰{old}，改喂{v}",)),
         ask=Forms(("{who}吃什么？", "给{who}喂什么？"), ("{whose}口粮是什么？",)),
     ),
-    "pet_bed": Wording(
+    "pet_bed": FormWording(
         pool=(
             "沙发上", "炉边的篮子里", "窗台上", "浴缸里", "钢琴底下", "洗衣篮里", "门垫上",
             "走廊里", "阳台上",
@@ -558,21 +558,21 @@ ATTRIBUTES: dict[str, Wording] = {
         change=Forms(("{who}现在睡在{v}",), ("{who}夜里换到{v}睡了",)),
         ask=Forms(("{who}睡在哪里？",), ("{who}在哪儿过夜？",)),
     ),
-    "likes": Wording(
+    "likes": FormWording(
         pool=LIKES,
         tell=Forms(("{who}很喜欢{v}", "{who}特别爱{v}", "{v}是{who}的心头好"),
             ("{who}怎么也离不开{v}", "一有{v}，{who}就开心")),
         end=Forms(("{who}不再喜欢{v}了", "{who}对{v}没兴趣了"), ("{who}对{v}失去了热情",)),
         ask=Forms(("{who}喜欢什么？", "{who}的心头好有哪些？"), ("什么会让{who}开心？",)),
     ),
-    "dislikes": Wording(
+    "dislikes": FormWording(
         pool=DISLIKES,
         tell=Forms(("{who}讨厌{v}", "{who}受不了{v}", "{who}很不喜欢{v}"), ("{who}总是躲着{v}",
             "{v}让{whom}心烦")),
         end=Forms(("{who}不再讨厌{v}了",), ("{who}跟{v}和解了",)),
         ask=Forms(("{who}讨厌什么？", "{who}受不了什么？"), ("{who}总是躲着什么？",)),
     ),
-    "allergy": Wording(
+    "allergy": FormWording(
         pool=ALLERGIES,
         tell=Forms(
             ("{who}对{v}过敏", "{who}有{v}过敏", "{who}不能碰{v}，会过敏"),
@@ -584,7 +584,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("{who}对什么过敏？", "{who}有哪些过敏？"), ("{who}的过敏原有哪些？",)),
     ),
-    "hobby": Wording(
+    "hobby": FormWording(
         pool=HOBBIES,
         tell=Forms(
             ("{whose}爱好是{v}", "{who}空闲时间都在{v}", "{who}最近迷上了{v}"),
@@ -594,7 +594,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("对{who}来说，{v}已经是过去的事",)),
         ask=Forms(("{who}有什么爱好？", "{who}空闲时间做什么？"), ("{who}休息日忙些什么？",)),
     ),
-    "languages": Wording(
+    "languages": FormWording(
         pool=(
             "葡萄牙语", "斯瓦希里语", "芬兰语", "阿拉伯语", "波兰语", "日语", "威尔士语",
             "土耳其语", "荷兰语",
@@ -604,7 +604,7 @@ ATTRIBUTES: dict[str, Wording] = {
         end=Forms(("{who}不学{v}了",), ("{who}把{v}全忘光了",)),
         ask=Forms(("{who}会说或在学哪些外语？",), ("{who}懂什么外语？",)),
     ),
-    "emergency": Wording(
+    "emergency": FormWording(
         pool=(
             "法阿姨", "德叔叔", "叶先生", "菲姨妈", "柯女士", "陶先生", "马表姐", "布太太",
             "欧先生", "韦女士",
@@ -615,14 +615,14 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms((), ("{whose}紧急联系人是谁？", "{who}出了事该打给谁？")),
         topic=Forms((), ("{whose}紧急联系人",)),
     ),
-    "shoe_size": Wording(
+    "shoe_size": FormWording(
         pool=("36码", "37码", "38码", "39码", "40码", "41码", "42码", "35码", "34码", "43码",
             "33码", "32码"),
         tell=Forms((), ("{who}穿{v}的鞋", "{whose}鞋码是{v}")),
         change=Forms((), ("{who}现在要穿{v}的鞋，{old}不合脚了",)),
         ask=Forms((), ("{who}穿多大的鞋？",)),
     ),
-    "subscription": Wording(
+    "subscription": FormWording(
         pool=(
             "影盒会员", "晨报", "声浪音乐", "蔬菜箱", "云包网盘", "谜题月刊", "流光视频",
             "葡萄酒俱乐部",
@@ -632,7 +632,7 @@ ATTRIBUTES: dict[str, Wording] = {
         end=Forms((), ("{who}退订了{v}", "{who}取消了{v}的订阅")),
         ask=Forms((), ("{who}订阅了什么？",)),
     ),
-    "insurance": Wording(
+    "insurance": FormWording(
         pool=(
             "磐石保险", "绿盾", "联合互助", "海港人寿", "高山关爱", "灯塔互助", "三叉戟",
             "三叶草健康", "基石一号",
@@ -645,7 +645,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms((), ("{who}换到{v}之前是哪家保险？",)),
         topic=Forms((), ("{whose}保险",)),
     ),
-    "computer": Wording(
+    "computer": FormWording(
         pool=(
             "联想笔记本", "苹果笔记本", "上网本", "游戏主机", "微软平板", "Linux笔记本",
             "苹果一体机", "二手戴尔",
@@ -656,7 +656,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms((), ("{who}用什么电脑？",)),
         ask_before=Forms((), ("{who}换{v}之前用什么电脑？",)),
     ),
-    "volunteering": Wording(
+    "volunteering": FormWording(
         pool=(
             "食物银行", "流浪动物站", "志愿消防队", "修理咖啡馆", "临终关怀院", "市图书馆",
             "难民中心", "青少年之家",
@@ -668,7 +668,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms((), ("{who}在哪里做志愿者？",)),
         topic=Forms((), ("{who}在哪里做志愿者",)),
     ),
-    "pet_fear": Wording(
+    "pet_fear": FormWording(
         pool=(
             "吸尘器", "打雷", "雨伞", "吹风机", "气球", "邮递员", "楼梯", "大卡车", "无人机",
             "镜子", "门铃", "鹅",

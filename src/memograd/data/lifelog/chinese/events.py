@@ -5,10 +5,10 @@ An event is told once with its day (`{when}`), its value and one detail, which `
 
 from __future__ import annotations
 
-from memograd.data.lifelog.forms import Forms, Wording
+from memograd.data.lifelog.forms import Forms, FormWording
 
-EVENTS: dict[str, Wording] = {
-    "visit": Wording(
+EVENTS: dict[str, FormWording] = {
+    "visit": FormWording(
         pool=(
             "平遥", "凤凰古城", "乌镇", "婺源", "大理", "泉州", "敦煌", "阳朔", "承德", "景德镇",
             "黄山", "西塘",
@@ -26,7 +26,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}是和谁去的{v}？",), ("{who}在{v}有谁同行？",)),
         ask_when=Forms(("{who}是哪天去{v}的？",), ("{who}人在{v}是几月几号？",)),
     ),
-    "check_up": Wording(
+    "check_up": FormWording(
         pool=(
             "脚踝肿", "久咳不止", "一颗怪痣", "头晕", "中耳炎", "膝盖疼", "皮疹", "落枕", "胃灼热",
             "牙疼",
@@ -46,7 +46,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}的{v}，医生让怎么做？",), ("{who}因{v}得到的医嘱是什么？",)),
         ask_when=Forms(("{who}因为{v}看医生是哪天？",), ("{who}因{v}就诊是几月几号？",)),
     ),
-    "concert": Wording(
+    "concert": FormWording(
         pool=(
             "丝绒水獭乐队", "月亮游行", "铜管和尚", "静港乐队", "米拉", "纸鸢合唱团", "北方电流",
             "地窖四重奏",
@@ -63,7 +63,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}在哪里听的{v}？",), ("{who}看{v}的现场是在什么场地？",)),
         ask_when=Forms(("{who}哪天听的{v}？",), ("{who}看{v}现场是几月几号？",)),
     ),
-    "purchase": Wording(
+    "purchase": FormWording(
         pool=(
             "面包机", "天文望远镜", "皮夹克", "划船机", "地毯", "降噪耳机", "折叠自行车", "扶手椅",
             "帐篷",
@@ -80,7 +80,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}买{v}花了多少钱？",), ("{who}的{v}价格是多少？",)),
         ask_when=Forms(("{who}哪天买的{v}？",), ("{who}入手{v}是几月几号？",)),
     ),
-    "dinner": Wording(
+    "dinner": FormWording(
         pool=(
             "老战友", "新邻居", "以前的老师", "伯伯", "乐队成员", "智利笔友", "跑步小组",
             "退休法官", "房东",
@@ -99,7 +99,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}和{v}在哪里吃的饭？",), ("{who}同{v}聚餐的地方是哪里？",)),
         ask_when=Forms(("{who}哪天和{v}吃的饭？",), ("{who}同{v}聚餐是几月几号？",)),
     ),
-    "injury": Wording(
+    "injury": FormWording(
         pool=(
             "手腕骨折", "脑震荡", "韧带撕裂", "拇指割伤", "肋骨挫伤", "肩膀脱臼", "手被烫伤",
             "脚趾骨折", "眼眶淤青",
@@ -116,7 +116,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}{v}是怎么弄的？",), ("{who}{v}的起因是什么？",)),
         ask_when=Forms(("{who}{v}是哪天？",), ("{who}{v}发生在几月几号？",)),
     ),
-    "interview": Wording(
+    "interview": FormWording(
         pool=(
             "水族馆", "汉登银行", "广播电台", "律师事务所", "植物园", "风筝机器人公司",
             "国家档案馆", "连锁面包房",
@@ -131,7 +131,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}在{v}的面试怎么样？",), ("{who}到{v}应聘的过程如何？",)),
         ask_when=Forms(("{who}哪天去{v}面试的？",), ("{who}到{v}应聘是几月几号？",)),
     ),
-    "gift": Wording(
+    "gift": FormWording(
         pool=(
             "丝巾", "怀表", "音乐会门票", "仙人掌", "国际象棋", "手工被子", "钢笔", "拼图",
             "尤克里里", "茶具",
@@ -146,7 +146,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}的{v}是谁送的？",), ("把{v}当礼物给{who}的是谁？",)),
         ask_when=Forms(("{who}哪天收到{v}的？",), ("{who}拆开礼物{v}是几月几号？",)),
     ),
-    "lost": Wording(
+    "lost": FormWording(
         pool=("钱包", "雨伞", "借书证", "银戒指", "运动包", "围巾", "相机", "耳环", "自行车头盔",
             "笔记本", "家门钥匙", "帽子"),
         details=("电车上", "电影院", "公园里", "机场里", "海滩上", "出租车上", "超市里", "更衣室",
@@ -158,7 +158,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms(("{who}在哪里丢的{v}？",), ("{who}的{v}是在什么地方不见的？",)),
         ask_when=Forms(("{who}哪天丢的{v}？",), ("{who}的{v}是几月几号不见的？",)),
     ),
-    "exam": Wording(
+    "exam": FormWording(
         pool=(
             "急救课程", "驾照理论考试", "法语考试", "帆船执照", "数学补考", "品酒课", "钓鱼证",
             "编程训练营",
@@ -171,7 +171,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms((), ("{who}是以什么结果通过{v}的？",)),
         ask_when=Forms((), ("{who}哪天通过{v}的？",)),
     ),
-    "repair": Wording(
+    "repair": FormWording(
         pool=("锅炉", "屋顶", "洗衣机", "花园门", "冰箱", "浴室水龙头", "大门", "门铃", "洗碗机",
             "暖气片", "烟囱", "百叶窗"),
         details=("160元", "910元", "295元", "1430元", "450元", "375元"),

@@ -5,7 +5,7 @@ Invariant: every form of a value names it, so that its text answers the question
 
 from __future__ import annotations
 
-from memograd.data.lifelog.forms import Forms, Wording
+from memograd.data.lifelog.forms import Forms, FormWording
 
 JOBS = (
     "nurse", "plumber", "translator", "pastry chef", "bus driver", "librarian", "physiotherapist",
@@ -83,8 +83,8 @@ HOBBIES = (
     "ice skating", "quilting", "magic tricks", "canoeing", "juggling", "coin collecting",
 )  # fmt: skip
 
-ATTRIBUTES: dict[str, Wording] = {
-    "job": Wording(
+ATTRIBUTES: dict[str, FormWording] = {
+    "job": FormWording(
         pool=JOBS,
         details=COMPANIES,
         tell=Forms(
@@ -130,7 +130,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("what {who} [do|does] for work",), ("{whose} profession",)),
     ),
-    "home": Wording(
+    "home": FormWording(
         pool=CITIES,
         tell=Forms(
             (
@@ -163,7 +163,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("where {who} [live|lives]",), ("which city {who} [am|is] living in",)),
     ),
-    "address": Wording(
+    "address": FormWording(
         pool=STREETS,
         tell=Forms(
             (
@@ -191,7 +191,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("{whose} address",), ("the address where {who} [live|lives]",)),
     ),
-    "diet": Wording(
+    "diet": FormWording(
         pool=(
             "vegetarian", "vegan", "gluten-free", "low-carb", "kosher", "halal", "dairy-free",
             "low-salt", "sugar-free", "pescatarian", "paleo", "Mediterranean",
@@ -223,7 +223,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("{whose} diet",), ("what {who} [eat|eats] and [do|does] not eat",)),
     ),
-    "medication": Wording(
+    "medication": FormWording(
         keys=dict.fromkeys(
             ("blood pressure", "hay fever", "migraines", "asthma", "back pain", "insomnia"),
             (
@@ -275,7 +275,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("which medicine {who} [take|takes] for {k}",), ("{whose} medication for {k}",)
         ),
     ),
-    "doctor": Wording(
+    "doctor": FormWording(
         keys=dict.fromkeys(("dentist", "family doctor", "eye doctor", "dermatologist"), DOCTORS),
         tell=Forms(
             (
@@ -302,7 +302,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("who {whose} {k} is",), ("the name of {whose} {k}",)),
     ),
-    "car": Wording(
+    "car": FormWording(
         pool=(
             "Volvo", "Fiat Panda", "Toyota Yaris", "Skoda", "Mini", "Subaru", "Renault Zoe",
             "Honda Jazz", "Ford pickup", "Tesla", "Citroen", "Mazda", "Jeep", "Kia", "Saab",
@@ -336,7 +336,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("When did {who} get the {v}?",), ("When did {who} change cars?",)),
         topic=Forms(("which car {who} [drive|drives]",), ("{whose} car",)),
     ),
-    "commute": Wording(
+    "commute": FormWording(
         pool=(
             "by bike", "by tram", "on foot", "by bus", "by ferry", "by train", "on a scooter",
             "in a car pool", "by metro", "on inline skates", "by motorbike", "by taxi",
@@ -354,7 +354,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("How does {who} get to work?",), ("How does {who} commute?",)),
     ),
-    "study": Wording(
+    "study": FormWording(
         pool=(
             "marine biology", "law", "architecture", "nursing", "Spanish literature", "economics",
             "geology", "computer science", "theology", "music history", "civil engineering",
@@ -389,7 +389,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("what {who} [study|studies]",), ("{whose} degree",)),
     ),
-    "school": Wording(
+    "school": FormWording(
         pool=(
             "Oakfield Primary", "St. Bride's School", "the Montessori school", "Hillcrest School",
             "the Waldorf school", "Lakeview Academy", "Parkside School", "the French school",
@@ -419,7 +419,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("When did {who} change schools?",), ("When did {who} start at {v}?",)),
         topic=Forms(("which school {who} [go|goes] to",), ("the name of {whose} school",)),
     ),
-    "lessons": Wording(
+    "lessons": FormWording(
         pool=COURSES,
         tell=Forms(
             (
@@ -439,7 +439,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("What classes does {who} attend?",),
         ),
     ),
-    "gym": Wording(
+    "gym": FormWording(
         pool=GYMS,
         tell=Forms(
             ("{who} [work|works] out at {v}", "{who} [am|is] a member of {v}, the gym"),
@@ -463,7 +463,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("When did {who} join {v}?",)),
         topic=Forms(("which gym {who} [go|goes] to",), ("{whose} gym",)),
     ),
-    "phone_number": Wording(
+    "phone_number": FormWording(
         pool=(
             "555-0142", "555-0178", "555-0103", "555-0119", "555-0166", "555-0131", "555-0190",
             "555-0155", "555-0127", "555-0184", "555-0148", "555-0111", "555-0173", "555-0162",
@@ -487,7 +487,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("{whose} phone number",), ("the number {who} can be called at",)),
     ),
-    "code": Wording(
+    "code": FormWording(
         keys=dict.fromkeys(
             ("wifi password", "front door code", "alarm code", "locker code", "voicemail PIN"),
             (
@@ -514,7 +514,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_when=Forms(("When did {who} change the {k}?",)),
         topic=Forms(("{whose} {k}",), ("what {whose} {k} is",)),
     ),
-    "place": Wording(
+    "place": FormWording(
         keys=dict.fromkeys(
             ("spare key", "passport", "tax folder", "first-aid kit", "camping stove", "sewing kit",
              "old photo albums"),
@@ -544,7 +544,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("where {who} [keep|keeps] the {k}",), ("the place of {whose} {k}",)),
     ),
-    "appointment": Wording(
+    "appointment": FormWording(
         keys=dict.fromkeys(
             ("dentist appointment", "eye test", "vaccination", "blood test", "haircut",
              "passport appointment", "X-ray", "hearing test"),
@@ -576,7 +576,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("On what date was {whose} {k} to take place?",),
         ),
     ),
-    "trip_plan": Wording(
+    "trip_plan": FormWording(
         pool=PLACES,
         details=MONTHS_AHEAD,
         tell=Forms(
@@ -611,7 +611,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("At what time of year does {who} travel to {v}?",)),
         topic=Forms(("{whose} travel plans",), ("where {who} [want|wants] to travel",)),
     ),
-    "contact": Wording(
+    "contact": FormWording(
         pool=(
             "by e-mail", "by text message", "by phone after six", "in the morning", "on weekends",
             "through the office", "by voice message", "during lunch break", "only in urgent cases",
@@ -633,7 +633,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("how {who} [want|wants] to be contacted",), ("{whose} contact preference",)),
     ),
-    "favourite": Wording(
+    "favourite": FormWording(
         keys={
             "colour": ("teal", "orange", "burgundy", "mint green", "purple", "mustard yellow",
                        "turquoise", "charcoal grey", "coral"),
@@ -664,7 +664,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("Which is the {k} that {who} loves most?",),
         ),
     ),
-    "savings": Wording(
+    "savings": FormWording(
         pool=(
             "a camper van", "a cello", "a new kitchen", "a sailing boat", "a wedding",
             "a greenhouse",
@@ -687,7 +687,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("What does {who} want to buy with {his} savings?",)),
         topic=Forms(("what {who} [am|is] saving for",), ("{whose} savings goal",)),
     ),
-    "birthday": Wording(
+    "birthday": FormWording(
         pool=(
             "3 March", "17 July", "29 October", "8 January", "21 May", "12 December", "5 April",
             "26 August", "14 February", "30 June", "19 September", "2 November", "11 May",
@@ -703,7 +703,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("{whose} birthday",), ("the day {who} was born",)),
     ),
-    "team": Wording(
+    "team": FormWording(
         pool=(
             "the Harbour Hawks", "Rovers United", "the Silver Foxes", "the Dockers",
             "City Athletic",
@@ -720,7 +720,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("Which team does {who} support?",), ("Which club does {who} cheer for?",)),
     ),
-    "book": Wording(
+    "book": FormWording(
         pool=(
             "The Glass Orchard", "Letters from Oslo", "A Winter Abroad", "The Salt Road",
             "Nine Lanterns", "The Quiet Cartographer", "Paper Moons", "The Last Ferry",
@@ -737,7 +737,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("What is {who} reading?",), ("Which book is {who} in the middle of?",)),
     ),
-    "wakes": Wording(
+    "wakes": FormWording(
         pool=(
             "at five", "at half past five", "at six", "at half past six", "at seven",
             "at a quarter past seven", "at half past seven", "at eight", "at nine",
@@ -752,7 +752,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("What time does {who} get up?",), ("When does {whose} day begin?",)),
     ),
-    "rent": Wording(
+    "rent": FormWording(
         pool=(
             "$950", "$1,120", "$780", "$1,340", "$1,050", "$890", "$1,480", "$1,215", "$830",
             "$1,600", "$1,275", "$990",
@@ -772,7 +772,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         topic=Forms(("{whose} rent",), ("what {who} [pay|pays] for the flat",)),
     ),
-    "boss": Wording(
+    "boss": FormWording(
         pool=(
             "Ms. Pereira", "Mr. Lund", "Mrs. Achebe", "Mr. Carver", "Ms. Rinaldi", "Mr. Sato",
             "Mrs. Dunne", "Mr. Weber", "Ms. Ortiz", "Mr. Bailey", "Ms. Nguyen", "Mrs. Holm",
@@ -788,7 +788,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("Who is {whose} boss?", "Who does {who} report to?"),
             ("Who is in charge of {whose} team?",)),
     ),
-    "meeting": Wording(
+    "meeting": FormWording(
         keys=dict.fromkeys(
             ("team meeting", "choir practice", "book club", "yoga class", "poker night",
              "physiotherapy"),
@@ -814,7 +814,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask_more=Forms(("At what time is {whose} {k}?",), ("What hour does {whose} {k} begin?",)),
     ),
-    "pet_food": Wording(
+    "pet_food": FormWording(
         pool=(
             "dry salmon food", "rice with chicken", "lamb pellets", "tuna in jelly", "raw beef",
             "grain-free turkey", "duck and potato food", "diet kibble", "sardines", "rabbit stew",
@@ -830,7 +830,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ),
         ask=Forms(("What does {who} eat?", "What food does {who} get?"), ("What is {who} fed?",)),
     ),
-    "pet_bed": Wording(
+    "pet_bed": FormWording(
         pool=(
             "on the sofa", "in a basket by the stove", "on the windowsill", "in the bathtub",
             "under the piano", "in the laundry basket", "on the doormat", "in the hallway",
@@ -841,7 +841,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("{who} [have|has] moved to a new spot for the night, {v}",)),
         ask=Forms(("Where does {who} sleep?",), ("Where does {who} spend the night?",)),
     ),
-    "likes": Wording(
+    "likes": FormWording(
         pool=LIKES,
         tell=Forms(
             ("{who} [love|loves] {v}", "{who} really [like|likes] {v}",
@@ -856,7 +856,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("What does {who} like?", "What is {who} fond of?"), ("What makes {who} happy?",)
         ),
     ),
-    "dislikes": Wording(
+    "dislikes": FormWording(
         pool=DISLIKES,
         tell=Forms(
             ("{who} [hate|hates] {v}", "{who} cannot stand {v}",
@@ -871,7 +871,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("What does {who} dislike?", "What can {who} not stand?"),
             ("What does {who} try to avoid?",)),
     ),
-    "allergy": Wording(
+    "allergy": FormWording(
         pool=ALLERGIES,
         tell=Forms(
             (
@@ -894,7 +894,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("What must {who} avoid because of an allergy?",),
         ),
     ),
-    "hobby": Wording(
+    "hobby": FormWording(
         pool=HOBBIES,
         tell=Forms(
             (
@@ -914,7 +914,7 @@ ATTRIBUTES: dict[str, Wording] = {
             ("How does {who} spend days off?",),
         ),
     ),
-    "languages": Wording(
+    "languages": FormWording(
         pool=(
             "Portuguese", "Swahili", "Finnish", "Arabic", "Polish", "Japanese", "Welsh", "Turkish",
             "Dutch", "Korean", "Greek", "Hindi", "Catalan", "Russian", "Hebrew",
@@ -927,7 +927,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms(("Which languages does {who} speak or learn?",),
             ("What foreign languages does {who} know?",)),
     ),
-    "emergency": Wording(
+    "emergency": FormWording(
         pool=(
             "Mrs. Falk", "Uncle Desmond", "Mr. Iyer", "Aunt Philippa", "Ms. Kerr", "Mr. Toth",
             "Cousin Marta", "Mrs. Bloom", "Mr. Ostrow", "Ms. Vidal", "Grandma Jo", "Mr. Finch",
@@ -940,13 +940,13 @@ ATTRIBUTES: dict[str, Wording] = {
             "Who should be called if something happens to {who}?")),
         topic=Forms((), ("{whose} emergency contact",)),
     ),
-    "shoe_size": Wording(
+    "shoe_size": FormWording(
         pool=("6", "7", "8", "9", "10", "11", "12", "5", "4", "13", "3", "2"),
         tell=Forms((), ("{who} [wear|wears] size {v} shoes", "{whose} shoe size is {v}")),
         change=Forms((), ("{who} [need|needs] size {v} shoes now, {old} is wrong for {him}",)),
         ask=Forms((), ("What is {whose} shoe size?",)),
     ),
-    "subscription": Wording(
+    "subscription": FormWording(
         pool=(
             "Filmbox", "the Morning Herald", "Soundwave", "the veggie box", "Cloudpack",
             "Puzzle Monthly", "Streamly", "the wine club", "Nature Digest", "AudioTales",
@@ -956,7 +956,7 @@ ATTRIBUTES: dict[str, Wording] = {
         end=Forms((), ("{who} cancelled {his} subscription to {v}", "{who} unsubscribed from {v}")),
         ask=Forms((), ("What has {who} subscribed to?",)),
     ),
-    "insurance": Wording(
+    "insurance": FormWording(
         pool=(
             "Sable Insurance", "Greenshield", "Union Mutual", "Harbor Life", "Alpine Care",
             "Beacon Mutual", "Trident", "Clover Health", "First Keystone", "Juno", "Atlas",
@@ -970,7 +970,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask_before=Forms((), ("Who was {who} insured with before {v}?",)),
         topic=Forms((), ("{whose} insurance",)),
     ),
-    "computer": Wording(
+    "computer": FormWording(
         pool=(
             "ThinkPad", "MacBook", "Chromebook", "gaming PC", "Surface tablet", "Linux laptop",
             "iMac", "refurbished Dell", "Framework laptop", "Asus Zenbook", "Raspberry Pi", "iPad",
@@ -981,7 +981,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms((), ("What computer does {who} use?",)),
         ask_before=Forms((), ("What computer did {who} have before the {v}?",)),
     ),
-    "volunteering": Wording(
+    "volunteering": FormWording(
         pool=(
             "the food bank", "the animal shelter", "the fire brigade", "the repair café",
             "the hospice", "the library", "the refugee centre", "the youth club", "the Red Cross",
@@ -994,7 +994,7 @@ ATTRIBUTES: dict[str, Wording] = {
         ask=Forms((), ("Where does {who} volunteer?",)),
         topic=Forms((), ("where {who} [volunteer|volunteers]",)),
     ),
-    "pet_fear": Wording(
+    "pet_fear": FormWording(
         pool=(
             "the vacuum cleaner", "thunder", "umbrellas", "the hair dryer", "balloons",
             "the postman",

@@ -5,15 +5,15 @@ An event is told once with its day (`{when}`), its value and one detail, which `
 
 from __future__ import annotations
 
-from memograd.data.lifelog.forms import Forms, Wording
+from memograd.data.lifelog.forms import Forms, FormWording
 
 COMPANIONS = (
     "an old schoolmate", "two colleagues", "the neighbours", "a cousin", "the choir",
     "a friend from university", "the whole family", "nobody else", "an aunt",
 )  # fmt: skip
 
-EVENTS: dict[str, Wording] = {
-    "visit": Wording(
+EVENTS: dict[str, FormWording] = {
+    "visit": FormWording(
         pool=(
             "Krakow", "Edinburgh", "Bruges", "Siena", "Tallinn", "Chicago", "Seville", "Heidelberg",
             "Quebec", "Ljubljana", "Avignon", "Bath", "Dubrovnik", "Kyoto", "Santa Fe", "Riga",
@@ -36,7 +36,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When was {whose} trip to {v}?",),
             ("What was the date when {who} was in {v}?",)),
     ),
-    "check_up": Wording(
+    "check_up": FormWording(
         pool=(
             "a swollen ankle", "a stubborn cough", "a strange mole", "dizzy spells",
             "an ear infection",
@@ -66,7 +66,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When did {who} see a doctor because of {v}?",),
             ("On which date was {who} examined for {v}?",)),
     ),
-    "concert": Wording(
+    "concert": FormWording(
         pool=(
             "the Velvet Otters", "Luna Parade", "the Brass Monks", "Silent Harbour", "Mira Delgado",
             "the Paper Kites Choir", "Northern Static", "the Cellar Quartet", "Ola & the Owls",
@@ -93,7 +93,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When did {who} go to the concert of {v}?",),
             ("On what day did {who} see {v}?",)),
     ),
-    "purchase": Wording(
+    "purchase": FormWording(
         pool=(
             "a bread machine", "a telescope", "a leather jacket", "a rowing machine", "a rug",
             "noise-cancelling headphones", "a folding bike", "an armchair", "a tent",
@@ -113,7 +113,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When did {who} buy {v}?",),
             ("What was the date when {who} purchased {v}?",)),
     ),
-    "dinner": Wording(
+    "dinner": FormWording(
         pool=(
             "an old flame", "the new neighbours", "a former teacher", "Uncle Bernard", "the band",
             "a pen friend from Chile", "the running group", "a retired judge", "the landlord",
@@ -135,7 +135,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When did {who} have dinner with {v}?",),
             ("What day did {who} dine with {v}?",)),
     ),
-    "injury": Wording(
+    "injury": FormWording(
         pool=(
             "a broken wrist", "a concussion", "a torn ligament", "a cut on the thumb",
             "a bruised rib",
@@ -157,7 +157,7 @@ EVENTS: dict[str, Wording] = {
             ("What was the cause of {whose} injury, {v}?",)),
         ask_when=Forms(("When did {who} get {v}?",), ("On which day did {who} suffer {v}?",)),
     ),
-    "interview": Wording(
+    "interview": FormWording(
         pool=(
             "the aquarium", "Halden Bank", "the radio station", "a law firm",
             "the botanical garden",
@@ -181,7 +181,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When was {whose} interview at {v}?",),
             ("What day was {who} interviewed at {v}?",)),
     ),
-    "gift": Wording(
+    "gift": FormWording(
         pool=(
             "a silk scarf", "a pocket watch", "concert tickets", "a cactus", "a chess set",
             "a handmade quilt", "a fountain pen", "a puzzle", "a ukulele", "a tea set",
@@ -203,7 +203,7 @@ EVENTS: dict[str, Wording] = {
             ("Where did {v} that {who} was given come from?",)),
         ask_when=Forms(("When was {who} given {v}?",), ("On what date did {who} receive {v}?",)),
     ),
-    "lost": Wording(
+    "lost": FormWording(
         pool=(
             "a wallet", "an umbrella", "a library card", "a silver ring", "a gym bag", "a scarf",
             "a camera", "an earring", "a bicycle helmet", "a notebook", "a house key", "a hat",
@@ -224,7 +224,7 @@ EVENTS: dict[str, Wording] = {
         ask_when=Forms(("When did {who} lose {v}?",),
             ("On which day did {v} of {whose} go missing?",)),
     ),
-    "exam": Wording(
+    "exam": FormWording(
         pool=(
             "the first-aid course", "the theory test", "the French exam", "the sailing licence",
             "the maths resit", "the wine seminar", "the fishing licence", "the coding bootcamp",
@@ -238,7 +238,7 @@ EVENTS: dict[str, Wording] = {
         ask_more=Forms((), ("How did {who} pass {v}?",)),
         ask_when=Forms((), ("When did {who} pass {v}?",)),
     ),
-    "repair": Wording(
+    "repair": FormWording(
         pool=(
             "the boiler", "the roof", "the washing machine", "the garden gate", "the fridge",
             "the bathroom tap", "the front door", "the doorbell", "the dishwasher", "the radiator",

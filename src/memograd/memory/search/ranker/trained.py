@@ -56,7 +56,9 @@ def choose_ranking(setting: str, embedder: str) -> Ranking:
             )
         held_out = ranker.made_from.get("held_out")
         if isinstance(held_out, dict) and held_out.get("adopted") is False:
-            raise BadInput(f"The ranker in {setting} did not beat rank fusion on held-out questions.")
+            raise BadInput(
+                f"The ranker in {setting} did not beat rank fusion on held-out questions."
+            )
     except BadInput as error:
         told = logger.info if setting == "trained" else logger.warning
         told("Searching by rank fusion: %s", error)

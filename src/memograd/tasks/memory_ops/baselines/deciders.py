@@ -3,8 +3,7 @@
 A `Decider` chooses an action at each point of a walk, and names the item that leaves when a memory
 is over its budget. Baselines (no training): keep everything, raw turns, random, recency window,
 longest first, novelty gate, rules, a prompted chat model (`chat_decider.py`). Invariant: only what
-a running memory knows is looked at, never the log's questions or gold operations (`tests/
-evaluation/test_memory_policies.py`).
+a running memory knows is looked at, never the log's questions or gold operations.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from memograd.memory.reader import RuleReader
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import MemoryOp
 from memograd.memory.search import Mode, retrieve
-from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.answerability import AnswerStandard, recalled
 from memograd.tasks.memory_ops.log_memory import LogMemory
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
@@ -42,7 +42,7 @@ Liking = Callable[[EmbeddedLog], Sequence[float]]  # of each statement, in order
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptHalf:
     """What a method kept of some logs, and what was found in it.
 
     tokens: kept, mean over logs. recalls: by mode of search, evidence recall of each question.
@@ -57,7 +57,7 @@ class Kept:
 
 def head_likes(head: TrainedHead, log: EmbeddedLog) -> list[float]:
     """Log odds of writing each statement down, in the memory that the head keeps."""
-    walk = Walk(log, Standard(), asks=False)
+    walk = Walk(log, AnswerStandard(), asks=False)
     worths: list[float] = []
     while not walk.over:
         logits_A = logits_BA(head.weights, head.shape, Batch.of([walk.observe()]))[0]
@@ -104,7 +104,7 @@ def compare_halves(
     *,
     top_k: int = 10,
     unit: Unit = "tokens",
-) -> list[Kept]:
+) -> list[KeptHalf]:
     """All turns, a random half (mean over draws), and each method's half, on the same questions."""
     everything = {log.log.id: list(range(len(log.facts))) for log in logs}
     found = [_ask(ALL_TURNS, logs, everything, top_k)]
@@ -132,7 +132,9 @@ def _kept(logs: Sequence[EmbeddedLog], liking: Liking, unit: Unit) -> dict[str, 
     return found
 
 
-def _ask(name: str, logs: Sequence[EmbeddedLog], kept: Mapping[str, list[int]], top_k: int) -> Kept:
+def _ask(
+    name: str, logs: Sequence[EmbeddedLog], kept: Mapping[str, list[int]], top_k: int
+) -> KeptHalf:
     """Every question with evidence, asked of the turns kept that were said by then."""
     recalls: dict[Mode, list[float]] = {mode: [] for mode in MODES}
     names: list[str] = []
@@ -148,7 +150,7 @@ def _ask(name: str, logs: Sequence[EmbeddedLog], kept: Mapping[str, list[int]], 
                 names.append(log.log.id)
                 for mode in MODES:
                     recalls[mode].append(_recall(memory, one, after, mode, top_k))
-    return Kept(name, tokens / max(1, len(logs)), recalls, names)
+    return KeptHalf(name, tokens / max(1, len(logs)), recalls, names)
 
 
 def _recall(memory: LogMemory, one: AskedProbe, after: int, mode: Mode, top_k: int) -> float:
@@ -159,9 +161,9 @@ def _recall(memory: LogMemory, one: AskedProbe, after: int, mode: Mode, top_k: i
     return recalled(memory.statements_in(hits), one.needed)
 
 
-def _mean(draws: Sequence[Kept]) -> Kept:
+def _mean(draws: Sequence[KeptHalf]) -> KeptHalf:
     recalls: dict[Mode, list[float]] = {
         mode: np.mean([draw.recalls[mode] for draw in draws], axis=0).tolist() for mode in MODES
     }
     tokens = sum(draw.tokens for draw in draws) / len(draws)
-    return Kept(draws[0].name, tokens, recalls, draws[0].logs)
+    return KeptHalf(draws[0].name, tokens, recalls, draws[0].logs)

@@ -1,8 +1,7 @@
 """How well deciders keep memories: every question asked at its time, every decision beside gold.
 
 Each decider walks through the same logs with the same budget of tokens. Invariant: measuring
-changes nothing that a decider sees, and a gold follower has accuracy 1 (`tests/evaluation/
-test_memory_policies.py`).
+changes nothing that a decider sees, and a gold follower has accuracy 1.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from memograd.evaluation.confusion import ChosenOp, Confusion, compare_operation
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
-from memograd.tasks.memory_ops.answerability import Standard, recalled
+from memograd.tasks.memory_ops.answerability import AnswerStandard, recalled
 from memograd.tasks.memory_ops.baselines.deciders import MakeDecider
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.rewards import OperationReward
-from memograd.tasks.memory_ops.walk import Asked, Walk
+from memograd.tasks.memory_ops.walk import Walk, WalkQuestion
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Looked:
     """
 
     log: str
-    asked: Asked
+    asked: WalkQuestion
     recalls: Mapping[int, float]
     texts: tuple[str, ...]
 
@@ -53,7 +52,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredMethod:
     """One decider on some logs.
 
     items, tokens: at the end, mean over logs. seconds: a decision took, on average, with the search
@@ -119,13 +118,13 @@ def measure(
     name: str,
     make: MakeDecider,
     logs: Sequence[EmbeddedLog],
-    standard: Standard,
+    standard: AnswerStandard,
     *,
     budget_share: float | None = None,
     budget_of: Sequence[EmbeddedLog] | None = None,
     ks: Sequence[int] = (),
     reward: OperationReward | None = None,
-) -> Measured:
+) -> MeasuredMethod:
     """Let a decider walk through all logs.
 
     budget_share: what share of all statements' tokens the memory may hold at any time; None: all.
@@ -165,7 +164,7 @@ def measure(
         calls, failures = calls + decider.calls, failures + decider.failures
         failure = decider.failure or failure
     count = max(1, sum(len(log.facts) for log in logs))
-    return Measured(
+    return MeasuredMethod(
         name,
         tuple(looked),
         tuple(decided),
@@ -179,7 +178,9 @@ def measure(
     )
 
 
-def _look(walk: Walk, asked: Asked, number: int, standard: Standard, ks: Sequence[int]) -> Looked:
+def _look(
+    walk: Walk, asked: WalkQuestion, number: int, standard: AnswerStandard, ks: Sequence[int]
+) -> Looked:
     """The question once more, of the memory as it was when it was asked: nothing came since."""
     needed = asked.probe.needed_at(number)
     memory = walk.memory

@@ -90,7 +90,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Answered:
+class ReaderAnswers:
     """Scores of answers by metric, one per question, and the answers; quality: of the judge."""
 
     scores: dict[str, list[float]]
@@ -104,7 +104,7 @@ def read_and_score(
     languages: Mapping[str, Language],
     reader: Reader,
     judge: Judge | None = None,
-) -> Answered:
+) -> ReaderAnswers:
     """Answer each question from the texts that it found, and score the answers.
 
     languages: by id of the log. Response quality is the judge's verdict where there is a judge, and
@@ -127,7 +127,7 @@ def read_and_score(
                 AnsweredQuestion(question.id, question.text, gold, said, language) for gold in golds
             )
             quality.append(float(any(judge.verdict(one).correct for one in judged)))
-    return Answered(scores, answers, quality, judge.name if judge else "squad_f1")
+    return ReaderAnswers(scores, answers, quality, judge.name if judge else "squad_f1")
 
 
 def best_scores(said: str, question: Question, language: Language) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """What walking through decision processes gives: states, the actions tried there, their rewards.
 
 Any task whose episodes are decisions with a fixed set of actions fits `DecisionProcess`. Invariant:
-`collect` writes down the probabilities that the policy had when it acted (`tests/grpo/
-test_decisions_trainer.py`).
+`collect` writes down the probabilities that the policy had when it acted.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 The same function as `memograd.memory.manager.trained.network` (its docstring has the architecture),
 with gradients, a value of the state for PPO, and normalisation of the features fitted once on the
-first decisions that are seen. Logits are read as unnormalised log-probabilities by policy
-gradients and as action values by Q-learning.
+first decisions that are seen. Logits are read as unnormalised log-probabilities by policy gradients
+and as action values by Q-learning.
 
 Invariants: numpy and torch agree to float rounding; actions that are not allowed have probability
-zero and never a gradient; the order of the items does not matter (`tests/policy/
-test_operation_head.py`).
+zero and never a gradient; the order of the items does not matter.
 """
 
 from __future__ import annotations

@@ -5,6 +5,5 @@ columns. Names, ICD-10 codes, symptoms and doses are from faker-healthcare-provi
 LICENSE-faker-healthcare); what is said of a class of drugs (`classes.json`) was written for this
 project. It is for training and tests, not for treating anybody.
 
-`build` writes the SQLite file at first use, `templates` the questions. Tests:
-`tests/tasks/test_sql_sample.py`.
+`build` writes the SQLite file at first use, `templates` the questions.
 """
