@@ -19,7 +19,7 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
-from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED
+from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED, WARM_START
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
 from memograd.tasks.registry import train
@@ -268,3 +268,23 @@ def test_conversations_without_questions_are_for_neither_side(tmp_path) -> None:
     assert [one.id for one in split.eval] == ["Bob"]
     with pytest.raises(BadInput, match="eval= names no conversation with a question"):
         choose_split(available, ["Ann"], ["silent"])
+
+
+def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings) -> None:
+    first = train(MemoryQATrainConfig(out=tmp_path / "first", **{**settings, "steps": 1}))
+    given = {key: value for key, value in settings.items() if key not in ("model", "lora")}
+    given = {**given, "adapter": str(first), "steps": 1}
+    run = train(MemoryQATrainConfig(out=tmp_path / "run", **given))
+
+    def methods() -> list[str]:
+        report = json.loads((run / "evaluation.json").read_text())
+        return [entry["method"] for entry in report["reports"]]
+
+    assert methods() == [UNTRAINED, WARM_START, TRAINED]
+    assert json.loads((run / "before.json").read_text())["measured"]["report"]["method"] == (
+        WARM_START
+    )
+    assert train(MemoryQATrainConfig(resume=run, adapter=first, steps=2)) == run
+    assert methods() == [UNTRAINED, WARM_START, TRAINED]
+    memory_qa.evaluate(run, Evaluation())
+    assert methods() == [UNTRAINED, WARM_START, TRAINED]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -166,3 +168,49 @@ def test_a_run_of_a_task_that_nobody_has_is_not_measured_as_another(tmp_path: Pa
     run = RunFolder.create(tmp_path / "run", TrainConfig().model_dump_json(), task="gone")
     with pytest.raises(BadInput, match="run of gone, which no installed package brings"):
         evaluate(run.path, Evaluation())
+
+
+SETTINGS = r"^\| (`\w+`(?:, `\w+`)*) \| `([\w.]+)` \|$"
+MODULE = r"^`my_task/\w+\.py`:\n\n```python\n(.+?)^```"
+PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_every_task_as_the_registry_does() -> None:
+    listed = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| .+? \| \[([a-z-]+\.md)\]", PAGE, re.MULTILINE)
+    assert [(name, summary) for name, summary, _ in listed] == [
+        (name, task.summary) for name, task in TASKS.items()
+    ]
+    for _, _, page in listed:
+        assert (Path(__file__).parents[2] / "docs" / page).is_file()
+    for names, where in re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \| `([\w.]+)` \|$", PAGE, re.MULTILINE
+    ):
+        for name in names.split(", "):
+            assert task_of_settings(getattr(import_module(where), name.strip("`"))())
+
+
+def test_the_task_of_the_page_is_trained_measured_and_resumed(
+    installed: dict[str, str],
+    tiny_model_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    definition, recipe = re.findall(
+        r"^`my_task/\w+\.py`:\n\n```python\n(.+?)^```", PAGE, re.M | re.S
+    )
+    for name, source in (("my_task", ""), ("definition", definition), ("recipe", recipe)):
+        where = name if name == "my_task" else f"my_task.{name}"
+        made = ModuleType(where)
+        monkeypatch.setitem(sys.modules, where, made)
+        exec(compile(source, where, "exec"), made.__dict__)
+    installed["letter"] = "my_task.definition:TASK"
+    task = TASKS["letter"]
+    settings = ["out=" + str(tmp_path / "run"), f"model={tiny_model_folder}", "device=cpu"]
+    settings += ["steps=1", "prompts_per_step=2", "num_generations=2", "max_completion_length=3"]
+    run = task.train(load_settings(task.settings, None, [*settings, "letter=e", "lora.r=2"]))
+    task.train(load_settings(task.settings, None, [f"resume={run}", "steps=2"]))
+    assert RunFolder.open(run).task == "letter"
+    assert set(json.loads((run / "evaluation.json").read_text())) == {"before", "after"}
+    evaluate(run, Evaluation())
+    with pytest.raises(BadInput, match="run of letter, which takes no --data"):
+        evaluate(run, Evaluation(data=tmp_path / "rows.jsonl"))

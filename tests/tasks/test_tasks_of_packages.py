@@ -81,6 +81,7 @@ def make_job(config, checkpoint):
         describe=lambda run: console.print("training on four prompts"),
         measure=measure,
         measured=Share,
+        held_out=PROMPTS,
         score=lambda measured: measured.share,
         report=report,
     )

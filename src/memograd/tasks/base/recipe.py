@@ -146,11 +146,11 @@ def policy_job(
 ) -> Job[M]:
     """A job of GRPO on a language model.
 
-    scenarios: what is trained on, once the folder is there. score: of what was measured, the number
-    by which `eval_steps` keeps the best checkpoint. Before training means with the adapter
-    that training began with, if any (`adapter=`), so that what a warm start had learnt is not
-    counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
-    start beside it.
+    scenarios: what is trained on, once the folder is there. held_out: as in `Job`; None where
+    nothing is measured. score: of what was measured, the number by which `eval_steps` keeps the
+    best checkpoint. Before training means with the adapter that training began with, if any
+    (`adapter=`), so that what a warm start had learnt is not counted as learnt here;
+    `before_alone`: without any, for a task whose report measures the warm start beside it.
     """
 
     def training(stage: Stage) -> Trainer:
