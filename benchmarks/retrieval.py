@@ -71,9 +71,7 @@ def load_sets(data: Path, corpus: Path, embedder: Embedder) -> Sets:
     for path in sorted((data / "memdaily").glob("*.json.gz")):
         streams = [stream for stream in load_memdaily(path) if stream.questions]
         chosen = np.random.default_rng(1).permutation(len(streams))[:12].tolist()
-        memories = told_of(
-            [streams[at] for at in chosen], set_name="memdaily", group=path.stem
-        )
+        memories = told_of([streams[at] for at in chosen], set_name="memdaily", group=path.stem)
         sets.setdefault("MemDaily", []).extend(rows_of(memories, embedder))
     return sets
 
@@ -223,9 +221,7 @@ def grpo_lines(sets: Sets) -> Iterator[Line]:
             yield line
 
 
-def _best_hits(
-    row: Row, linear: Linear, probability: Probability
-) -> tuple[np.ndarray, np.ndarray]:
+def _best_hits(row: Row, linear: Linear, probability: Probability) -> tuple[np.ndarray, np.ndarray]:
     assert row.turns is not None
     scores = linear.scores(row.turns.features)
     facts = with_best(row.turns.facts, scores, row.turns.features[:, AGREE])
@@ -238,7 +234,9 @@ def ece(chances: np.ndarray, hits: np.ndarray, bins: int = 10) -> float:
     order = np.argsort(chances, kind="stable")
     parts = np.array_split(order, bins)
     return float(
-        sum(abs(chances[part].mean() - hits[part].mean()) * len(part) for part in parts if len(part))
+        sum(
+            abs(chances[part].mean() - hits[part].mean()) * len(part) for part in parts if len(part)
+        )
         / len(order)
     )
 

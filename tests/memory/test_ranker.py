@@ -35,7 +35,9 @@ def unit(rng: np.random.Generator, n: int) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def state_of(texts: list[str], *, removed: tuple[int, ...] = (), at_once: bool = True) -> MemoryState:
+def state_of(
+    texts: list[str], *, removed: tuple[int, ...] = (), at_once: bool = True
+) -> MemoryState:
     state, vectors = MemoryState(8), unit(np.random.default_rng(3), len(texts))
     turns = [
         RawTurn(f"t{n}", "Ann" if n % 2 else "Ben", text, START + timedelta(days=n // 4), n // 4)
@@ -54,7 +56,8 @@ def state_of(texts: list[str], *, removed: tuple[int, ...] = (), at_once: bool =
     return state
 
 
-TEXTS = [f"we spoke of {word} on the beach" for word in "cats dogs tea rain cars jazz".split()] * 12
+WORDS = ("cats", "dogs", "tea", "rain", "cars", "jazz")
+TEXTS = [f"we spoke of {word} on the beach" for word in WORDS] * 12
 
 
 def search(state: MemoryState, text: str, **given: Any) -> list[tuple[str, float]]:

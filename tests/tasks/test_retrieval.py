@@ -30,7 +30,7 @@ from memograd.tasks.retrieval.recipe import recipe_with, sources_of, split
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
 
-THINGS = "piano violin canoe bicycle telescope easel kite loom anvil saddle".split()
+THINGS = ("piano", "violin", "canoe", "kite", "harp", "easel", "bike", "loom", "anvil", "lamp")
 
 
 class Letters:
@@ -57,7 +57,9 @@ def conversation(number: int) -> Conversation:
             speaker = ("Ann", "Ben")[part]
             turns.append(RawTurn(f"{place + 1}:{part + 1}", speaker, text, at, place + 1))
         questions.append(
-            Question(f"q{place}", f"Where did Ann buy the {thing}?", "", "single", (f"{place + 1}:1",))
+            Question(
+                f"q{place}", f"Where did Ann buy the {thing}?", "", "single", (f"{place + 1}:1",)
+            )
         )
     return Conversation(f"c{number}", ("Ann", "Ben"), tuple(turns), tuple(questions), ())
 
@@ -186,7 +188,7 @@ def test_a_file_without_evidence_is_refused(tmp_path: Path) -> None:
         "sessions": [{"at": "2024-01-01T10:00", "turns": [["Ann", "hello"]]}], "questions": [],
     }  # fmt: skip
     path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(BadInput, match="No question in .* says which turns answer it"):
+    with pytest.raises(BadInput, match=r"No question in .* says which turns answer it"):
         sources_of([path])
 
 

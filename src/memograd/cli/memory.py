@@ -365,9 +365,7 @@ def _open(
     """The memory of the settings; only what writes into it may make a new one."""
     from memograd.memory import Memory
 
-    settings = given.settings(
-        path, policy=policy, defer_below=defer_below, ranking=ranking
-    )
+    settings = given.settings(path, policy=policy, defer_below=defer_below, ranking=ranking)
     if not make and not settings.journal_url and not (settings.path / "journal.db").is_file():
         raise BadInput(
             f"There is no memory in {settings.path}: add something to it first, or give --path."

@@ -58,7 +58,9 @@ def _conversation(record: Any, where: str) -> Conversation:
                 raise BadInput(f"{here}, turn {place} must be [speaker, text].")
             speaker = typed(turn[0], str, f"the speaker of {here}, turn {place}")
             text = typed(turn[1], str, f"the text of {here}, turn {place}")
-            turns[f"{session}:{place}"] = RawTurn(f"{session}:{place}", speaker, text, time, session)
+            turns[f"{session}:{place}"] = RawTurn(
+                f"{session}:{place}", speaker, text, time, session
+            )
     questions = [
         _question(one, turns, f"{identity}/q{number}", f"{where}, question {number}")
         for number, one in enumerate(field(record, "questions", list, where))

@@ -107,11 +107,15 @@ def loss_and_slope(scores: np.ndarray, packed: Packed) -> tuple[float, np.ndarra
     return float(loss), slope
 
 
-def standard(packed: Packed, dropped: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def standard(
+    packed: Packed, dropped: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, scale (the spread within questions) and which features are used, each `[f]`."""
     means = np.add.reduceat(packed.features, packed.starts) / packed.sizes[:, None]
     spread = np.sqrt(((packed.features - means[packed.question]) ** 2).mean(axis=0))
-    used = (spread > LEAST_SCALE) & ~np.array([name.startswith(tuple(dropped)) for name in FEATURES])
+    used = (spread > LEAST_SCALE) & ~np.array(
+        [name.startswith(tuple(dropped)) for name in FEATURES]
+    )
     return packed.features.mean(axis=0), np.where(spread > LEAST_SCALE, spread, 1.0), used
 
 

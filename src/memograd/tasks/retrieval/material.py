@@ -96,7 +96,9 @@ def told_of(
         chunk = conversations[start : start + together]
         heard, asking, session = [], [], 0
         for number, one in enumerate(chunk):
-            sessions = {s: session + n for n, s in enumerate(dict.fromkeys(t.session for t in one.turns), 1)}
+            sessions = {
+                s: session + n for n, s in enumerate(dict.fromkeys(t.session for t in one.turns), 1)
+            }
             session += len(sessions)
             heard.append(
                 tuple(

@@ -99,9 +99,7 @@ def open_embedder(name: str) -> Embedder:
     return StoredEmbedder(load_embedder(name), cache_folder() / "vectors.db")
 
 
-def split(
-    sources: Sequence[Source], config: RetrievalConfig
-) -> tuple[list[Source], list[Source]]:
+def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Source], list[Source]]:
     """What is trained on and what judges: of every source, whole conversations by the seed."""
     if config.eval_data:
         return list(sources), sources_of(config.eval_data)
@@ -168,6 +166,8 @@ class RankerTraining:
                 metrics |= {  # what the curves of every task are drawn from
                     "reward_mean": measured.get("reward_turns"),
                     "reward_std": None,
+                    "reward_normalised_mean": None,
+                    "reward_normalised_std": None,
                     "loss": measured.get("loss_turns"),
                 }
                 run.append_metrics(metrics)

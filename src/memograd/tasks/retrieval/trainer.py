@@ -14,7 +14,6 @@ import numpy as np
 from memograd.memory.search.ranker.features import FEATURES
 from memograd.memory.search.ranker.linear import Linear
 from memograd.tasks.retrieval.learning import (
-
     Part,
     PlackettLuce,
     bounded,
@@ -148,7 +147,7 @@ class RankerTrainer:
 
 
 def shown_evidence(rows: Sequence[Row], part: Part) -> list[np.ndarray]:
-    """Of every question that is packed, which evidence each candidate shows: bool `[c, evidence]`."""
+    """Of every packed question, which evidence each candidate shows: bool `[c, evidence]`."""
     shown = []
     for row in rows:
         found = part(row)

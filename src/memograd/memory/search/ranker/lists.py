@@ -238,12 +238,9 @@ def item_lists(items: Seen, turns: Seen) -> Lists:
     order = order[turns.words.window[places[order]] > 0]
     ranks[2, order] = np.arange(1, len(order) + 1)
     nothing = np.zeros(len(numbers))
-    return Lists(
-        numbers, ranks, nothing - 1.0, nothing, nothing, places, _fused(ranks[:3])
-    )
+    return Lists(numbers, ranks, nothing - 1.0, nothing, nothing, places, _fused(ranks[:3]))
 
 
 def _fused(ranks: np.ndarray) -> np.ndarray:
     scores: np.ndarray = ((K + 1) / (K + ranks)).sum(axis=0)
     return scores
-

@@ -46,9 +46,7 @@ def hit_facts(scores: np.ndarray) -> np.ndarray:
     behind = scores - scores.max()
     share = behind - np.log(np.exp(behind).sum())
     same = np.ones(len(scores))
-    return np.stack(
-        [behind, share, same * np.log(len(scores)), same * _margin(scores)], axis=1
-    )
+    return np.stack([behind, share, same * np.log(len(scores)), same * _margin(scores)], axis=1)
 
 
 def _margin(scores: np.ndarray) -> float:

@@ -74,7 +74,7 @@ _LAST = re.compile(
 _COUNTS = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten".split()
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     )
 } | {"a": 1, "an": 1, "couple of": 2, "few": 3}
 _ALSO_WORDS = frozenset({"may", "mar", "march", "sun"})

@@ -56,7 +56,9 @@ def choose_ranking(setting: str, embedder: str) -> Ranking:
             )
         held_out = ranker.made_from.get("held_out")
         if isinstance(held_out, dict) and held_out.get("adopted") is False:
-            raise BadInput(f"The ranker in {setting} did not beat rank fusion on held-out questions.")
+            raise BadInput(
+                f"The ranker in {setting} did not beat rank fusion on held-out questions."
+            )
     except BadInput as error:
         told = logger.info if setting == "trained" else logger.warning
         told("Searching by rank fusion: %s", error)
@@ -82,7 +84,7 @@ def asked(
     turn_eligible: Callable[[RawTurn], bool] | None,
     with_turns: bool,
 ) -> Asked:
-    """What the lists and the question's wording say. Without turns, they are seen by words alone."""
+    """What lists and the question's wording say; without turns, those are seen by words alone."""
     told = state.turns.scored(query.vector if with_turns else None, query.terms)
     turns = seen(told, turn_eligible, around=True, best=with_turns)
     items = seen(state.items.scored(query.vector, query.terms), item_eligible, around=False)
