@@ -40,6 +40,10 @@ DeferBelow = Annotated[
         "--defer-below", metavar="P", help="Leave less probable decisions to the manager."
     ),
 ]
+Ranking = Annotated[
+    str | None,
+    typer.Option("--ranking", metavar="HOW", help="trained, fusion, or a ranker; else settings."),
+]
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 
 
@@ -62,10 +66,11 @@ def settings(
     embedder: str | None = None,
     policy: Path | None = None,
     defer_below: float | None = None,
+    ranking: str | None = None,
 ) -> MemorySettings:
     """The settings of the environment and `.env`; what the command line gives wins."""
     return load_memory_settings(
-        path=path, embedder=embedder, policy=policy, defer_below=defer_below
+        path=path, embedder=embedder, policy=policy, defer_below=defer_below, ranking=ranking
     )
 
 

@@ -97,11 +97,12 @@ def search(
     turns: Annotated[
         int, typer.Option("--turns", metavar="N", min=0, help="Raw turns behind the memories, too.")
     ] = 0,
+    ranking: given.Ranking = None,
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
     """Find the memories that answer a query best."""
-    with _open(path) as memory:
+    with _open(path, ranking=ranking) as memory:
         result = memory.search(
             query,
             **given.ids(user, agent, run),
@@ -359,11 +360,12 @@ def _open(
     make: bool = False,
     policy: Path | None = None,
     defer_below: float | None = None,
+    ranking: str | None = None,
 ) -> Memory:
     """The memory of the settings; only what writes into it may make a new one."""
     from memograd.memory import Memory
 
-    settings = given.settings(path, policy=policy, defer_below=defer_below)
+    settings = given.settings(path, policy=policy, defer_below=defer_below, ranking=ranking)
     if not make and not settings.journal_url and not (settings.path / "journal.db").is_file():
         raise BadInput(
             f"There is no memory in {settings.path}: add something to it first, or give --path."

@@ -23,9 +23,9 @@ from memograd.data.memory_agent_bench import (
     load_memory_agent_bench_with_report,
 )
 from memograd.data.splits import ConversationSplit, select_conversations, split_by_conversation
+from memograd.data.written_conversations import load_written_conversations
 
 load_conversations = load_locomo
-from memograd.data.written_conversations import load_written_conversations
 
 __all__ = [
     "CATEGORIES",

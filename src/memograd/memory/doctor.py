@@ -72,6 +72,7 @@ def examine(settings: MemorySettings) -> list[Finding]:
         ("embedder", lambda: _embedder(settings, embedders)),
         ("journal", lambda: _journal(settings, embedders)),
         ("policy", lambda: _policy(settings, embedders)),
+        ("ranking", lambda: _ranking(settings, embedders)),
         ("index", lambda: _index(settings)),
         ("endpoint", lambda: _endpoint(settings)),
     ]
@@ -217,6 +218,23 @@ def _policy(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator
         f"The trained policy {manager.actor.removeprefix('policy:')} in {settings.policy} decides"
         f"{unsure if settings.defer_below else ''}.",
     )
+
+
+def _ranking(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator[Finding]:
+    """Why searches rank by fusion; nothing where the trained ranker does."""
+    from memograd.memory.search.ranker.trained import choose_ranking
+
+    for embedder in embedders:
+        reason = choose_ranking(settings.ranking, embedder.name).reason.rstrip(".")
+        if not reason:
+            continue
+        chosen = settings.ranking in ("trained", "fusion")
+        yield Finding(
+            "ranking",
+            None if chosen else False,
+            f"Searches order their hits by rank fusion: {reason}.",
+            "" if chosen else "set ranking=trained for the ranker that ships",
+        )
 
 
 def _damage(file: Path) -> str:

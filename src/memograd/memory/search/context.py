@@ -1,8 +1,10 @@
 """What a prompt shows of a memory, within a token budget.
 
 Three parts, each under its heading: the core items, which may take a quarter of the budget (or
-less, if the caller says so); the items found, dated; the raw turns behind them, in the order they
-were said. What a part does not use is left to the parts behind it.
+less, if the caller says so); the
+items found, dated; the raw turns behind them, in the order they were said, each with the facts read
+from it that are not shown already. What a part does not use
+is left to the parts behind it.
 
 Invariants: the text never exceeds the budget, every remembered statement is exactly one line (so no
 text can pass itself off as another), and everything handed in is either shown or listed as left
@@ -11,7 +13,7 @@ out. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
@@ -69,23 +71,33 @@ def build_context(
     count_tokens: Callable[[str], int],
     core_budget: int | None = None,
     query: str = "",
+    facts: Mapping[str, Sequence[MemoryItem]] | None = None,
 ) -> Context:
     """The text that shows a prompt what is remembered, with what it shows and what it leaves out.
 
     core: in the order of importance. items, turns: best first; so each part is filled, and what is
     too long for what is left is skipped. core_budget: what core items may take at most, if that is
-    less than a quarter. query: headings are Chinese when it is.
+    less than a quarter. query: headings are Chinese when it is. facts: by the id of a turn, what
+    was read from it; those that are not shown as items stand under their turn, dated.
     """
     words = _CHINESE if is_chinese(query) else _ENGLISH
     core_part = _Part(words.core, core, _core_line)
     share = token_budget // CORE_SHARE
     core_part.fill(share if core_budget is None else min(share, core_budget), count_tokens)
-    shown = {item.id for item in core_part.kept}
+    listed = shown = {item.id for item in core_part.kept}
     others = [hit for hit in items if hit.record.id not in shown]
     item_part = _Part(words.items, others, lambda hit: _dated_line(hit.record, words))
-    turn_part = _Part(words.turns, turns, lambda hit: hit.record.render())
+    of_turn = facts or {}
+
+    def told(hit: Hit[RawTurn]) -> str:
+        beneath = [one for one in of_turn.get(hit.record.id, ()) if one.id not in listed]
+        under = [f"  {_dated_line(item, words)}" for item in beneath]
+        return "\n".join([hit.record.render(), *under])
+
+    turn_part = _Part(words.turns, turns, told)
     left = token_budget - core_part.cost
     item_part.fill(left, count_tokens)
+    listed = shown | {hit.record.id for hit in item_part.kept}
     turn_part.fill(left - item_part.cost, count_tokens)
 
     def written() -> str:

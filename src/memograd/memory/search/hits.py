@@ -41,7 +41,7 @@ class Why:
     By the trained ranking, `fused` is `probability`, that the hit holds what was asked; window_rank
     is the rank by the words of a turn and its neighbours; reasons are what spoke for or against the
     hit the most, in words, with what each adds to the score (when an explanation is asked for).
-    not_trained: why the hits are ordered by rank fusion.
+    not_trained: why the hits are ordered by rank fusion. beside: the hit whose neighbour this is.
     """
 
     dense_rank: int | None
@@ -57,9 +57,12 @@ class Why:
     probability: float | None = None
     reasons: tuple[tuple[str, float], ...] = ()
     not_trained: str = ""
+    beside: str | None = None
 
     def __str__(self) -> str:
         """One sentence in English."""
+        if self.beside is not None:
+            return f"Shown because it stands beside {self.beside}."
         reasons = []
         if self.dense_rank is not None:
             reasons.append(f"rank {self.dense_rank} by meaning")
@@ -78,6 +81,8 @@ class Why:
         if self.reasons:
             told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in self.reasons)
             sentence += f"; what weighed most: {told}"
+        if self.not_trained:
+            sentence += f" (by rank fusion: {self.not_trained.rstrip('.')})"
         if self.recency != 1.0:
             sentence += f", its score times {self.recency:.2f} for its age"
         if self.rerank_score is not None:

@@ -35,7 +35,7 @@ from memograd.memory.search import (
     turns_behind,
 )
 from memograd.memory.search.behind import with_positions
-from memograd.memory.search.hits import T
+from memograd.memory.search.hits import T, Why
 from memograd.memory.search.index_search import IndexSearch
 from memograd.memory.search.ranker.trained import (
     Ranking,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+WITH_NEIGHBOURS: Final = 3  # hits whose neighbours a context shows, too
 STATE_ITEMS: Final = 50_000  # with a Milvus server
 STATE_ITEMS_WITHOUT_SERVER: Final = 200_000  # half a gigabyte at 384 dimensions
 
@@ -219,7 +220,13 @@ class Recall:
             recency_half_life=None,
             rerank=False,
         )
-        hits, behind = found.items, found.turns
+        hits, behind = found.items, _with_neighbours(state, found.turns, eligible is None)
+        shown = {hit.record.id for hit in behind}
+        facts: dict[str, list[MemoryItem]] = {}
+        for item in seen:
+            for source in item.sources:
+                if source in shown:
+                    facts.setdefault(source, []).append(item)
         return build_context(
             core,
             hits,
@@ -228,6 +235,7 @@ class Recall:
             count_tokens=estimate_tokens,
             core_budget=self._store.settings.core_token_budget,
             query=query,
+            facts=facts,
         )
 
     def all_items(
@@ -351,3 +359,22 @@ class Recall:
 def _because(hits: list[Hit[T]], ranking: Ranking) -> list[Hit[T]]:
     """The hits with the reason why rank fusion ordered them."""
     return [replace(hit, why=replace(hit.why, not_trained=ranking.reason)) for hit in hits]
+
+
+def _with_neighbours(
+    state: MemoryState, hits: list[Hit[RawTurn]], all_may_be_seen: bool
+) -> list[Hit[RawTurn]]:
+    """The hits, and behind them the turns beside the best of them: an answer names no subject."""
+    if not hits or not all_may_be_seen:
+        return hits
+    turns = state.turns.scored(None, ())
+    joined = turns.layout.sittings().joined
+    found = {hit.position: hit for hit in hits}
+    for hit in hits[:WITH_NEIGHBOURS]:
+        at = hit.position
+        beside = [at - 1] * (at > 0 and bool(joined[at - 1]))
+        beside += [at + 1] * (at < len(joined) and bool(joined[at]))
+        for place in beside:
+            why = Why(None, hit.why.similarity, None, 0.0, (), 0.0, beside=hit.record.id)
+            found.setdefault(place, Hit(turns.record(place), 0.0, why, place))
+    return list(found.values())

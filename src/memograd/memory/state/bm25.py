@@ -37,10 +37,10 @@ MASKED_TERMS: Final = 62  # bits of an int64 that a shift can reach
 class WordScores:
     """What the words of a query find in every place of a corpus.
 
-    bm25: float64 `[places]`, 0 without a match. held: int64 `[places]`, bit t is set where the place
-    holds the query's t-th distinct term (the first `MASKED_TERMS` of them). idf: float64 `[terms]`
-    of the distinct terms. known: bool `[terms]`, whether any record holds it. ideal: the score that
-    no record exceeds, the idf of all terms as often as the query says them.
+    bm25: float64 `[places]`, 0 without a match. held: int64 `[places]`, bit t is set where the
+    place holds the query's t-th distinct term (the first `MASKED_TERMS` of them). idf: float64
+    `[terms]` of the distinct terms. known: bool `[terms]`, whether any record holds it. ideal: the
+    score that no record exceeds, the idf of all terms as often as the query says them.
     """
 
     bm25: np.ndarray

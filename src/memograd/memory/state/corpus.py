@@ -126,6 +126,9 @@ class Scored(Generic[T]):
         self._view, self.layout, self.dense, self.words = view, layout, dense, words
         self._starts = view.starts()
         self._pending = view.pending()
+        self._in_tail = {pending.record.id: at for at, pending in enumerate(self._pending)}
+        self._rows = [part.segment.rows for part in view.parts]
+        self._dead = [part.dead for part in view.parts]
 
     def __len__(self) -> int:
         return len(self.layout.lengths)
@@ -140,15 +143,17 @@ class Scored(Generic[T]):
 
     def number(self, id: str) -> int | None:
         """Where the record of that id stands in the order of insertion, None if it is not here."""
-        if self._view.tail and id in self._view.tail:
-            place = self._starts[-1] + list(self._view.tail).index(id)
-        else:
-            found = self._view.find(id)
-            if found is None:
-                return None
-            place = self._starts[found[0]] + found[1]
-        places = self.layout.places
-        return place if places is None else int(np.searchsorted(places, place))
+        at = self._in_tail.get(id)
+        if at is not None:
+            return len(self) - len(self._in_tail) + at
+        for number in range(len(self._rows) - 1, -1, -1):
+            row = self._rows[number].get(id)
+            dead = self._dead[number]
+            if row is not None and (dead is None or not dead[row]):
+                place = self._starts[number] + row
+                places = self.layout.places
+                return place if places is None else int(np.searchsorted(places, place))
+        return None
 
 
 class Corpus(Generic[T]):
@@ -265,7 +270,7 @@ class Corpus(Generic[T]):
         words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
         starts = view.starts()
         dense = np.zeros(starts[-1] + len(pending), np.float32)
-        if vector is not None:
+        if vector is not None and len(dense):
             query = self._vectors([vector])[0]
             for part, start in zip(view.parts, starts, strict=False):
                 np.matmul(part.segment.matrix, query, out=dense[start : start + part.size])

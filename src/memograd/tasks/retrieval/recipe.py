@@ -163,8 +163,13 @@ class RankerTraining:
                 measured = trainer.advance()
                 seconds = {"learn": round(time.perf_counter() - began, 4)}
                 metrics = {"step": trainer.step, **measured, "seconds": seconds}
-                if "reward_turns" in measured:
-                    metrics["reward_mean"] = measured["reward_turns"]
+                metrics |= {  # what the curves of every task are drawn from
+                    "reward_mean": measured.get("reward_turns"),
+                    "reward_std": None,
+                    "reward_normalised_mean": None,
+                    "reward_normalised_std": None,
+                    "loss": measured.get("loss_turns"),
+                }
                 run.append_metrics(metrics)
                 self.stage.on_step(metrics)
                 for tracker in self.stage.trackers:

@@ -30,6 +30,7 @@ PARTS: Final[tuple[Part, ...]] = (turns_part, items_part)
 BETA1: Final = 0.9
 BETA2: Final = 0.99
 EPSILON: Final = 1e-8
+SAMPLED: Final = 200  # questions that the curve of a supervised run is measured on
 FUSION_START: Final = 2.0
 """Weight of `fusion.log` that GRPO begins with: it learns from a ranking, not from chance."""
 
@@ -73,6 +74,7 @@ class RankerTrainer:
             if self._config.algorithm == "supervised":
                 slope, value = self._supervised(number)
                 measured[f"loss_{name}"] = value
+                measured[f"reward_{name}"] = self._share_found(number)
             else:
                 slope, value = self._reinforced(number)
                 measured[f"reward_{name}"] = value
@@ -100,6 +102,17 @@ class RankerTrainer:
         count = len(packed.sizes)
         by_weights: np.ndarray = values.T @ slope / count
         return by_weights, loss / count
+
+    def _share_found(self, number: int) -> float:
+        """The share of the evidence among the first `top_k`, over the first `SAMPLED` questions."""
+        packed, shares = self._packed[number], []
+        scores = self._values[number][: int(packed.sizes[:SAMPLED].sum())] @ self.weights[number]
+        for question, shows in enumerate(self._shown[number][:SAMPLED]):
+            start = packed.starts[question]
+            own = scores[start : start + packed.sizes[question]]
+            best = np.argsort(-own, kind="stable")[: self._config.top_k]
+            shares.append(float(shows[best].any(axis=0).mean()))
+        return float(np.mean(shares))
 
     def _reinforced(self, number: int) -> tuple[np.ndarray, float]:
         config, packed = self._config, self._packed[number]
@@ -134,7 +147,7 @@ class RankerTrainer:
 
 
 def shown_evidence(rows: Sequence[Row], part: Part) -> list[np.ndarray]:
-    """Of every question that is packed, which evidence each candidate shows: bool `[c, evidence]`."""
+    """Of every packed question, which evidence each candidate shows: bool `[c, evidence]`."""
     shown = []
     for row in rows:
         found = part(row)

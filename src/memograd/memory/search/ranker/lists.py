@@ -36,14 +36,17 @@ class Words:
     session_cover: np.ndarray
 
 
-def words_of(scored: Scored[Any]) -> Words:
-    """Words of the record, of it with its neighbours, and of its sitting."""
-    words, sat = scored.words, scored.layout.sittings()
+def words_of(scored: Scored[Any], *, around: bool) -> Words:
+    """Words of the record and, with `around`, of it with its neighbours and of its sitting."""
+    words = scored.words
     bm25, held = words.bm25, words.held
     if not len(bm25) or not held.any():
         zeros = np.zeros(len(bm25))
         return Words(bm25, zeros, zeros, zeros, zeros, zeros)
     cover = _cover(held, words.idf)
+    if not around:
+        return Words(bm25, cover, bm25, cover, bm25, cover)
+    sat = scored.layout.sittings()
     joined = sat.joined
     near = held.copy()
     near[1:] |= held[:-1] * joined
@@ -145,10 +148,15 @@ class Seen:
     allowed: Callable[[int], bool] | None
 
 
-def seen(scored: Scored[Any], eligible: Eligible | None, *, best: bool = True) -> Seen:
-    """A corpus with its best by meaning and by words, which are left empty without `best`."""
+def seen(
+    scored: Scored[Any], eligible: Eligible | None, *, around: bool, best: bool = True
+) -> Seen:
+    """A corpus with its best by meaning and by words, which are left empty without `best`.
+
+    around: its records stand among others (turns do, items do not).
+    """
     allowed = _allowed(scored, eligible)
-    words = words_of(scored)
+    words = words_of(scored, around=around)
     if not best:
         none = np.zeros(0, np.int64)
         return Seen(scored, words, none, none, allowed)
@@ -174,14 +182,13 @@ def turn_lists(turns: Seen, items: Seen) -> Lists:
     window_best = best_of(turns.words.window, turns.allowed, positive=True)
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     item_values: dict[int, list[float]] = {}
+    came_from: dict[int, list[int]] = {}
     for name, best in (("dense", items.dense_best), ("words", items.words_best)):
         places, ranks = [], []
         for rank, at in enumerate(best.tolist(), start=1):
-            item: MemoryItem = items.scored.record(at)
-            for source in item.sources:
-                place = turns.scored.number(source)
-                if place is None or (turns.allowed is not None and not turns.allowed(place)):
-                    continue
+            if at not in came_from:
+                came_from[at] = _sources(items, at, turns)
+            for place in came_from[at]:
                 places.append(place)
                 ranks.append(rank)
                 value = item_values.setdefault(place, [-1.0, 0.0, 0.0])
@@ -203,6 +210,14 @@ def turn_lists(turns: Seen, items: Seen) -> Lists:
     for place, value in item_values.items():
         values[:, np.searchsorted(numbers, place)] = value
     return Lists(numbers, ranks_of, values[0], values[1], values[2], numbers, _fused(ranks_of))
+
+
+def _sources(items: Seen, at: int, turns: Seen) -> list[int]:
+    """The numbers of the turns that an item came from and that may be found."""
+    item: MemoryItem = items.scored.record(at)
+    found = (turns.scored.number(source) for source in item.sources)
+    allowed = turns.allowed
+    return [place for place in found if place is not None and (allowed is None or allowed(place))]
 
 
 def item_lists(items: Seen, turns: Seen) -> Lists:

@@ -73,7 +73,9 @@ _LAST = re.compile(
 )
 _COUNTS = {
     word: number
-    for number, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+    for number, word in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    )
 } | {"a": 1, "an": 1, "couple of": 2, "few": 3}
 _ALSO_WORDS = frozenset({"may", "mar", "march", "sun"})
 

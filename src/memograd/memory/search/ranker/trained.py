@@ -84,10 +84,10 @@ def asked(
     turn_eligible: Callable[[RawTurn], bool] | None,
     with_turns: bool,
 ) -> Asked:
-    """What the lists and the question's wording say. Without turns, they are seen by words alone."""
+    """What lists and the question's wording say; without turns, those are seen by words alone."""
     told = state.turns.scored(query.vector if with_turns else None, query.terms)
-    turns = seen(told, turn_eligible, best=with_turns)
-    items = seen(state.items.scored(query.vector, query.terms), item_eligible)
+    turns = seen(told, turn_eligible, around=True, best=with_turns)
+    items = seen(state.items.scored(query.vector, query.terms), item_eligible, around=False)
     layout = told.layout
     question = read_question(
         query.text,

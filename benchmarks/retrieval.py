@@ -1,0 +1,279 @@
+"""What the trained ranker finds, beside rank fusion. One JSON line a measure.
+
+    python benchmarks/retrieval.py --data DATA_FOLDER --corpus corpus/conversations
+    python benchmarks/retrieval.py --data DATA_FOLDER --corpus corpus/conversations --only recall
+
+Trained on the licence-clean mixture (LongMemEval's development sample, the project's written
+conversations) by cross-validation: LongMemEval's questions by halves, the written conversations by
+author. LoCoMo and MemDaily are measured by the ranker of the whole mixture and never trained on.
+Recall at k is the mean share of a question's evidence turns among the first k turns, from the same
+candidates for both sides; intervals are 95% bootstraps over questions, of the paired gain too.
+
+    recall    every set, and every kind of question where a set tells kinds
+    scores    ECE of the ten best hits, and how well the best probability tells questions that are
+              answered from those that are not (AUROC), beside the best cosine alone
+    ablation  LoCoMo and the written conversations without one group of features
+    curve     10, 25, 50, 150 and all questions
+    grpo      Plackett-Luce on the reward alone against supervised, three seeds each
+
+The shipped weights are those of `memograd train retrieval` on the mixture (docs/retrieval.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memograd.data import load_any, load_locomo, load_longmemeval, load_memdaily
+from memograd.evaluation import bootstrap_interval
+from memograd.memory.embedders import Embedder
+from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
+from memograd.memory.search.ranker.linear import Linear
+from memograd.memory.search.ranker.probability import Probability, with_best
+from memograd.tasks.retrieval.learning import AGREE, fit_probability, turns_part
+from memograd.tasks.retrieval.material import Row, rows_of, told_of
+from memograd.tasks.retrieval.measure import recalls
+from memograd.tasks.retrieval.recipe import open_embedder
+from memograd.tasks.retrieval.settings import RetrievalConfig
+from memograd.tasks.retrieval.trainer import RankerTrainer
+
+KS = (5, 10, 20)
+SIZES = (1, 30, 90)
+STRANGERS = 20
+Line = dict[str, Any]
+Sets = dict[str, list[Row]]
+
+
+def load_sets(data: Path, corpus: Path, embedder: Embedder) -> Sets:
+    """Rows of every set; groups are what is held out together."""
+    sets: Sets = {}
+    oracle = load_longmemeval(data / "longmemeval" / "longmemeval_oracle_dev180.json.gz")
+    order = np.random.default_rng(0).permutation(len(oracle)).tolist()
+    for half in (0, 1):
+        told = [oracle[at] for at in order[half::2]]
+        for size in SIZES:
+            memories = told_of(told, set_name=f"lme{size}", group=f"half{half}", together=size)
+            rows = rows_of(memories, embedder, strangers=STRANGERS if size == 30 else 0)
+            sets.setdefault(f"LongMemEval, {size} together", []).extend(rows)
+    for path in sorted(corpus.glob("*.jsonl")):
+        memories = told_of(load_any(path), set_name="written", group=path.stem)
+        rows = rows_of(memories, embedder, strangers=STRANGERS)
+        sets.setdefault("written conversations", []).extend(rows)
+    for one in load_locomo(data / "locomo" / "locomo_conv26_conv30.json"):
+        memories = told_of([one], set_name="locomo", group=one.id)
+        sets[f"LoCoMo {one.id}"] = list(rows_of(memories, embedder))
+    for path in sorted((data / "memdaily").glob("*.json.gz")):
+        streams = [stream for stream in load_memdaily(path) if stream.questions]
+        chosen = np.random.default_rng(1).permutation(len(streams))[:12].tolist()
+        memories = told_of([streams[at] for at in chosen], set_name="memdaily", group=path.stem)
+        sets.setdefault("MemDaily", []).extend(rows_of(memories, embedder))
+    return sets
+
+
+def mixture(sets: Sets) -> list[Row]:
+    """What may be trained on."""
+    return [
+        row
+        for name, rows in sets.items()
+        if name.startswith("LongMemEval") or name == "written conversations"
+        for row in rows
+    ]
+
+
+def trained(rows: Sequence[Row], dropped: str = "", **settings: Any) -> Linear:
+    """A ranker of turns."""
+    if dropped:
+        kept = np.array([group_of(name) != dropped for name in FEATURES])
+        rows = [
+            replace(row, turns=replace(row.turns, features=row.turns.features * kept))
+            for row in rows
+            if row.turns is not None
+        ]
+    config = RetrievalConfig(**settings)
+    trainer = RankerTrainer(rows, config)
+    for _ in range(config.steps):
+        trainer.advance()
+    return trainer.linear(0)
+
+
+def folds(sets: Sets) -> Iterator[tuple[str, list[Row], list[Row]]]:
+    """Name of the set, rows to train on and rows to measure on."""
+    rows = mixture(sets)
+    for name, own in sets.items():
+        if name.startswith("LongMemEval") or name == "written conversations":
+            for group in sorted({row.group for row in own}):
+                held = [row for row in own if row.group == group]
+                yield name, [row for row in rows if row.group != group], held
+        else:
+            yield name, rows, own
+
+
+_TRAINED: dict[frozenset[str], Linear] = {}
+
+
+def _trained_once(rows: Sequence[Row]) -> Linear:
+    """The ranker of these groups, which several sets are measured by."""
+    groups = frozenset(row.group for row in rows)
+    if groups not in _TRAINED:
+        _TRAINED[groups] = trained(rows)
+    return _TRAINED[groups]
+
+
+def recall_lines(sets: Sets) -> Iterator[Line]:
+    """Fusion and the ranker, by set and by kind."""
+    held: Sets = {}
+    found: dict[tuple[str, str, int], list[float]] = {}
+    for name, to_train, to_measure in folds(sets):
+        linear = _trained_once(to_train)
+        held.setdefault(name, []).extend(row for row in to_measure if row.evidence)
+        for k in KS:
+            for side, used in (("fusion", None), ("trained", linear)):
+                values = recalls(to_measure, turns_part, used, k).tolist()
+                found.setdefault((name, side, k), []).extend(values)
+    for name, rows in held.items():
+        kinds = np.array([row.kind for row in rows])
+        for kind in ["all", *sorted(set(kinds.tolist()))]:
+            chosen = np.ones(len(rows), bool) if kind == "all" else kinds == kind
+            if chosen.sum() < 10:
+                continue
+            line: Line = {
+                "bench": "recall", "set": name, "kind": kind, "questions": int(chosen.sum())
+            }  # fmt: skip
+            for k in KS:
+                sides = [np.array(found[name, side, k])[chosen] for side in ("fusion", "trained")]
+                line |= {
+                    f"fusion@{k}": _percent(sides[0]),
+                    f"trained@{k}": _percent(sides[1]),
+                    f"gain@{k}": _percent(sides[1] - sides[0]),
+                }
+            yield line
+
+
+def score_lines(sets: Sets) -> Iterator[Line]:
+    """Are the probabilities right, and do they tell what is not answered?"""
+    judged: dict[str, list[tuple[Row, np.ndarray, np.ndarray]]] = {}
+    for name, to_train, to_measure in folds(sets):
+        linear = _trained_once(to_train)
+        probability = fit_probability(linear, to_train, turns_part)
+        judged.setdefault(name, []).extend(
+            (row, *_best_hits(row, linear, probability)) for row in to_measure if row.turns
+        )
+    for name, told in judged.items():
+        chances = np.concatenate([chances for _, chances, _ in told])
+        hits = np.concatenate([hits for *_, hits in told])
+        line: Line = {"bench": "scores", "set": name, "ece": round(ece(chances, hits), 4)}
+        answered = np.array([row.evidence > 0 for row, *_ in told])
+        for kind in ("unanswerable", "stranger"):
+            of_kind = np.array([row.kind == kind for row, *_ in told])
+            if of_kind.any():
+                best = np.array([found.max() for _, found, _ in told])
+                cosine = np.array([row.turns.facts[0] if row.turns else 0 for row, *_ in told])
+                both = answered | of_kind
+                line[f"auroc_{kind}"] = round(auroc(best[both], answered[both]), 3)
+                line[f"auroc_{kind}_cosine"] = round(auroc(cosine[both], answered[both]), 3)
+        yield line
+
+
+def ablation_lines(sets: Sets) -> Iterator[Line]:
+    """Without one group of features: LoCoMo by the whole mixture."""
+    rows = mixture(sets)
+    measured = [row for name, own in sets.items() if name.startswith("LoCoMo") for row in own]
+    for group in ["", *GROUPS]:
+        values = recalls(measured, turns_part, trained(rows, group), 10)
+        yield {"bench": "ablation", "without": group or "nothing", "LoCoMo@10": _percent(values)}
+
+
+def curve_lines(sets: Sets) -> Iterator[Line]:
+    """How many questions are needed; three draws each."""
+    rows = [row for row in mixture(sets) if row.evidence]
+    measured = [row for name, own in sets.items() if name.startswith("LoCoMo") for row in own]
+    for count in (10, 25, 50, 150, len(rows)):
+        values = []
+        for seed in range(1 if count == len(rows) else 3):
+            chosen = np.random.default_rng(seed).permutation(len(rows))[:count].tolist()
+            # The ridge stays what it is for a question of the whole mixture.
+            ridge = 300.0 * max(count / len(rows), 0.1)
+            linear = trained([rows[at] for at in chosen], ridge=ridge)
+            values.append(float(recalls(measured, turns_part, linear, 10).mean()))
+        yield {
+            "bench": "curve",
+            "questions": count,
+            "LoCoMo@10": [round(100 * value, 1) for value in values],
+        }
+
+
+def grpo_lines(sets: Sets) -> Iterator[Line]:
+    """Reward alone against supervised."""
+    rows = mixture(sets)
+    measured = {name: own for name, own in sets.items() if name.startswith(("LoCoMo", "MemDaily"))}
+    for algorithm in ("supervised", "grpo"):
+        for seed in (0, 1, 2):
+            linear = trained(rows, algorithm=algorithm, seed=seed)
+            line: Line = {"bench": "grpo", "algorithm": algorithm, "seed": seed}
+            for name, own in measured.items():
+                line[f"{name}@10"] = _percent(recalls(own, turns_part, linear, 10))
+            yield line
+
+
+def _best_hits(row: Row, linear: Linear, probability: Probability) -> tuple[np.ndarray, np.ndarray]:
+    assert row.turns is not None
+    scores = linear.scores(row.turns.features)
+    facts = with_best(row.turns.facts, scores, row.turns.features[:, AGREE])
+    best = np.argsort(-scores, kind="stable")[:10]
+    return probability.of(scores, facts)[best], row.turns.hit[best]
+
+
+def ece(chances: np.ndarray, hits: np.ndarray, bins: int = 10) -> float:
+    """Expected calibration error over bins of equally many hits."""
+    order = np.argsort(chances, kind="stable")
+    parts = np.array_split(order, bins)
+    return float(
+        sum(
+            abs(chances[part].mean() - hits[part].mean()) * len(part) for part in parts if len(part)
+        )
+        / len(order)
+    )
+
+
+def auroc(values: np.ndarray, positive: np.ndarray) -> float:
+    """How often a positive has the larger value; ties count half."""
+    high, low = values[positive][:, None], values[~positive][None, :]
+    return float((high > low).mean() + 0.5 * (high == low).mean())
+
+
+def _percent(values: np.ndarray) -> list[float]:
+    low, high = bootstrap_interval(values.tolist())
+    return [round(100 * float(one), 1) for one in (values.mean(), low, high)]
+
+
+PARTS = {
+    "recall": recall_lines,
+    "scores": score_lines,
+    "ablation": ablation_lines,
+    "curve": curve_lines,
+    "grpo": grpo_lines,
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
+    parser.add_argument("--corpus", type=Path, default=Path("corpus/conversations"))
+    parser.add_argument("--only", choices=list(PARTS))
+    arguments = parser.parse_args()
+    sets = load_sets(arguments.data, arguments.corpus, open_embedder("e5"))
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            for line in part(sets):
+                print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()

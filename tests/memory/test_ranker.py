@@ -1,0 +1,199 @@
+"""The trained ranking: what it must never do, whatever the memory and the weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memograd.errors import BadInput
+from memograd.memory import RawTurn
+from memograd.memory.analysis import analyse
+from memograd.memory.search import Query
+from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
+from memograd.memory.search.ranker.linear import SHIPPED, load_ranker, save_ranker, shipped_ranker
+from memograd.memory.search.ranker.probability import Probability
+from memograd.memory.search.ranker.question import read_question
+from memograd.memory.search.ranker.trained import (
+    asked,
+    candidates_of,
+    choose_ranking,
+    judge_turns,
+)
+from memograd.memory.state import MemoryState
+
+START = datetime(2024, 1, 5, 9, tzinfo=UTC)
+
+
+def unit(rng: np.random.Generator, n: int) -> np.ndarray:
+    rows = rng.normal(size=(n, 8)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def state_of(
+    texts: list[str], *, removed: tuple[int, ...] = (), at_once: bool = True
+) -> MemoryState:
+    state, vectors = MemoryState(8), unit(np.random.default_rng(3), len(texts))
+    turns = [
+        RawTurn(f"t{n}", "Ann" if n % 2 else "Ben", text, START + timedelta(days=n // 4), n // 4)
+        for n, text in enumerate(texts)
+    ]
+    kept = [n for n in range(len(texts)) if not (at_once and n in removed)]
+    if at_once:
+        state.turns.add_many(
+            [turns[n] for n in kept], vectors[kept], [analyse(turns[n].index_text()) for n in kept]
+        )
+        return state
+    for n, turn in enumerate(turns):
+        state.add_turn(turn, vectors[n], analyse(turn.index_text()))
+    for n in removed:
+        state.turns.remove(f"t{n}")
+    return state
+
+
+WORDS = ("cats", "dogs", "tea", "rain", "cars", "jazz")
+TEXTS = [f"we spoke of {word} on the beach" for word in WORDS] * 12
+
+
+def search(state: MemoryState, text: str, **given: Any) -> list[tuple[str, float]]:
+    vector = unit(np.random.default_rng(5), 1)[0]
+    query = Query(text, vector, analyse(text))
+    seen = asked(
+        state, query, asked_at=START, item_eligible=None,
+        turn_eligible=given.get("eligible"), with_turns=True,
+    )  # fmt: skip
+    ranker = shipped_ranker()
+    found = candidates_of(
+        judge_turns(seen, ranker.turns), state.turns, query, ranker.turns, ranker.turn_probability,
+        most=20, threshold=given.get("threshold"), explain=True,
+    )  # fmt: skip
+    return [(one.record.id, one.score) for one in found]
+
+
+def test_scores_are_probabilities_that_never_rise() -> None:
+    scores = [score for _, score in search(state_of(TEXTS), "What did Ann say of jazz?")]
+    assert len(scores) == 20
+    assert all(0 < score < 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_history_of_writes_and_removals_answers_like_a_fresh_memory() -> None:
+    gone = (0, 7, 8, 40)
+    fresh = search(state_of(TEXTS, removed=gone), "rain or tea with Ben")
+    lived = search(state_of(TEXTS, removed=gone, at_once=False), "rain or tea with Ben")
+    assert [id for id, _ in fresh] == [id for id, _ in lived]
+    np.testing.assert_allclose([s for _, s in fresh], [s for _, s in lived], atol=1e-4)
+
+
+def test_only_what_is_eligible_is_found() -> None:
+    found = search(state_of(TEXTS), "cats", eligible=lambda turn: turn.speaker == "Ann")
+    assert found
+    assert all(int(id[1:]) % 2 for id, _ in found)
+
+
+def test_a_threshold_is_the_least_probability() -> None:
+    everything = search(state_of(TEXTS), "dogs and tea")
+    middle = everything[5][1]
+    assert search(state_of(TEXTS), "dogs and tea", threshold=middle) == [
+        one for one in everything if one[1] >= middle
+    ]
+
+
+@pytest.mark.parametrize("texts", [[], ["only this"]])
+def test_a_memory_of_nothing_or_of_one_turn(texts: list[str]) -> None:
+    assert len(search(state_of(texts), "what was it?")) == len(texts)
+
+
+def test_every_feature_is_of_a_group_that_has_words() -> None:
+    assert {group_of(name) for name in FEATURES} == set(GROUPS)
+
+
+def test_the_shipped_ranker_can_be_written_and_read(tmp_path: Path) -> None:
+    save_ranker(shipped_ranker(), tmp_path / "ranker.json")
+    again = load_ranker(tmp_path)
+    assert again.embedder == shipped_ranker().embedder == "e5"
+    np.testing.assert_allclose(again.turns.weights, shipped_ranker().turns.weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "x"}, "is not a ranker"),
+        ({"features_version": 99}, "version 99"),
+        ({"features": ["dense.gap"]}, "train it again"),
+        ({"embedder": None}, "which embedder"),
+        ({"turns": {}}, "finite numbers as mean of turns"),
+    ],
+)
+def test_what_cannot_rank_is_one_sentence(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    content = json.loads(SHIPPED.read_text("utf-8")) | change
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(BadInput, match=words):
+        load_ranker(path)
+    chosen = choose_ranking(str(path), "e5")
+    assert chosen.ranker is None
+    assert words in chosen.reason
+
+
+def test_nan_in_the_weights_is_refused(tmp_path: Path) -> None:
+    content = json.loads(SHIPPED.read_text("utf-8"))
+    content["items"]["weights"][3] = float("nan")
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(BadInput, match="finite numbers as weights of items"):
+        load_ranker(path)
+
+
+def test_another_embedder_and_what_lost_to_fusion_rank_by_fusion(tmp_path: Path) -> None:
+    assert "not of 'minilm'" in choose_ranking("trained", "minilm").reason
+    lost = replace(shipped_ranker(), made_from={"held_out": {"adopted": False}})
+    save_ranker(lost, tmp_path / "ranker.json")
+    assert "did not beat" in choose_ranking(str(tmp_path), "e5").reason
+    assert choose_ranking("fusion", "e5").ranker is None
+    assert "no ranker at" in choose_ranking(str(tmp_path / "none"), "e5").reason
+
+
+def test_a_better_score_is_never_less_probable() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=50)
+    probability: Probability = shipped_ranker().turn_probability
+    chances = probability.of(scores, np.zeros(len(probability.answerable) - 1))
+    assert (np.diff(chances[np.argsort(-scores)]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "asks", "named"),
+    [
+        ("When did Caroline go to the museum?", {"when"}, {"caroline"}),
+        ("How many books did I read?", {"count", "me"}, set()),
+        ("你推荐了哪家餐厅？", {"you", "pref"}, set()),
+        ("我现在住在哪里？", {"me", "now", "where"}, set()),
+    ],
+)
+def test_questions_are_read(text: str, asks: set[str], named: set[str]) -> None:
+    question = read_question(text, asked_at=None, names=("caroline", "user"), years=(2023,))
+    assert asks <= question.asks
+    assert question.named == named
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("What did we do on May 7?", datetime(2023, 5, 7)),
+        ("What did I say two weeks ago?", datetime(2023, 8, 6)),
+        ("昨天发生了什么？", datetime(2023, 8, 19)),
+        ("8月3日我在哪？", datetime(2023, 8, 3)),
+    ],
+)
+def test_dates_in_questions(text: str, day: datetime) -> None:
+    asked_at = datetime(2023, 8, 20, 12, tzinfo=UTC)
+    spans = read_question(text, asked_at=asked_at, names=(), years=(2023,)).spans
+    assert any(begin <= day < end for begin, end in spans)
