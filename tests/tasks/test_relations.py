@@ -137,6 +137,21 @@ def test_examples_say_what_is_right_of_each_item(batch_file: Path, e5: E5Weights
     assert seen == {"unrelated", "same", "replace", "comment", "retract"}
 
 
+def test_nothing_before_does_not_tell_that_nothing_is_closed(
+    batch_file: Path, e5: E5Weights
+) -> None:
+    """First messages close nothing; if only they had nothing before them, that would tell."""
+    turns = read_dialogues(batch_file)
+    examples = Examples(turns, RowBuilder(e5), RelationsConfig())
+    alone = {True: 0, False: 0}
+    for number in range(60):
+        for said, example in zip(turns, examples.of_pass(number), strict=True):
+            if said.role == "user" and said.kind == "change":
+                alone["replace" in said.relations] += example.row.parts.count(0) == 1
+    assert 0.2 * 60 < alone[True] < 0.5 * 60
+    assert 0.3 * 60 < alone[False] / 2 < 0.6 * 60
+
+
 def test_a_pair_says_only_what_may_be_right(tmp_path: Path, e5: E5Weights) -> None:
     pair = {"a": "I have a car", "b": "sold it", "label": "end"}
     turns = read_pairs(written(tmp_path / "pairs.jsonl", [pair]))

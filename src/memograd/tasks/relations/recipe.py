@@ -26,6 +26,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.stopping import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
+from memograd.memory.relations.labels import CLOSING, RELATIONS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import read_weights, write_weights
@@ -37,18 +38,26 @@ from memograd.tasks.relations.settings import RelationsConfig
 
 STATE_FILE: Final = "trainer_state.pt"
 MODEL_FILE: Final = "relations.npz"
+_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
+_LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _HEADS_RATE: Final = 3.0  # how much faster the heads learn, which begin with nothing
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def losses(
-    network: RelationNetwork, examples: Sequence[Example], table: WordTable, pad: int, smooth: float
+    network: RelationNetwork,
+    examples: Sequence[Example],
+    table: WordTable,
+    pad: int,
+    config: RelationsConfig,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean cross entropy of the relations and of the worths of a batch.
 
-    Where several relations may be right, the loss is the negative logarithm of their sum.
+    Where several relations may be right, the loss is the negative logarithm of their sum. To the
+    relations' belongs the cross entropy of whether the item is closed, by any of CLOSING.
     """
+    smooth = config.smoothing
     batch = batch_of([example.row for example in examples], table, pad)
     relations, worths = network(batch)
     logs = relations.log_softmax(-1)
@@ -58,6 +67,8 @@ def losses(
             loss = -logs[row, item, list(right)].logsumexp(0)
             if smooth and len(right) == 1:
                 loss = (1 - smooth) * loss - smooth * logs[row, item].mean()
+            side = _CLOSING if right[0] in _CLOSING else _LEAVING
+            loss = loss - config.closing_weight * logs[row, item, side].logsumexp(0)
             total, weights = total + weight * loss, weights + weight
     told = [
         (row, segment, worth)
@@ -153,7 +164,7 @@ class RelationTraining:
             group["lr"] = rate * share
         with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
             relation_loss, worth_loss = losses(
-                self.network, examples, self._table, self.e5.pad, config.smoothing
+                self.network, examples, self._table, self.e5.pad, config
             )
         self._optimizer.zero_grad()
         torch.autograd.backward(relation_loss + config.worth_weight * worth_loss)

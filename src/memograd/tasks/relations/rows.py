@@ -221,7 +221,7 @@ class Examples:
             dialogue, fact = rng.choice(self._facts)
             if dialogue != said.dialogue:
                 items.append((_wording(fact, rng), (RELATIONS.index("unrelated"),), _FOREIGN))
-        if said.facts and rng.random() < _SAME:
+        if said.facts and rng.random() < (_SAME if own else _SAME / 2):
             fact = rng.choice(said.facts)
             items.append((_wording(fact, rng), (RELATIONS.index("same"),), _SAME_MESSAGE))
         return items[:ITEMS_A_ROW]
@@ -230,7 +230,9 @@ class Examples:
         real = said.before[-rng.choice([1, 1, 2, 3]) :]
         if said.group is not None or said.role != "user":
             return real
-        kept = self._config.before_kept
+        # The first message of a dialogue gets foreign turns too: else "nothing before" would mean
+        # "nothing to close", and a memory that is asked about an old item would close nothing.
+        kept = self._config.before_kept if real else 0.0
         if said.kind not in OLD_KINDS and {"correct", "retract"} & set(said.relations):
             kept = max(kept, 0.8)  # "scratch that" can hardly be understood without it
         drawn = rng.random()

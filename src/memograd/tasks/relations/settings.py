@@ -54,6 +54,8 @@ class RelationsConfig(RunSettings):
     """Decoupled weight decay of AdamW."""
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Label smoothing."""
+    closing_weight: NotNegative = 0.5
+    """What the loss of "is the item closed at all" counts beside that of the relation."""
     worth_weight: NotNegative = 0.5
     """What the loss of `worth` counts beside that of `relate`."""
     bfloat16: bool = True
