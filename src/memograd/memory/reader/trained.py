@@ -75,7 +75,7 @@ _FORGETS: Final = re.compile(
 _IDLE: Final = re.compile(
     r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
     r"|ditch)"
-    r" (?:that|this|the) (?!(?:bit|part|line|thing|one|last)\b)\w+|don'?t forget|i forgot|forgot)\b"
+    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff)\b)\w+|don'?t forget|i forgot|forgot)\b"
     r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
