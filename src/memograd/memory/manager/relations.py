@@ -151,7 +151,7 @@ class RelationManager:
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if heard.idle and relation in ("retract", "end"):
                 continue
-            closes = relation != "retract"
+            closes = relation != "retract" or wording(heard.own).negated
             if relation == "replace" and just_now:
                 relation = "correct"
             news = relation in ("replace", "correct")

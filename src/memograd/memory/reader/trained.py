@@ -152,6 +152,9 @@ class TrainedReader:
             ]  # fmt: skip
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
+        last = next((text for who, text in reversed(before) if who == "user"), "")
+        if len(own) < 80 and re.search(r"\d", own) and has_secret(last):
+            return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
