@@ -157,12 +157,8 @@ class RelationManager:
             news = relation in ("replace", "correct")
             if news and adds and not just_now and closing[n] < ADDED_ABOVE:
                 continue
-            if (
-                relation == "correct"
-                and not sounds
-                and item.id not in recent
-                and closing[n] < UNTOLD_ABOVE
-            ):
+            told = sounds or (item.id in recent and corrected(item.text, heard.own) is not None)
+            if relation == "correct" and not told and closing[n] < UNTOLD_ABOVE:
                 continue
             ended = ended or closes
             confidence = float(closing[n])
