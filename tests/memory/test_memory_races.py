@@ -6,6 +6,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -164,21 +165,24 @@ def _tell(path: Path, embedder: Any, cities: list[str]) -> None:
 def test_statements_of_many_threads_end_like_some_order_of_them(
     tmp_path: Path, trigrams: Callable[[], Any], writers: int
 ) -> None:
-    """One home is left, as when the statements come one by one; half share a memory."""
-    with Memory.open(
-        tmp_path, embedder=trigrams(), reader="rules", manager="rules", env_file=None
-    ) as shared:
+    """One home is left, as when the statements come one by one; four memories share the folder."""
+    with ExitStack() as stack:
+        memories = [
+            stack.enter_context(
+                Memory.open(
+                    tmp_path, embedder=trigrams(), reader="rules", manager="rules", env_file=None
+                )
+            )
+            for _ in range(4)
+        ]
 
         def work(number: int) -> None:
-            if number % 2:
-                shared.add(f"I live in {CITIES[number]}.", user_id="alice")
-            else:
-                _tell(tmp_path, trigrams(), [CITIES[number]])
+            memories[number % 4].add(f"I live in {CITIES[number]}.", user_id="alice")
 
         with ThreadPoolExecutor(writers) as pool:
             list(pool.map(work, range(writers)))
-        [home] = shared.get_all(user_id="alice")["results"]
-        assert len(shared.history(home["id"])) == writers  # none was lost, none stands beside
+        [home] = memories[0].get_all(user_id="alice")["results"]
+        assert len(memories[0].history(home["id"])) == writers  # none was lost, none stands beside
 
 
 def test_statements_of_many_processes_end_like_some_order_of_them(

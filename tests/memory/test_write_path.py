@@ -150,6 +150,14 @@ def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, te
         assert memory.context("password code card key 密码", user_id="u").text == ""
 
 
+def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add("My PIN is 1234.", user_id="u")
+        memory.add("Scratch that, it's 4321.", user_id="u")
+        assert texts(memory) == []
+        assert memory.context("PIN", user_id="u").text == ""
+
+
 @pytest.mark.parametrize(
     "text", ["I live at 12 Elm Street.", "I weigh 71 kilos", "typing this on a framework 13"]
 )

@@ -26,7 +26,7 @@ from memograd.memory.reader.heard import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import same_text, wording
+from memograd.memory.statements import parse_statement, same_text, wording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CLOSE_ABOVE: Final = 0.5
 UNTOLD_ABOVE: Final = 0.7  # where nothing in the words sounds like a correction
+REMARK_ABOVE: Final = 0.5
 ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
 CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
 CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
@@ -44,9 +45,9 @@ SAME_ABOVE: Final = 0.85
 
 _CORRECTS: Final = re.compile(
     r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
-    r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect|not \w+[.!]?$"
+    r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect"
     r"|nope"
-    r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|\*\w+)\b|\w\*"
+    r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|, not |\*\w+)\b|\w\*"
     r"|说错|記錯|记错|打错|写错|口误|更正|纠正|不对|不是.{1,10}是|应该是|搞错|弄错|手滑|看错"
     r"|错了|等等|哦不|噢不",
     re.IGNORECASE,
@@ -150,13 +151,14 @@ class RelationManager:
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if heard.idle and relation in ("retract", "end"):
                 continue
-            closes = relation != "retract"
+            closes = relation != "retract" or wording(heard.own).negated
             if relation == "replace" and just_now:
                 relation = "correct"
             news = relation in ("replace", "correct")
             if news and adds and not just_now and closing[n] < ADDED_ABOVE:
                 continue
-            if relation == "correct" and not sounds and closing[n] < UNTOLD_ABOVE:
+            told = sounds or (item.id in recent and corrected(item.text, heard.own) is not None)
+            if relation == "correct" and not told and closing[n] < UNTOLD_ABOVE:
                 continue
             ended = ended or closes
             confidence = float(closing[n])
@@ -211,12 +213,38 @@ class RelationManager:
                 ),
                 None,
             )
-            if same is not None:
+            if (plain := self._by_rules(heard, fact, open_, items, found)) is not None:
+                changes.append(plain)
+                open_ = [n for n in open_ if items[n].id != plain.decision.op.item_id]
+            elif same is not None:
                 op = MemoryOp.none(same.id)
                 changes.append(Change(Decision(op, self._why("same", same)), fact))
             else:
                 changes.append(self._new(fact, items, link))
         return changes
+
+    def _by_rules(
+        self,
+        heard: Heard,
+        fact: Fact,
+        open_: Sequence[int],
+        items: Sequence[MemoryItem],
+        found: np.ndarray,
+    ) -> Change | None:
+        """A change of one property in plain words, which rules see: "My car is a Toyota".
+
+        They must compare values of one type, and the model must not hold it for a remark.
+        """
+        related = [RelatedItem(items[n], 0.0) for n in open_]
+        plain = _ASIDE.sub("", fact.text)
+        decision = self._rules.decide(replace(fact, text=plain), related)
+        if decision.op.kind not in (OpKind.UPDATE, OpKind.DELETE):
+            return None
+        n = next(n for n in open_ if items[n].id == decision.op.item_id)
+        remark = found[n, [self._names.index("comment"), self._names.index("detail")]].sum()
+        if float(remark) >= REMARK_ABOVE or not _comparable(items[n].text, plain):
+            return None
+        return Change(decision, fact, hide=True)
 
     def _says_already(self, item: MemoryItem, fact: Fact, row: np.ndarray, facts: int) -> bool:
         if same_text(item.text, fact.text):
@@ -227,7 +255,7 @@ class RelationManager:
             and row[self._names.index("same")] >= SAME_ABOVE
             and ours.numbers <= its.numbers
             and ours.negated == its.negated
-            and 2 * len(ours.terms & its.terms) >= len(ours.terms)
+            and ours.terms <= its.terms
         )
 
     def _fitting(self, heard: Heard, item: MemoryItem, quotes: Sequence[str]) -> int | None:
@@ -253,7 +281,7 @@ class RelationManager:
             scores[named.index(max(named))] += 1.0
         least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
-        if not stay or len(stay) == len(parts):
+        if not stay or len(stay) == len(parts) or all(_LEANS.search(parts[n][0]) for n in stay):
             return None
         text = ""
         for n in stay:
@@ -316,6 +344,24 @@ class RelationManager:
         return f"{_REASONS[relation][chinese]}{'：' if chinese else ': '}{item.text}"
 
 
+def _comparable(old: str, new: str) -> bool:
+    """Whether both name a value of one type: two names or numbers, or two other words.
+
+    "in Boston" and "in a small apartment" are not, nor are 律师 and 最累的.
+    """
+    ours, theirs = parse_statement(new), parse_statement(old)
+    if ours is None or theirs is None or not ours.same_subject(theirs):
+        return False
+    if ours.same_value(theirs):
+        return True
+    if is_chinese(new):
+        return not _JUDGES.search(ours.value)
+    return bool(_NAMED.search(ours.value)) == bool(_NAMED.search(theirs.value))
+
+
+_ASIDE: Final = re.compile(r",? (?:after all|these days|nowadays|at the moment)(?=[.!]*$)", re.I)
+_NAMED: Final = re.compile(r"[A-Z]|\d")
+_JUDGES: Final = re.compile(r"[最很太真好挺更超]|有点|非常|的$|得")
 _FUNCTION_CHARACTERS: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户")
 
 
@@ -326,6 +372,10 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
 
 
+# A part that speaks of what is taken out says nothing without it.
+_LEANS: Final = re.compile(
+    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他这那]", re.I
+)
 _JOINT: Final = re.compile(r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。|\. )\s*")
 _SUBJECT: Final = re.compile(
     r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"

@@ -26,12 +26,15 @@ from memograd.memory.reader.wording import say, say_answer, say_assistant
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from memograd.memory.relations import RelationModel
 
 BEFORE_TURNS: Final = 3
 KEEP_ABOVE: Final = 0.5
 KEEP_ASSISTANT_ABOVE: Final = 0.6
 KEEP_ANSWER_ABOVE: Final = 0.35
+KEEP_CLAUSE_ABOVE: Final = 0.75
 KEEP_QUESTION_ABOVE: Final = 0.85  # where it does not even speak of the speaker
 FORGET_ABOVE: Final = 0.6
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
@@ -75,7 +78,8 @@ _FORGETS: Final = re.compile(
 _IDLE: Final = re.compile(
     r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
     r"|ditch)"
-    r" (?:that|this|the) (?!(?:bit|part|line|thing|one|last)\b)\w+|don'?t forget|i forgot|forgot)\b"
+    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff)\b)\w+"
+    r"|don'?t forget|i forgot|forgot)\b"
     r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
@@ -85,6 +89,7 @@ _OF_MEMORY: Final = re.compile(
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
 )
+_CLAUSE: Final = re.compile(r"[^,，;；]+[,，;；]?")
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
@@ -152,6 +157,11 @@ class TrainedReader:
             ]  # fmt: skip
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
+        last = next((text for who, text in reversed(before) if who == "user"), "")
+        if len(own) < 80 and re.search(r"\d", own) and has_secret(last):
+            return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
+        if len(own) <= LONGEST:
+            sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
@@ -190,6 +200,39 @@ class TrainedReader:
             whole="" if secret or len(own) > LONGEST else say(" ".join(own.split()), setting).text,
             own=own,
         )
+
+    def _with_clauses(
+        self,
+        message: str,
+        before: tuple[Said, ...],
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
+    ) -> tuple[list[tuple[int, int, str]], np.ndarray]:
+        """The sentences, those taken apart that as a whole are not worth it but in a clause are.
+
+        "Make me a leg day without lunges, I tore my meniscus": the fact stands beside a request.
+        """
+        import numpy as np
+
+        parts: list[tuple[int, int, str]] = []
+        rows = []
+        for (start, end, text), row in zip(sentences, worth, strict=True):
+            clauses = [(m.start(), m[0].strip(" ,，、")) for m in _CLAUSE.finditer(text)]
+            clauses = [(at, said) for at, said in clauses if len(said) > 5]
+            if row[0] >= KEEP_ABOVE or row[2] >= FORGET_ABOVE or len(clauses) < 2:
+                parts.append((start, end, text))
+                rows.append(row)
+                continue
+            found = self._model.worth(message, before, [said for _, said in clauses])
+            good = [n for n in range(len(clauses)) if found[n, 0] >= KEEP_CLAUSE_ABOVE]
+            if not good:
+                parts.append((start, end, text))
+                rows.append(row)
+            for n in good:
+                at, said = clauses[n]
+                parts.append((start + at, start + at + len(said), said))
+                rows.append(found[n])
+        return parts, np.stack(rows)
 
 
 def _placed(text: str) -> list[tuple[int, str]]:
@@ -238,13 +281,14 @@ def _is_idle(text: str) -> bool:
     chinese = language_of(text) == "zh"
     if len(text) > 8 if chinese else len(text.split()) > 3:
         return False
-    return (screen_chinese if chinese else screen_english).is_reaction(text)
+    screen = screen_chinese if chinese else screen_english
+    return bool(screen.is_reaction(text))
 
 
 def _requests(text: str) -> bool:
     """Whether the sentence asks, by its form, to forget something."""
     rules = forget_chinese if language_of(text) == "zh" else forget_english
-    return (
+    return bool(
         rules.request_to_forget(text) is not None
         or rules.asks_to_forget_that(text)
         or rules.asks_to_forget_next(text)

@@ -40,7 +40,7 @@ _CHAT: Final = (
     (re.compile(r"\bur\b"), "your"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
-    r"^(?:(?:lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
+    r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
     r"|also|anyway|guess what|good news|bad news|update|news flash|big news|psst|oops|whoops|wow"
     r"|yay)"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
