@@ -158,7 +158,8 @@ def serve(
     )
     import uvicorn
 
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    # Without log_config, uvicorn would shut the log handlers of the whole process.
+    uvicorn.run(app, host=host, port=port, log_level="warning", log_config=None)
 
 
 def _compared(first: float, second: float) -> api.PairResponse:
