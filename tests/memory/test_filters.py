@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
+from memograd.memory import Memory
 from memograd.memory.filters import parse_filter, scope_filter
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
@@ -382,3 +384,16 @@ def test_is_owner_only_where_every_item_of_the_owner_matches() -> None:
     assert not scope_filter(filters={"user_id": ["alice", "bob"]}).is_owner("user:alice")
     assert not parse_filter({"agent_id": None}).is_owner("user:alice")
     assert not parse_filter({"NOT": [{"user_id": "alice"}]}).is_owner("user:alice")
+
+
+def test_an_assistants_turns_are_found_under_a_run(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="e5") as memory:
+        said = [
+            {"role": "user", "content": "I want pizza tonight."},
+            {"role": "assistant", "content": "I recommend Regina in the North End for pizza."},
+        ]
+        memory.add(said, user_id="ann", run_id="one")
+        memory.add("I like pizza with ham.", user_id="ann", run_id="two")
+        found = memory.search("Which pizza place?", user_id="ann", run_id="one", turns=5)["turns"]
+        assert "assistant" in {turn["speaker"] for turn in found}
+        assert not any("ham" in turn["text"] for turn in found)

@@ -60,6 +60,13 @@ def mentions(node: Node, field: str) -> bool:
     return any(mentions(member, field) for member in node.members)
 
 
+def fields(node: Node) -> set[str]:
+    """All fields that the node asks about."""
+    if isinstance(node, Condition):
+        return {node.field}
+    return {field for member in node.members for field in fields(member)}
+
+
 def pinned(node: Node, field: str) -> frozenset[str] | None:
     """The texts that the field of a matching item can hold; None where any could match.
 

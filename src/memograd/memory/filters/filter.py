@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from memograd.errors import BadInput
@@ -32,6 +33,15 @@ class Filter:
     def matches(self, item: MemoryItem) -> bool:
         """Whether a query with this filter may see the item; never raises."""
         return self._test(item)
+
+    def asks_ids_alone(self) -> bool:
+        """Whether the filter asks about user, agent and run ids and nothing else."""
+        return conditions.fields(self.root) <= set(SCOPE_FIELDS)
+
+    def matches_scope(self, scope: Scope) -> bool:
+        """Whether what was heard there matches, by a filter that asks about ids alone."""
+        moment = datetime.min.replace(tzinfo=UTC)
+        return self._test(MemoryItem("", "", scope, created_at=moment, updated_at=moment))
 
     def pinned(self, field: str) -> frozenset[str] | None:
         """The ids that a matching item can have in `user_id`, `agent_id` or `run_id`.

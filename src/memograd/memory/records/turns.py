@@ -8,9 +8,11 @@ begins with its date, so no text can pass itself off as somebody else's turn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
+
+from memograd.memory.records.scope import Scope
 
 # Spelled out because `strftime("%B")` follows the machine's language.
 MONTHS = (
@@ -34,7 +36,7 @@ class RawTurn:
     id: unique within its conversation, such as `D1:3`. time: when the session took place, None
     where unknown. session: number of the sitting it belongs to. caption: description of a photo
     shared with it. role: `user`, `assistant`, `tool` and the like, None where only the speaker is
-    known.
+    known. scope: whose memory heard it, where one did; no part of what was said.
     """
 
     id: str
@@ -52,6 +54,7 @@ class RawTurn:
         if role in ("assistant", "ai", "model", "bot"):
             return "assistant"
         return role if role in NOT_PEOPLE else "user"
+    scope: Scope | None = field(default=None, compare=False, repr=False)
 
     def index_text(self) -> str:
         """What is embedded: `Caroline: text [7 May 2023]`, the caption only where nothing was said.

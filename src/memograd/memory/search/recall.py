@@ -325,11 +325,21 @@ class Recall:
     def _turn_eligible(
         state: MemoryState, eligible: Callable[[MemoryItem], bool] | None, wanted: Filter
     ) -> Callable[[RawTurn], bool] | None:
-        """Under a filter, the turns that an item behind the filter came from."""
+        """Under a filter, the turns that an item behind the filter came from.
+
+        A filter by ids alone says of every turn whether it was heard there, an assistant's too.
+        """
         if eligible is None:
             return None
         sources = {source for item in state.items if eligible(item) for source in item.sources}
-        return lambda turn: turn.id in sources
+        if not wanted.asks_ids_alone():
+            return lambda turn: turn.id in sources
+
+        def heard_there(turn: RawTurn) -> bool:
+            known = turn.scope is not None and wanted.matches_scope(turn.scope)
+            return known or turn.id in sources
+
+        return heard_there
 
     def categorise(self, text: str) -> tuple[str, ...]:
         """The category whose description is nearest to the text, if categories are defined."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic
 
 import numpy as np
@@ -261,7 +262,7 @@ def _item(event: Event) -> MemoryItem | None:
 def _turn(event: Event) -> RawTurn | None:
     """The turn in a TURN, None when there is none that belongs to the event."""
     try:
-        turn = RawTurn.from_json((event.after or {})["turn"])
+        turn = replace(RawTurn.from_json((event.after or {})["turn"]), scope=event.scope)
         turn.index_text()
     except NOT_READABLE:
         return None

@@ -308,7 +308,7 @@ def _dates(question: Question, day: np.ndarray, at: np.ndarray) -> dict[str, np.
     x = day[:, None]
     away = np.where(x < begin, begin - x, np.where(x >= end, x - end, 0.0)).min(axis=1)
     away = np.where(np.isfinite(away), away, 999.0)
-    after = ((x >= end) & (x < end + 14)).any(axis=1)
+    after = ((x >= end) & (x < end + 14)).max(axis=1)
 
     def rare(inside: np.ndarray) -> np.ndarray:
         weight: float = np.log((len(day) + 1) / (inside.sum() + 1)) / 4
