@@ -16,6 +16,7 @@ from memograd.config import LoraConfig, known_settings
 from memograd.errors import BadInput, MemogradError
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
+from memograd.tasks.registry import Task
 
 
 class Verbs(ModuleType):
@@ -47,7 +48,7 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> Verbs:
     stand_in = Verbs()
     for name in ("memory_qa.recipe", "memory_ops.demo", "evaluate"):
         monkeypatch.setitem(sys.modules, f"memograd.tasks.{name}", stand_in)
-    monkeypatch.setattr("memograd.cli.training.train", stand_in.train)
+    monkeypatch.setattr(Task, "train", lambda task, settings: stand_in.train(settings))
     return stand_in
 
 

@@ -18,8 +18,9 @@ from memograd.config import (
     load_settings,
 )
 from memograd.config.algorithms import ALGORITHMS
-from memograd.config.settings import COMMON, GROUPS, TrainConfig
+from memograd.config.settings import Settings, TrainConfig
 from memograd.errors import BadInput
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 from memograd.tasks.registry import TASKS, tasks_that_read
 
@@ -374,9 +375,10 @@ def test_every_setting_of_every_task_is_described(task: str) -> None:
         assert field.description and field.description.endswith("."), key
 
 
-def test_every_shared_setting_stands_in_one_group_of_the_help() -> None:
-    grouped = [*COMMON, *(name for names in GROUPS.values() for name in names)]
-    assert sorted(grouped) == sorted(TrainConfig.model_fields)
+@pytest.mark.parametrize("kind", [TrainConfig, OperationsConfig])
+def test_every_shared_setting_stands_in_one_group_of_the_help(kind: type[Settings]) -> None:
+    grouped = [name for names in kind.groups.values() for name in names]
+    assert sorted(grouped) == sorted(kind.model_fields)
 
 
 def test_a_setting_of_another_task_is_refused_by_that_tasks_name() -> None:
