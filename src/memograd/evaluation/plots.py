@@ -45,9 +45,14 @@ def plot_curves(metrics_jsonl: Path, out_png: Path) -> None:
 
     Raises:
         BadInput: the metrics file is missing, empty or damaged, or lacks one of these keys.
+
+    A run without rewards is supervised: each of its keys that ends in `loss` gets a panel.
     """
     metrics = read_metrics(metrics_jsonl)
     steps = column(metrics, "step", metrics_jsonl)
+    if not any("reward_mean" in row for row in metrics):
+        _plot_losses(metrics, steps, metrics_jsonl, out_png)
+        return
     figure = new_figure(width=11.0)
     raw, normalised, loss = figure.subplots(1, 3)
 
@@ -65,6 +70,26 @@ def plot_curves(metrics_jsonl: Path, out_png: Path) -> None:
     if any(row.get("kl") is not None for row in metrics):
         _draw_kl(loss, steps, column(metrics, "kl", metrics_jsonl))
     for axes in (raw, normalised, loss):
+        _add_legend(axes)
+    save_figure(figure, out_png)
+
+
+def _plot_losses(
+    metrics: Sequence[Mapping[str, Any]], steps: np.ndarray, path: Path, out_png: Path
+) -> None:
+    keys = [key for key in metrics[0] if key.endswith("loss")]
+    if not keys:
+        raise BadInput(f"{path} has neither rewards nor a loss: there is nothing to plot.")
+    figure = new_figure(width=3.7 * len(keys))
+    panels = figure.subplots(1, len(keys), squeeze=False)[0]
+    for axes, key in zip(panels, keys, strict=True):
+        losses = column(metrics, key, path)
+        axes.plot(steps, losses, color=INK, alpha=0.35, **_line(steps))
+        window = smoothing_window(len(steps))
+        if window > 1:
+            smooth = moving_average(losses, window)
+            axes.plot(steps, smooth, color=BLUE, linewidth=2.2, label=f"mean of {window} steps")
+        _style(axes, key.replace("_", " ").capitalize(), steps)
         _add_legend(axes)
     save_figure(figure, out_png)
 

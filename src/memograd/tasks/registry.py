@@ -36,6 +36,7 @@ _BUILT_IN: Final = {
     "agent": "memograd.tasks.agent.definition",
     "served-agent": "memograd.tasks.agent.served_definition",
     "sql": "memograd.tasks.sql.definition",
+    "relations": "memograd.tasks.relations.definition",
 }
 
 

@@ -4,8 +4,8 @@
     model.relate("guess who's a Montrealer now!", [], ["User lives in Ottawa.", "User has a cat."])
 
 One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
-each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained by
-`memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
+each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
+by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
 calibrated on authors that the weights were not trained on.
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
@@ -17,19 +17,18 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-import threading
 import unicodedata
-import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
+from memograd.memory.embedders.e5_graph import adds_signed_bytes_exactly, onnx_runtime
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.graph import build_graph
 from memograd.memory.relations.labels import RELATIONS, WORTHS
-from memograd.memory.relations.rows import ITEMS_A_ROW, Row, RowBuilder, Span
+from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, Row, RowBuilder, Span
 from memograd.memory.relations.weights import About, Weights, read_weights
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ class RelationModel:
                 )
         self._weights = weights
         self._builder = RowBuilder(read_e5())
-        self._loading = threading.Lock()
-        self._session: Any = None
-        _alive.add(self)
+        self._session, self._process = _start(weights), os.getpid()
 
     @property
     def about(self) -> About:
@@ -140,32 +137,23 @@ class RelationModel:
         shares = np.zeros((len(spans), len(parts)), dtype=np.float32)
         for number, (start, end) in enumerate(spans):
             shares[number, start:end] = 1 / (end - start)
-        message = (parts == 1).astype(np.float32)
+        message = (parts == MESSAGE).astype(np.float32)
         inputs = {
             "embedded": embedded[None],
             "shares": shares,
             "message": (message / message.sum())[None],
         }
-        return [np.asarray(found) for found in self._started().run(None, inputs)]
+        return [np.asarray(found) for found in self._own_session().run(None, inputs)]
 
-    def _started(self) -> Any:
-        session = self._session
-        if session is None:
-            with self._loading:
-                if self._session is None:
-                    self._session = _start(self._weights)
-                session = self._session
-        return session
+    def _own_session(self) -> Any:
+        """A forked child takes a new one, and does not touch the old one even to destroy it.
 
-    def forget_session(self) -> None:
-        """In a forked child: take a new session with the next row.
-
-        The old one must never be destroyed there, for other threads of the parent may have held
-        its locks.
+        A thread that is gone in the child may have held a lock within it.
         """
-        if self._session is not None:
+        if self._process != os.getpid():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
-        self._loading, self._session = threading.Lock(), None
+            self._session, self._process = _start(self._weights), os.getpid()
+        return self._session
 
 
 @lru_cache(maxsize=2)
@@ -178,17 +166,12 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
 
 
 def _start(weights: Weights) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    runtime = onnx_runtime()
+    options = runtime.SessionOptions()
+    # No threads of its own, for a forked child would have the session without them.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    graph = build_graph(weights, signed_weights=_adds_signed_bytes_exactly())
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-@lru_cache(maxsize=1)
-def _adds_signed_bytes_exactly() -> bool:
-    return True
+    graph = build_graph(weights, signed_weights=adds_signed_bytes_exactly())
+    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _ready(text: str) -> str:
@@ -225,15 +208,3 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)
-
-
-_alive: weakref.WeakSet[RelationModel] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for model in list(_alive):
-        model.forget_session()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_after_fork)

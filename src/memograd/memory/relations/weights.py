@@ -95,7 +95,7 @@ def write_weights(weights: Weights, path: Path) -> None:
     import numpy as np
 
     about = {"format": FORMAT, "relations": RELATIONS, "worths": WORTHS, **asdict(weights.about)}
-    arrays = {"about": np.array(json.dumps(about)), **weights.vectors}
+    arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **weights.vectors}
     for name, (whole, scales) in weights.matrices.items():
         arrays |= {f"{name}.int8": whole, f"{name}.scales": scales}
     path.parent.mkdir(parents=True, exist_ok=True)

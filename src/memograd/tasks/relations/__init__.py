@@ -1,0 +1,1 @@
+"""relations: how a message relates to what is remembered, and what in it is worth keeping."""

@@ -1,0 +1,245 @@
+"""What a relation model decides on authors that it was not trained on, as it matters to a memory.
+
+A turn *closes* when it should end the validity of one item or more (replace, correct, end,
+retract); it is right when exactly those items are closed. Every other turn *leaves*; it is right
+when no item is closed. An item counts as closed from a probability on.
+
+Invariant: temperatures and the threshold are chosen on the dialogues of even number, and everything
+that is reported is measured on the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from memograd.evaluation.tables import markdown_table
+from memograd.memory.relations.labels import CLOSING, RELATIONS
+from memograd.memory.relations.model import RelationModel
+from memograd.memory.relations.weights import Weights
+from memograd.tasks.relations.rows import Said, segments_of, worths_of
+
+THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+HARMLESS: Final = 0.97
+"""Share of leaving turns that the chosen threshold must leave untouched."""
+
+_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
+_TEMPERATURES: Final = np.geomspace(0.5, 4.0, 61)
+
+Probabilities = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """How many turns there are of a kind, and the share that is decided rightly. None: no turn."""
+
+    language: str
+    kind: str
+    closing: int
+    closed: float | None
+    leaving: int
+    left: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """relations, worths: share of items and of segments with the right label. by_threshold: for
+    each, (threshold, all kinds together by language). decided: by kind at the chosen threshold."""
+
+    threshold: float
+    relations: dict[str, float]
+    worths: dict[str, float]
+    by_threshold: list[tuple[float, list[Decided]]]
+    decided: list[Decided]
+
+
+def related(
+    model: RelationModel, turns: Sequence[Said], *, quotes: bool = False, before: bool = True
+) -> Probabilities:
+    """The relations of every turn's items `[items, 9]`.
+
+    quotes: items in the speaker's own words, not as statements. before: with what came before.
+    """
+    return [
+        model.relate(
+            said.text,
+            said.before[-2:] if before else [],
+            [fact.quote if quotes else fact.statement for fact in said.items],
+            said.role,
+        )
+        for said in turns
+    ]
+
+
+def valued(model: RelationModel, turns: Sequence[Said]) -> Probabilities:
+    """The worth of every turn's clauses `[clauses, 3]`."""
+    found = []
+    for said in turns:
+        clauses = [said.text[a:b] for a, b in segments_of(said.text, clauses=True)]
+        found.append(model.worth(said.text, said.before[-2:], clauses, said.role))
+    return found
+
+
+def calibrated(weights: Weights, turns: Sequence[Said]) -> Weights:
+    """The model with temperatures and the threshold that suit the even dialogues."""
+    even = [said for said in turns if _number(said) % 2 == 0]
+    raw = RelationModel(
+        replace(weights, about=replace(weights.about, relation_temperature=1, worth_temperature=1))
+    )
+    relations = related(raw, even) + related(raw, even, before=False)
+    about = replace(
+        weights.about,
+        relation_temperature=_temperature(relations, _gold(even) * 2),
+        worth_temperature=_temperature(valued(raw, even), _gold_worths(even)),
+    )
+    model = RelationModel(replace(weights, about=about))
+    judged = [
+        *zip(even, related(model, even), strict=True),
+        *zip(even, related(model, even, before=False), strict=True),
+    ]
+    harmless = [
+        threshold
+        for threshold in np.arange(0.3, 0.96, 0.05).round(2)
+        if _left_share(judged, threshold) >= HARMLESS
+    ]
+    chosen = float(harmless[0]) if harmless else 0.95
+    return replace(weights, about=replace(about, close_above=chosen))
+
+
+def measured(
+    model: RelationModel,
+    turns: Sequence[Said],
+    look: Callable[[RelationModel, Sequence[Said]], Probabilities] = related,
+) -> Measured:
+    """Of the odd dialogues."""
+    odd = [said for said in turns if _number(said) % 2 == 1]
+    probabilities, worths = look(model, odd), valued(model, odd)
+    by_language = {
+        language: [n for n, said in enumerate(odd) if said.language == language]
+        for language in sorted({said.language for said in odd})
+    }
+    gold, gold_worths = _gold(odd), _gold_worths(odd)
+
+    def right(found: Probabilities, wanted: list[list[int]], numbers: list[int]) -> float:
+        hits = [
+            int(row.argmax()) == label
+            for n in numbers
+            for row, label in zip(found[n], wanted[n], strict=True)
+        ]
+        return float(np.mean(hits)) if hits else float("nan")
+
+    return Measured(
+        model.about.close_above,
+        {name: right(probabilities, gold, ns) for name, ns in by_language.items()},
+        {name: right(worths, gold_worths, ns) for name, ns in by_language.items()},
+        [
+            (threshold, _decided(odd, probabilities, threshold, by_kind=False))
+            for threshold in THRESHOLDS
+        ],
+        _decided(odd, probabilities, model.about.close_above, by_kind=True),
+    )
+
+
+def write_report(found: dict[str, Measured], folder: Path) -> str:
+    """Writes `decisions.json` and `decisions.md`; returns the text of the latter."""
+    text = "\n\n".join(f"## {title}\n\n{_markdown(one)}" for title, one in found.items())
+    plain = {title: asdict(one) for title, one in found.items()}
+    (folder / "decisions.json").write_text(json.dumps(plain, indent=2), encoding="utf-8")
+    (folder / "decisions.md").write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def _markdown(found: Measured) -> str:
+    def percent(share: float | None) -> str:
+        return "" if share is None else f"{100 * share:.1f}"
+
+    def cells(one: Decided) -> list[str]:
+        return [str(one.closing), percent(one.closed), str(one.leaving), percent(one.left)]
+
+    head = ["closing turns", "exactly closed", "leaving turns", "left"]
+    labels = [
+        [language, percent(share), percent(found.worths[language])]
+        for language, share in found.relations.items()
+    ]
+    curve = [
+        [f"{threshold:g}", one.language, *cells(one)]
+        for threshold, decided in found.by_threshold
+        for one in decided
+    ]
+    kinds = [[one.language, one.kind, *cells(one)] for one in found.decided]
+    return "\n\n".join(
+        [
+            markdown_table(["language", "relations right", "worths right"], labels),
+            markdown_table(["threshold", "language", *head], curve),
+            f"By kind, closed from {found.threshold:g}:",
+            markdown_table(["language", "kind", *head], kinds),
+        ]
+    )
+
+
+def _decided(
+    turns: Sequence[Said], probabilities: Probabilities, threshold: float, *, by_kind: bool
+) -> list[Decided]:
+    groups: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for said, found in zip(turns, probabilities, strict=True):
+        if said.role == "user" and len(said.items):
+            key = said.language, said.kind if by_kind else "all"
+            groups.setdefault(key, []).append(_outcome(said, found, threshold))
+    rows = []
+    for (language, kind), outcomes in sorted(groups.items()):
+        closing = [right for closes, right in outcomes if closes]
+        leaving = [right for closes, right in outcomes if not closes]
+        rows.append(
+            Decided(
+                language,
+                kind,
+                len(closing),
+                float(np.mean(closing)) if closing else None,
+                len(leaving),
+                float(np.mean(leaving)) if leaving else None,
+            )
+        )
+    return rows
+
+
+def _outcome(said: Said, found: np.ndarray, threshold: float) -> tuple[bool, bool]:
+    """Whether the turn closes something, and whether exactly the right items are closed."""
+    wanted = np.array([name in CLOSING for name in said.relations])
+    closed = found[:, _CLOSING].sum(axis=1) > threshold
+    return bool(wanted.any()), bool((wanted == closed).all())
+
+
+def _left_share(judged: Sequence[tuple[Said, np.ndarray]], threshold: float) -> float:
+    outcomes = [_outcome(said, found, threshold) for said, found in judged if len(said.items)]
+    left = [right for closes, right in outcomes if not closes]
+    return float(np.mean(left)) if left else 1.0
+
+
+def _temperature(found: Probabilities, wanted: list[list[int]]) -> float:
+    """The temperature of the least cross entropy (Guo et al. 2017, arXiv:1706.04599)."""
+    logs = np.log(np.concatenate(found).astype(np.float64) + 1e-12)
+    labels = np.array([label for row in wanted for label in row])
+
+    def loss(temperature: float) -> float:
+        scaled = logs / temperature
+        scaled -= np.logaddexp.reduce(scaled, axis=1, keepdims=True)
+        return float(-scaled[np.arange(len(labels)), labels].mean())
+
+    return float(min(_TEMPERATURES, key=loss)) if len(labels) else 1.0
+
+
+def _gold(turns: Sequence[Said]) -> list[list[int]]:
+    return [[RELATIONS.index(name) for name in said.relations] for said in turns]
+
+
+def _gold_worths(turns: Sequence[Said]) -> list[list[int]]:
+    return [worths_of(said, segments_of(said.text, clauses=True)) for said in turns]
+
+
+def _number(said: Said) -> int:
+    return int(said.dialogue.rpartition(":")[2])

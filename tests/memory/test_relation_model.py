@@ -1,0 +1,204 @@
+"""The relation model as it is served: one layer of e5 with heads of chance, so that it is quick."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memograd.errors import BadInput
+from memograd.memory.embedders.e5_weights import read_e5
+from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, RelationModel, load_relation_model
+from memograd.memory.relations.rows import MAX_TOKENS, RowBuilder, Span
+from memograd.memory.relations.weights import (
+    About,
+    Weights,
+    quantised,
+    read_weights,
+    write_weights,
+)
+
+MESSAGE = "guess who's a Montrealer now! 周六搬的家。"
+BEFORE = [("user", "I live in Ottawa"), ("assistant", "A lovely place.")]
+ITEMS = ["User lives in Ottawa.", "用户养了一只猫。", "User's car is a Skoda."]
+
+
+def small_weights() -> Weights:
+    e5 = read_e5()
+    tensors, chance = e5.state_dict(word_embeddings=False), np.random.default_rng(0)
+    names = {
+        "query": "attention.self.query",
+        "key": "attention.self.key",
+        "value": "attention.self.value",
+        "attended": "attention.output.dense",
+        "wide": "intermediate.dense",
+        "narrow": "output.dense",
+    }
+    norms = {"attended": "attention.output.LayerNorm", "narrow": "output.LayerNorm"}
+    matrices, vectors = {}, {}
+    for name, theirs in names.items():
+        matrices[f"layers.0.{name}"] = quantised(tensors[f"encoder.layer.0.{theirs}.weight"])
+        vectors[f"layers.0.{name}.bias"] = tensors[f"encoder.layer.0.{theirs}.bias"]
+    for end in ("weight", "bias"):
+        for name, theirs in norms.items():
+            vectors[f"layers.0.{name}.norm.{end}"] = tensors[f"encoder.layer.0.{theirs}.{end}"]
+        vectors[f"embeddings.norm.{end}"] = tensors[f"embeddings.LayerNorm.{end}"]
+    vectors["embeddings.positions"] = tensors["embeddings.position_embeddings.weight"]
+    vectors["embeddings.parts"] = chance.normal(size=(3, 384)).astype(np.float32)
+    for head, labels in (("relations", len(RELATIONS)), ("worths", len(WORTHS))):
+        for part, rows, columns in (("inner", 32, 768), ("outer", labels, 32)):
+            shape = (rows, columns)
+            vectors[f"{head}.{part}.weight"] = (0.05 * chance.normal(size=shape)).astype(np.float32)
+            vectors[f"{head}.{part}.bias"] = np.zeros(rows, dtype=np.float32)
+    return Weights(About(384, 1, 12, 1e-12), matrices, vectors)
+
+
+@pytest.fixture(scope="module")
+def model() -> RelationModel:
+    return RelationModel(small_weights())
+
+
+@pytest.fixture(scope="module")
+def builder() -> RowBuilder:
+    return RowBuilder(read_e5())
+
+
+def test_every_row_is_a_distribution(model: RelationModel) -> None:
+    related = model.relate(MESSAGE, BEFORE, ITEMS)
+    valued = model.worth(MESSAGE, BEFORE, ["guess who's a Montrealer now!", "周六搬的家。"])
+    assert related.shape == (3, len(RELATIONS)) and valued.shape == (2, len(WORTHS))
+    assert np.allclose(related.sum(axis=1), 1) and np.allclose(valued.sum(axis=1), 1)
+    assert set(CLOSING) < set(RELATIONS)
+
+
+def test_nothing_is_asked(model: RelationModel) -> None:
+    assert model.relate("", [], []).shape == (0, len(RELATIONS))
+    assert model.worth("Hello", [], []).shape == (0, len(WORTHS))
+    assert np.allclose(model.relate("", [], ["User has a cat."]).sum(axis=1), 1)
+
+
+def test_it_reads_message_context_item_and_role(model: RelationModel) -> None:
+    base = model.relate(MESSAGE, BEFORE, ITEMS[:1])
+    assert not np.allclose(base, model.relate("I sold it", BEFORE, ITEMS[:1]))
+    assert not np.allclose(base, model.relate(MESSAGE, BEFORE[:1], ITEMS[:1]))
+    assert not np.allclose(base, model.relate(MESSAGE, BEFORE, ITEMS[1:2]))
+    assert not np.allclose(base, model.relate(MESSAGE, BEFORE, ITEMS[:1], role="tool"))
+
+
+def test_more_items_than_a_row_holds_are_read_in_several(model: RelationModel) -> None:
+    many = [f"User owns {number} books." for number in range(19)]
+    found = model.relate(MESSAGE, [], many)
+    assert np.allclose(found[8:16], model.relate(MESSAGE, [], many[8:16]))
+    assert np.allclose(found[16:], model.relate(MESSAGE, [], many[16:]))
+
+
+def test_a_long_message_counts_by_the_part_that_speaks_of_the_item_most(
+    model: RelationModel, builder: RowBuilder
+) -> None:
+    parts = ["I bought bread and milk and eggs. " * 14, "I moved to Montreal. " * 12]
+    found = model.relate("".join(parts), [], ITEMS)
+    windows = [window.text for window in builder.windows("".join(parts))]
+    each = np.stack([model.relate(window, [], ITEMS) for window in windows])
+    assert len(windows) > 1 and "".join(windows) == "".join(parts)
+    assert np.allclose(found[:, 0], each[:, :, 0].min(axis=0))
+
+
+def test_all_segments_of_a_long_message_are_valued(model: RelationModel) -> None:
+    sentences = [f"In year {number} I lived in town number {number}." for number in range(120)]
+    found = model.worth(" ".join(sentences), [], sentences)
+    assert found.shape[0] == 120 and np.allclose(found.sum(axis=1), 1)
+    assert len(np.unique(found.round(5), axis=0)) > 60
+
+
+def test_a_segment_that_is_not_in_the_message_is_read_alone(model: RelationModel) -> None:
+    found = model.worth(MESSAGE, BEFORE, ["User lives in Montreal."])
+    alone = model.worth("User lives in Montreal.", BEFORE, ["User lives in Montreal."])
+    assert np.allclose(found, alone)
+
+
+def test_text_that_is_not_unicode_is_refused(model: RelationModel) -> None:
+    with pytest.raises(BadInput, match="not valid Unicode"):
+        model.relate("\ud800", [], ITEMS)
+
+
+def test_threads_get_the_same_numbers(model: RelationModel) -> None:
+    alone = model.relate(MESSAGE, BEFORE, ITEMS)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: model.relate(MESSAGE, BEFORE, ITEMS), range(16)))
+    assert all(np.array_equal(alone, one) for one in found)
+
+
+def _in_child(model: RelationModel, queue: multiprocessing.queues.Queue[np.ndarray]) -> None:
+    queue.put(model.relate(MESSAGE, BEFORE, ITEMS))
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork"
+)
+def test_a_forked_child_gets_the_same_numbers(model: RelationModel) -> None:
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(model, queue))
+    child.start()
+    found = queue.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+    assert np.array_equal(found, model.relate(MESSAGE, BEFORE, ITEMS))
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path, model: RelationModel) -> None:
+    write_weights(small_weights(), tmp_path / "model.npz")
+    again = load_relation_model(tmp_path / "model.npz")
+    assert again.about == small_weights().about
+    expected = model.relate(MESSAGE, BEFORE, ITEMS)
+    assert np.array_equal(again.relate(MESSAGE, BEFORE, ITEMS), expected)
+
+
+def test_a_damaged_or_foreign_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    with pytest.raises(BadInput, match="no relation model"):
+        read_weights(path)
+    write_weights(small_weights(), path)
+    whole = path.read_bytes()
+    for spoilt in (b"", b"PK\x03\x04", whole[: len(whole) // 2], b"x" * 100):
+        path.write_bytes(spoilt)
+        with pytest.raises(BadInput, match="not a whole relation model"):
+            read_weights(path)
+    np.savez(path, about=np.array("{}"), other=np.zeros(3))
+    with pytest.raises(BadInput, match="not a whole relation model"):
+        read_weights(path)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0xFF
+    path.write_bytes(bytes(flipped))
+    with pytest.raises(BadInput, match="not a whole relation model"):
+        read_weights(path)
+
+
+texts = st.text(max_size=300)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, st.lists(texts, max_size=8), st.lists(texts, max_size=3), st.data())
+def test_a_row_fits_whatever_it_is_made_of(
+    builder: RowBuilder, message: str, items: list[str], before: list[str], data: st.DataObject
+) -> None:
+    cuts = st.integers(0, len(message))
+    pairs = data.draw(st.lists(st.tuples(cuts, cuts), max_size=5))
+    segments = [Span(min(pair), max(pair)) for pair in pairs]
+    row = builder.row(
+        message * 9,
+        role="user",
+        before=[("assistant", text) for text in before],
+        items=items,
+        segments=segments,
+    )
+    assert len(row.tokens) == len(row.parts) <= MAX_TOKENS
+    assert len(row.items) == len(items) and len(row.segments) == len(segments)
+    assert all(0 <= start < end <= len(row.tokens) for start, end in [*row.items, *row.segments])
+    assert {row.parts[start] for start, _ in row.items} <= {2}
+    assert {row.parts[start] for start, _ in row.segments} <= {1}

