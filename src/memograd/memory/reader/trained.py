@@ -84,7 +84,8 @@ _IDLE: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_MEMORY: Final = re.compile(
-    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|(?<!don't )(?<!dont )remember\w*|memor\w+|delete|erase|wipe"
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|(?<!don't )(?<!dont )remember\w*"
+    r"|memor\w+|delete|erase|wipe"
     r"|remove"
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
