@@ -82,6 +82,8 @@ def test_two_memories_told_the_same_at_once_remember_it_once(
     trigrams: Callable[[], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Here one thread plays both writers: waiting for itself would only take time.
+    monkeypatch.setattr("memograd.memory.journal.engine.DECIDING_SECONDS", 0.0)
     with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as other:
         between_reading_and_writing(
             memory, monkeypatch, lambda: other.add("I live in Boston.", user_id="alice")

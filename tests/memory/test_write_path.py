@@ -238,6 +238,10 @@ def test_a_comment_leaves_the_parts_it_does_not_mean(tmp_path: Path, embedder: A
         ("User's flight is at 6.20.", "nope 7.20, 6.20 is the taxi", "User's flight is at 7.20."),
         ("User moved from 12 Elm Road to 14 Oak Road.", "it's 15", None),
         ("User has a cat.", "lovely weather today", None),
+        ("User's family is from Thurso.", "Wick. always mix it up", "User's family is from Wick."),
+        ("User has four goats.", "five goats, the small one hides", "User has five goats."),
+        ("User's number is 0851 442 907.", "*0851 424 907 sorry", "User's number is 0851 424 907."),
+        ("用户种了苦瓜。", "苦瓜说错了", None),
     ],
 )
 def test_a_corrected_value_takes_the_place_of_the_wrong_one(

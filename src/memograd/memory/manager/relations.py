@@ -157,7 +157,7 @@ class RelationManager:
             news = relation in ("replace", "correct")
             if news and adds and not just_now and closing[n] < ADDED_ABOVE:
                 continue
-            told = sounds or (item.id in recent and corrected(item.text, heard.own) is not None)
+            told = sounds or item.id in recent
             if relation == "correct" and not told and closing[n] < UNTOLD_ABOVE:
                 continue
             ended = ended or closes

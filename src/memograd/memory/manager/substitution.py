@@ -17,6 +17,10 @@ _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
     "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
+_NUMBER_WORDS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
+    "|first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+)
 _ZH = "零〇一二两三四五六七八九十百千"
 # In this order: what one type has taken, the next ones do not see.
 TYPES: Final = (
@@ -33,7 +37,12 @@ TYPES: Final = (
         re.I,
     ),
     re.compile(rf"\b(?:{_DAYS})(?:day)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
-    re.compile(r"\+?\d[\d,.\-]*\d(?:k\b)?|\d+(?:k\b)?", re.I),
+    re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
+    re.compile(
+        r"\+?\d[\d,.\-]*\d(?:k\b|th\b|st\b|nd\b|rd\b)?|\d+(?:k\b|st\b|nd\b|rd\b|th\b)?"
+        rf"|\b(?:{_NUMBER_WORDS})\b",
+        re.I,
+    ),
     re.compile(rf"[{_ZH}]{{1,5}}(?=[个岁年月天号楼层元块万公斤只辆])"),
 )
 _NEGATED: Final = re.compile(
@@ -95,7 +104,8 @@ def _respelt(old: str, message: str) -> str | None:
     found = []
     for written in _WORD.findall(message):
         new = re.sub(r"['’]s?$", "", written)
-        if len(new) < 4 or new.casefold() in known or new.casefold() in _COMMON:
+        plain = not new[0].isupper() and f"{new}*" not in message and f"*{new}" not in message
+        if len(new) < (6 if plain else 4) or new.casefold() in known or new.casefold() in _COMMON:
             continue
         starred = f"{new}*" in message or f"*{new}" in message
         for mine in _WORD.finditer(old):
@@ -108,7 +118,28 @@ def _respelt(old: str, message: str) -> str | None:
     if found:
         _, span, new = max(found)
         return None if new.casefold() == old[slice(*span)].casefold() else _put(old, span, new)
-    return _respelt_chinese(old, message)
+    return _renamed(old, message) or _respelt_chinese(old, message)
+
+
+def _renamed(old: str, message: str) -> str | None:
+    """The name that a message begins with, for the only name in the statement: "Wick. Sorry"."""
+    names = [m for m in _NAMES.finditer(old) if m.start() and m[0] not in ("User", "I")]
+    bare = _FILLERS.sub("", message.strip())
+    said = re.match(r"(?P<new>[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})(?=[.,!?;]| they| is\b|$)", bare)
+    if len(names) != 1 or said is None or said["new"].casefold() in old.casefold():
+        return None
+    new = said["new"].title() if said["new"].isupper() and len(said["new"]) > 3 else said["new"]
+    return _put(old, names[0].span(), new)
+
+
+_NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
+_FILLERS: Final = re.compile(
+    r"^(?:\W*\b(?:no|nah|nope|well|sorry|actually|h+m+|hang on|wait|i mean|i lied?|my bad|ah|oh"
+    r"|argh|oops"
+    r"|correction|not \w+|it'?s|is|make that|in fact|dad says|mum says|she says"
+    r"|he says)\b[\s,.!:-]*)+",
+    re.I,
+)
 
 
 def _respelt_chinese(old: str, message: str) -> str | None:
@@ -116,7 +147,7 @@ def _respelt_chinese(old: str, message: str) -> str | None:
     said = re.match(
         r"\W*(?:是|叫|应该是|不对是?)?(?P<new>[\u4e00-\u9fff]{2,4}?)(?:才对|[，,。!！ ]|$)", message
     )
-    if said is None or said["new"] in old:
+    if said is None or said["new"] in old or "错" in said["new"]:
         return None
     new = said["new"]
     for at in range(len(old) - len(new), -1, -1):

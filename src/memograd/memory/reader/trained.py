@@ -79,12 +79,13 @@ _IDLE: Final = re.compile(
     r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
     r"|ditch)"
     r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff)\b)\w+"
-    r"|don'?t forget|i forgot|forgot)\b"
+    r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
     r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
 _OF_MEMORY: Final = re.compile(
-    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|remember\w*|memor\w+|delete|erase|wipe"
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|(?<!don't )(?<!dont )remember\w*"
+    r"|memor\w+|delete|erase|wipe"
     r"|remove"
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,

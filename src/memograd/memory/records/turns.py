@@ -46,6 +46,7 @@ class RawTurn:
     session: int
     caption: str | None = None
     role: str | None = None
+    scope: Scope | None = field(default=None, compare=False, repr=False)
 
     @property
     def said_as(self) -> str:
@@ -54,7 +55,6 @@ class RawTurn:
         if role in ("assistant", "ai", "model", "bot"):
             return "assistant"
         return role if role in NOT_PEOPLE else "user"
-    scope: Scope | None = field(default=None, compare=False, repr=False)
 
     def index_text(self) -> str:
         """What is embedded: `Caroline: text [7 May 2023]`, the caption only where nothing was said.
