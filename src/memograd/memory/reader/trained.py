@@ -264,8 +264,9 @@ def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
 
 
 def _asks(text: str) -> bool:
-    screen = screen_chinese if language_of(text) == "zh" else screen_english
-    return screen.is_question(text)
+    if language_of(text) == "zh":
+        return screen_chinese.is_question(text)
+    return screen_english.is_question(text)
 
 
 def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:

@@ -168,5 +168,5 @@ def word_scores(
     gains = np.repeat(weights, sizes) * (counts / (counts + norms))
     # bincount adds in the order given: term by term, whatever the layout.
     scores = np.bincount(places, weights=gains, minlength=n_places)
-    term = np.repeat(numbers, sizes) if masks else np.zeros(0, np.int64)
-    return WordScores(scores, *facts, Matches(term, places, counts, repeated))
+    number_of = np.repeat(numbers, sizes) if masks else np.zeros(0, np.int64)
+    return WordScores(scores, *facts, Matches(number_of, places, counts, repeated))

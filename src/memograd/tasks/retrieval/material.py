@@ -130,7 +130,9 @@ def state_of(told: Told, embedder: Embedder, *, verbatim: bool = False) -> Memor
     state = MemoryState(embedder.dimension)
     turns = [turn for conversation in told.conversations for turn in conversation]
     if verbatim:
-        facts = [(turn.text.strip(), (turn.id,)) for turn in turns if turn.text.strip()]
+        facts: list[tuple[str, tuple[str, ...]]] = [
+            (turn.text.strip(), (turn.id,)) for turn in turns if turn.text.strip()
+        ]
     else:
         texts = [turn.index_text() for turn in turns]
         state.turns.add_many(turns, embedder.embed(texts), [analyse(text) for text in texts])

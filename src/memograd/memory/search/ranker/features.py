@@ -311,13 +311,13 @@ def _dates(question: Question, day: np.ndarray, at: np.ndarray) -> dict[str, np.
     after = ((x >= end) & (x < end + 14)).max(axis=1)
 
     def rare(inside: np.ndarray) -> np.ndarray:
-        weight: float = np.log((len(day) + 1) / (inside.sum() + 1)) / 4
-        return inside[at] * weight
+        weight = float(np.log((len(day) + 1) / (inside.sum() + 1)) / 4)
+        return np.asarray(inside[at] * weight)
 
     return {
-        "date.in": rare(away <= 0),
-        "date.near": rare(away <= 7),
-        "date.after": rare(after),
+        "date.in": rare(np.asarray(away <= 0)),
+        "date.near": rare(np.asarray(away <= 7)),
+        "date.after": rare(np.asarray(after)),
         "date.far": (away[at] > 45).astype(float),
     }
 

@@ -204,8 +204,8 @@ def turn_lists(turns: Seen, items: Seen) -> Lists:
     ranks_of = np.full((5, len(numbers)), np.inf)
     for row, best in enumerate((turns.dense_best, turns.words_best, window_best)):
         ranks_of[row, np.searchsorted(numbers, best)] = np.arange(1, len(best) + 1)
-    for row, (places, ranks) in enumerate((found["dense"], found["words"]), start=3):
-        np.minimum.at(ranks_of[row], np.searchsorted(numbers, places), ranks)
+    for row, (found_at, found_ranks) in enumerate((found["dense"], found["words"]), start=3):
+        np.minimum.at(ranks_of[row], np.searchsorted(numbers, found_at), found_ranks)
     values = np.tile([[-1.0], [0.0], [0.0]], (1, len(numbers)))
     for place, value in item_values.items():
         values[:, np.searchsorted(numbers, place)] = value
