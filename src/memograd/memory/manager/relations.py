@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from memograd.memory.relations import RelationModel
 
-CLOSE_ABOVE: Final = 0.5
+CLOSE_ABOVE: Final = 0.65  # chosen on the authors s1 of tests/behaviour
 UNTOLD_ABOVE: Final = 0.7  # where nothing in the words sounds like a correction
 REMARK_ABOVE: Final = 0.5
 ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
@@ -90,7 +90,7 @@ class RelationManager:
         self._model = model
         self._closing = [RELATIONS.index(name) for name in CLOSING]
         self._names = RELATIONS
-        self.close_above = model.about.close_above if close_above is None else close_above
+        self.close_above = CLOSE_ABOVE if close_above is None else close_above
         self._rules = RuleManager()
 
     @property
