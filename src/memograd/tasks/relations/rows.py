@@ -217,9 +217,11 @@ class Examples:
             )
             for fact, name in [*touched, *rest][: ITEMS_A_ROW - 2]
         ]
+        topics = {_topic(fact) for fact in [*said.facts, *said.items]}
         for _ in range(rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])):
             dialogue, fact = rng.choice(self._facts)
-            if dialogue != said.dialogue:
+            # "User lives in Leeds" is not unrelated to a message that tells where the user lives.
+            if dialogue != said.dialogue and _topic(fact) not in topics:
                 items.append((_wording(fact, rng), (RELATIONS.index("unrelated"),), _FOREIGN))
         if said.facts and rng.random() < (_SAME if own else _SAME / 2):
             fact = rng.choice(said.facts)
@@ -246,6 +248,12 @@ class Examples:
 
 def _wording(fact: Fact, rng: random.Random) -> str:
     return fact.statement if rng.random() < _STATEMENTS else fact.quote
+
+
+def _topic(fact: Fact) -> str:
+    """How the statement begins: the property, roughly."""
+    words = fact.statement.split()
+    return " ".join(words[:3]) if len(words) > 2 else fact.statement[:4]
 
 
 def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Said]:
