@@ -4,6 +4,9 @@ A turn *closes* when it should end the validity of one item or more (replace, co
 retract); it is right when exactly those items are closed. Every other turn *leaves*; it is right
 when no item is closed. An item counts as closed from a probability on.
 
+Authors differ in what they call unrelated, beside or a comment, and a memory does the same for all
+three; so the temperature of the relations is that of whether an item is closed.
+
 Invariant: temperatures and the threshold are chosen on the dialogues of even number, and everything
 that is reported is measured on the others.
 """
@@ -19,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from memograd.evaluation.tables import markdown_table
-from memograd.memory.relations.labels import CLOSING, RELATIONS
+from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.weights import Weights
 from memograd.tasks.relations.rows import Said, segments_of, worths_of
@@ -29,6 +32,7 @@ HARMLESS: Final = 0.97
 """Share of leaving turns that the chosen threshold must leave untouched."""
 
 _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
+_LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _TEMPERATURES: Final = np.geomspace(0.5, 4.0, 61)
 
 Probabilities = list[np.ndarray]
@@ -94,8 +98,10 @@ def calibrated(weights: Weights, turns: Sequence[Said]) -> Weights:
     relations = related(raw, even) + related(raw, even, before=False)
     about = replace(
         weights.about,
-        relation_temperature=_temperature(relations, _gold(even) * 2),
-        worth_temperature=_temperature(valued(raw, even), _gold_worths(even)),
+        relation_temperature=_temperature(relations, _gold(even) * 2, [_LEAVING, _CLOSING]),
+        worth_temperature=_temperature(
+            valued(raw, even), _gold_worths(even), [[n] for n in range(len(WORTHS))]
+        ),
     )
     model = RelationModel(replace(weights, about=about))
     judged = [
@@ -220,15 +226,22 @@ def _left_share(judged: Sequence[tuple[Said, np.ndarray]], threshold: float) -> 
     return float(np.mean(left)) if left else 1.0
 
 
-def _temperature(found: Probabilities, wanted: list[list[int]]) -> float:
-    """The temperature of the least cross entropy (Guo et al. 2017, arXiv:1706.04599)."""
+def _temperature(
+    found: Probabilities, wanted: list[list[int]], groups: Sequence[Sequence[int]]
+) -> float:
+    """The temperature of the least cross entropy (Guo et al. 2017, arXiv:1706.04599) of the group
+    that the label is in."""
     logs = np.log(np.concatenate(found).astype(np.float64) + 1e-12)
-    labels = np.array([label for row in wanted for label in row])
+    group_of = {label: number for number, group in enumerate(groups) for label in group}
+    labels = np.array([group_of[label] for row in wanted for label in row])
 
     def loss(temperature: float) -> float:
         scaled = logs / temperature
         scaled -= np.logaddexp.reduce(scaled, axis=1, keepdims=True)
-        return float(-scaled[np.arange(len(labels)), labels].mean())
+        grouped = np.stack(
+            [np.logaddexp.reduce(scaled[:, list(group)], axis=1) for group in groups], axis=1
+        )
+        return float(-grouped[np.arange(len(labels)), labels].mean())
 
     return float(min(_TEMPERATURES, key=loss)) if len(labels) else 1.0
 

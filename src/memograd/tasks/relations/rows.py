@@ -253,7 +253,9 @@ def _wording(fact: Fact, rng: random.Random) -> str:
 def _topic(fact: Fact) -> str:
     """How the statement begins: the property, roughly."""
     words = fact.statement.split()
-    return " ".join(words[:3]) if len(words) > 2 else fact.statement[:4]
+    if len(words) > 2:
+        return " ".join(words[:3])
+    return fact.statement[: 5 if fact.statement[2:3] == "的" else 3]  # 用户的手机, 用户住
 
 
 def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Said]:
