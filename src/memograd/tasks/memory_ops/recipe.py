@@ -20,16 +20,15 @@ import torch
 from rich.console import Console
 
 import memograd
-from memograd.errors import BadInput, Stopped
+from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
-from memograd.grpo.stopping import stop_request
-from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
+from memograd.tasks.base.steps import train_by_steps
 from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
@@ -105,30 +104,19 @@ class HeadTraining:
         Raises:
             Stopped: a signal came; a checkpoint was written.
         """
-        run, config, trainer = self.stage.run, self.config, self.trainer
-        settings = config.model_dump(mode="json")
-        with (
-            stop_request() as stop,
-            tracked(self.stage.trackers, run.path.name, settings),
-        ):
-            while trainer.step < config.steps:
-                decisions, measured, seconds = one_step(trainer, self.material, config, self.reward)
-                metrics = step_metrics(trainer.step, decisions, measured, seconds)
-                run.append_metrics(metrics)
-                self.stage.on_step(metrics)
-                for tracker in self.stage.trackers:
-                    tracker.log(trainer.step, flat_metrics(metrics))
-                if trainer.step == config.steps:
-                    break
-                if stop.signal or trainer.step % config.save_steps == 0:
-                    self._save(f"checkpoint-{trainer.step}")
-                if stop.signal:
-                    raise Stopped(
-                        f"stopped by a signal after step {trainer.step} of {config.steps}; go on "
-                        f"with resume={run.path}",
-                        stop.signal,
-                    )
-            return self._save("final")
+        return train_by_steps(
+            self.stage,
+            self.config,
+            done=lambda: self.trainer.step,
+            one_step=self._one_step,
+            save=self._save,
+        )
+
+    def _one_step(self) -> dict[str, Any]:
+        decisions, measured, seconds = one_step(
+            self.trainer, self.material, self.config, self.reward
+        )
+        return step_metrics(self.trainer.step, decisions, measured, seconds)
 
     def _save(self, name: str) -> Path:
         run, step = self.stage.run, self.trainer.step

@@ -21,16 +21,15 @@ from rich.console import Console
 from torch.nn import functional
 
 import memograd
-from memograd.errors import BadInput, Stopped
+from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.stopping import stop_request
-from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
 from memograd.memory.relations.labels import CLOSING, RELATIONS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe, Stage
+from memograd.tasks.base.steps import train_by_steps
 from memograd.tasks.relations.measure import calibrated, measured, related, write_report
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
 from memograd.tasks.relations.rows import Example, Examples, Said, read_dialogues, read_pairs
@@ -132,27 +131,14 @@ class RelationTraining:
         Raises:
             Stopped: a signal came; a checkpoint was written.
         """
-        run, config = self.stage.run, self.config
-        settings = config.model_dump(mode="json")
         self.network.train()
-        with stop_request() as stop, tracked(self.stage.trackers, run.path.name, settings):
-            while self.step < config.steps:
-                metrics = self._one_step()
-                run.append_metrics(metrics)
-                self.stage.on_step(metrics)
-                for tracker in self.stage.trackers:
-                    tracker.log(self.step, flat_metrics(metrics))
-                if self.step == config.steps:
-                    break
-                if stop.signal or self.step % config.save_steps == 0:
-                    self._save(f"checkpoint-{self.step}")
-                if stop.signal:
-                    raise Stopped(
-                        f"stopped by a signal after step {self.step} of {config.steps}; go on "
-                        f"with resume={run.path}",
-                        stop.signal,
-                    )
-            return self._save("final")
+        return train_by_steps(
+            self.stage,
+            self.config,
+            done=lambda: self.step,
+            one_step=self._one_step,
+            save=self._save,
+        )
 
     def _one_step(self) -> dict[str, Any]:
         began, config = time.perf_counter(), self.config

@@ -23,14 +23,13 @@ from rich.console import Console
 import memograd
 from memograd.config.cache_folder import cache_folder
 from memograd.data import Conversation, load_any
-from memograd.errors import BadInput, Stopped
+from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.stopping import stop_request
-from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.linear import Ranker, load_ranker, save_ranker
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
+from memograd.tasks.base.steps import train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
 from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
 from memograd.tasks.retrieval.measure import guard
@@ -153,38 +152,28 @@ class RankerTraining:
         Raises:
             Stopped: a signal came; a checkpoint was written.
         """
-        run, config, trainer = self.stage.run, self.config, self.trainer
-        with (
-            stop_request() as stop,
-            tracked(self.stage.trackers, run.path.name, config.model_dump(mode="json")),
-        ):
-            while trainer.step < config.steps:
-                began = time.perf_counter()
-                measured = trainer.advance()
-                seconds = {"learn": round(time.perf_counter() - began, 4)}
-                metrics = {"step": trainer.step, **measured, "seconds": seconds}
-                metrics |= {  # what the curves of every task are drawn from
-                    "reward_mean": measured.get("reward_turns"),
-                    "reward_std": None,
-                    "reward_normalised_mean": None,
-                    "reward_normalised_std": None,
-                    "loss": measured.get("loss_turns"),
-                }
-                run.append_metrics(metrics)
-                self.stage.on_step(metrics)
-                for tracker in self.stage.trackers:
-                    tracker.log(trainer.step, flat_metrics(metrics))
-                if trainer.step == config.steps:
-                    break
-                if stop.signal or trainer.step % config.save_steps == 0:
-                    self._save(f"checkpoint-{trainer.step}")
-                if stop.signal:
-                    raise Stopped(
-                        f"stopped by a signal after step {trainer.step} of {config.steps}; go on "
-                        f"with resume={run.path}",
-                        stop.signal,
-                    )
-            return self._save("final")
+        return train_by_steps(
+            self.stage,
+            self.config,
+            done=lambda: self.trainer.step,
+            one_step=self._one_step,
+            save=self._save,
+        )
+
+    def _one_step(self) -> dict[str, Any]:
+        began = time.perf_counter()
+        measured = self.trainer.advance()
+        return {
+            "step": self.trainer.step,
+            **measured,
+            "seconds": {"learn": round(time.perf_counter() - began, 4)},
+            # What the curves of every task are drawn from.
+            "reward_mean": measured.get("reward_turns"),
+            "reward_std": None,
+            "reward_normalised_mean": None,
+            "reward_normalised_std": None,
+            "loss": measured.get("loss_turns"),
+        }
 
     def _save(self, name: str) -> Path:
         def write(folder: Path) -> None:

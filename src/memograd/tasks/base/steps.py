@@ -1,0 +1,55 @@
+"""The loop of a training that is not GRPO on a language model: step, write down, save, stop.
+
+Invariant: after a signal the step is finished and a checkpoint written, so the run goes on to the
+numbers of the run that never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memograd.config import RunSettings
+from memograd.errors import Stopped
+from memograd.grpo.stopping import stop_request
+from memograd.grpo.tracking import flat_metrics, tracked
+from memograd.tasks.base.recipe import Stage
+
+
+def train_by_steps(
+    stage: Stage,
+    config: RunSettings,
+    *,
+    done: Callable[[], int],
+    one_step: Callable[[], dict[str, Any]],
+    save: Callable[[str], Path],
+) -> Path:
+    """Run up to `config.steps`; returns the folder of the final checkpoint.
+
+    done: how many steps are done. one_step: does one more and returns its line of metrics. save:
+    writes a checkpoint of that name.
+
+    Raises:
+        Stopped: a signal came; a checkpoint was written.
+    """
+    run = stage.run
+    settings = config.model_dump(mode="json")
+    with stop_request() as stop, tracked(stage.trackers, run.path.name, settings):
+        while done() < config.steps:
+            metrics = one_step()
+            run.append_metrics(metrics)
+            stage.on_step(metrics)
+            for tracker in stage.trackers:
+                tracker.log(done(), flat_metrics(metrics))
+            if done() == config.steps:
+                break
+            if stop.signal or done() % config.save_steps == 0:
+                save(f"checkpoint-{done()}")
+            if stop.signal:
+                raise Stopped(
+                    f"stopped by a signal after step {done()} of {config.steps}; go on with "
+                    f"resume={run.path}",
+                    stop.signal,
+                )
+        return save("final")
