@@ -204,9 +204,11 @@ def chat_server() -> Iterator[ChatServer]:
 
 @pytest.fixture
 def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, and no setting of the memory in the environment."""
+    """An empty working directory, and no setting of the memory in the environment but the cache
+    and that it runs by rules."""
+    kept = ("MEMOGRAD_CACHE", "MEMOGRAD_READER", "MEMOGRAD_MANAGER")
     for name in list(os.environ):
-        if name.startswith(("MEMOGRAD_", "MILVUS_", "OPENAI_")) and name != "MEMOGRAD_CACHE":
+        if name.startswith(("MEMOGRAD_", "MILVUS_", "OPENAI_")) and name not in kept:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -192,7 +192,7 @@ def test_the_doctor_looks_at_the_policy(
     save_head(head, tmp_path / "head")
     fine = found(policy=tmp_path / "head", defer_below=0.6)
     assert fine.ok is True
-    assert head.version in fine.message and "below 0.6 the rules decide" in fine.message
+    assert head.version in fine.message and "below 0.6 the relation model decides" in fine.message
     save_head(make_head(add=1.0), tmp_path / "other")
     assert "'trigram'" in found(policy=tmp_path / "other").message
     assert found(policy=tmp_path / "absent").ok is False

@@ -15,6 +15,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.reward_model.model import RewardModel
 from memograd.reward_model.scorer import Item
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.tasks.memory_qa.recipe import evaluate as evaluate_policy
 from memograd.warm_start.dpo import dpo
@@ -191,7 +192,7 @@ def test_a_reward_model_is_not_taken_for_a_policy(polite_run, polite_file, tmp_p
     with pytest.raises(BadInput, match="use memograd reward-model merge"):
         merge(polite_run, tmp_path / "merged")
     with pytest.raises(BadInput, match="memograd reward-model evaluate"):
-        evaluate_policy(polite_run, None, [], False)
+        evaluate_policy(polite_run, Evaluation())
     with pytest.raises(BadInput, match="do not fit each other"):
         settings_with_adapter(TrainConfig(adapter=polite_run))
     with pytest.raises(BadInput, match="do not fit each other"):

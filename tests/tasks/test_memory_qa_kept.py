@@ -16,6 +16,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_qa import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.keepers import KeptFile
@@ -150,7 +151,7 @@ def test_a_memory_construct_run_keeps_what_it_writes(
     for module in (memory_construct, memory_construct_setup, memory_qa_keepers):
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
     built = train(
-        MemoryQATrainConfig.model_validate(
+        ConstructTrainConfig.model_validate(
             {
                 "data": settings["data"],
                 "adapter": warmed,

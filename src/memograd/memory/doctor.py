@@ -211,7 +211,9 @@ def _policy(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator
     manager = configured_manager(settings)
     for embedder in embedders:
         check_policy(manager, embedder)
-    unsure = f"; below {settings.defer_below:g} the {settings.manager} decide"
+    others = {"rules": "the rules decide", "trained": "the relation model decides"}
+    other = others.get(settings.manager, f"the {settings.manager} decides")
+    unsure = f"; below {settings.defer_below:g} {other}"
     yield Finding(
         "policy",
         True,

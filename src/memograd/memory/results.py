@@ -115,4 +115,9 @@ def history_result(event: Event) -> dict[str, Any]:
 
 
 def _why(hit: Hit[Any]) -> dict[str, Any]:
-    return asdict(hit.why) | {"matched": list(hit.why.matched), "sentence": str(hit.why)}
+    why = hit.why
+    return asdict(why) | {
+        "matched": list(why.matched),
+        "reasons": [{"what": what, "adds": adds} for what, adds in why.reasons],
+        "sentence": str(why),
+    }

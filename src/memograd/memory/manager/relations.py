@@ -115,6 +115,8 @@ class RelationManager:
 
         items: the living items it may speak of. recent: ids of those that the last messages told.
         """
+        if heard.everything:
+            return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in heard.facts]
         found = self._model.relate(heard.turn.text, heard.before, [item.text for item in items])
@@ -180,7 +182,7 @@ class RelationManager:
                     continue
                 if fit is not None and fit not in used:
                     part = self._meant(heard, item)
-                    if part is not None and len(part) > 12:
+                    if part is not None and len(part) > (5 if is_chinese(part) else 12):
                         changes.append(self._update(item, part, heard, relation, confidence))
                         continue
                     used.add(fit)
@@ -287,7 +289,8 @@ class RelationManager:
         for n in stay:
             text += parts[n][0] + (parts[n][1] if n != stay[-1] else "")
         if not text.startswith(item.text[:4]) and (subject := _SUBJECT.match(item.text)):
-            text = subject[0] + text.removeprefix("and ").removeprefix("User ")
+            bare = text.removeprefix("and ").removeprefix("User ").removeprefix("用户")
+            text = subject[0] + bare
         return text.rstrip(" ,;，；、。.") + ("。" if is_chinese(item.text) else ".")
 
     def _forgotten(
@@ -302,6 +305,8 @@ class RelationManager:
         if recent and _ALL_SAID.search(heard.own):
             return [self._without(heard, one, whole=True) for one in items if one.id in recent]
         targets = [n for n in range(len(items)) if max(wish[n], closing[n]) >= FORGET_ABOVE]
+        if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
+            return []
         changes = [self._without(heard, items[n]) for n in targets]
         if changes:
             return changes
@@ -318,6 +323,15 @@ class RelationManager:
         if wish[best] >= FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
             return [self._without(heard, items[best])]
         return []
+
+    def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
+        """Whether the request names a word of an earlier message that none of the items has.
+
+        "My PIN is 4711." is never kept, so "Forget my PIN." is about no item.
+        """
+        own = _stems(heard.own)
+        told = {stem for who, text in heard.before if who == "user" for stem in _stems(text)}
+        return bool(own & told) and not any(own & _stems(item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:

@@ -91,6 +91,7 @@ _OF_MEMORY: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE: Final = re.compile(r"[^,，;；]+[,，;；]?")
+_OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
@@ -212,6 +213,7 @@ class TrainedReader:
         """The sentences, those taken apart that as a whole are not worth it but in a clause are.
 
         "Make me a leg day without lunges, I tore my meniscus": the fact stands beside a request.
+        "我住在北京,我喜欢喝绿茶" are two facts, each with its own subject.
         """
         import numpy as np
 
@@ -220,12 +222,16 @@ class TrainedReader:
         for (start, end, text), row in zip(sentences, worth, strict=True):
             clauses = [(m.start(), m[0].strip(" ,，、")) for m in _CLAUSE.finditer(text)]
             clauses = [(at, said) for at, said in clauses if len(said) > 5]
-            if row[0] >= KEEP_ABOVE or row[2] >= FORGET_ABOVE or len(clauses) < 2:
+            told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
+            whole = row[0] >= KEEP_ABOVE and not told
+            if whole or row[2] >= FORGET_ABOVE or len(clauses) < 2:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
             found = self._model.worth(message, before, [said for _, said in clauses])
             good = [n for n in range(len(clauses)) if found[n, 0] >= KEEP_CLAUSE_ABOVE]
+            if row[0] >= KEEP_ABOVE and len(good) < len(clauses):
+                good = []  # told in two breaths, but not two facts
             if not good:
                 parts.append((start, end, text))
                 rows.append(row)
