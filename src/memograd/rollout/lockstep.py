@@ -18,7 +18,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -254,7 +254,9 @@ class _Live:
     def _ask(self, what: str, call: Callable[[], T | Waiting[T]]) -> Waiting[T]:
         try:
             value = call()
-            return (yield from value) if isinstance(value, Generator) else value
+            if isinstance(value, Generator):
+                return cast(T, (yield from value))
+            return value
         except Exception as error:
             raise EpisodeError(
                 f"{self.id}: `{what}` of {type(self._episode).__name__} raised "

@@ -128,6 +128,10 @@ class Evaluation:
     baselines: bool = False
 
 
+def _scored(measure: Callable[[str], M], score: Callable[[M], float]) -> Callable[[str], float]:
+    return lambda label: score(measure(label))
+
+
 def policy_job(
     policy: LanguageModel,
     rewards: Sequence[WeightedReward],
@@ -153,6 +157,8 @@ def policy_job(
     `before_alone`: without any, for a task whose report measures the warm start beside it.
     """
 
+    evaluate = None if measure is None else _scored(measure, score)
+
     def training(stage: Stage) -> Trainer:
         return Trainer(
             policy,
@@ -161,7 +167,7 @@ def policy_job(
             config,
             stage.run,
             drawing=drawing,
-            evaluate=None if measure is None else lambda label: score(measure(label)),
+            evaluate=evaluate,
             on_step=stage.on_step,
             trackers=stage.trackers,
             world=stage.world,
