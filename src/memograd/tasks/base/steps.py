@@ -6,15 +6,28 @@ numbers of the run that never stopped.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import memograd
 from memograd.config import RunSettings
 from memograd.errors import Stopped
 from memograd.grpo.stopping import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.tasks.base.recipe import Stage
+
+
+def environment(*libraries: str) -> dict[str, Any]:
+    """What a run on a CPU began with, for `environment.json`: our version and the libraries'."""
+    return {
+        "memograd": memograd.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in libraries},
+        "device": "cpu",
+    }
 
 
 def train_by_steps(

@@ -8,7 +8,6 @@ never stopped, to the bit on a CPU.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ import numpy as np
 import torch
 from rich.console import Console
 
-import memograd
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
@@ -28,7 +26,7 @@ from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.base.steps import train_by_steps
+from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
@@ -179,7 +177,7 @@ def recipe_with(
 
         return Job(
             training=training,
-            environment=environment,
+            environment=lambda: environment("torch", "numpy"),
             describe=describe,
             measure=None,
             measured=type(None),
@@ -222,17 +220,6 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     """Measure a run beside the baselines, which are always in its table."""
     options = OperationsEvaluation(data=[asked.data] if asked.data else [])
     evaluate_run(run, options, conversations=asked.conversations)
-
-
-def environment() -> dict[str, Any]:
-    """What a run of a head began with, for `environment.json`."""
-    return {
-        "memograd": memograd.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "device": "cpu",
-    }
 
 
 def head_trainer(config: OperationsConfig, head: OperationHead) -> GRPOMemoryTrainer:

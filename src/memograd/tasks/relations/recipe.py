@@ -8,7 +8,6 @@ Invariant: a run that was stopped and resumed gives the weights of the run that 
 from __future__ import annotations
 
 import hashlib
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ import torch
 from rich.console import Console
 from torch.nn import functional
 
-import memograd
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
@@ -29,7 +27,7 @@ from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe, Stage
-from memograd.tasks.base.steps import train_by_steps
+from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.relations.measure import calibrated, measured, related, write_report
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
 from memograd.tasks.relations.rows import Example, Examples, Said, read_dialogues, read_pairs
@@ -229,7 +227,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
 
     return Job(
         training=training,
-        environment=environment,
+        environment=lambda: environment("torch"),
         describe=describe,
         measure=None,
         measured=type(None),
@@ -258,16 +256,6 @@ def measure_run(folder: Path, unseen: Sequence[Said]) -> str:
         },
         folder,
     )
-
-
-def environment() -> dict[str, Any]:
-    """What a run began with, for `environment.json`."""
-    return {
-        "memograd": memograd.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "device": "cpu",
-    }
 
 
 def settled(config: RelationsConfig) -> RelationsConfig:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,6 @@ from typing import Any, Final
 import numpy as np
 from rich.console import Console
 
-import memograd
 from memograd.config.cache_folder import cache_folder
 from memograd.data import Conversation, load_any
 from memograd.errors import BadInput
@@ -29,7 +27,7 @@ from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.linear import Ranker, load_ranker, save_ranker
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.base.steps import train_by_steps
+from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
 from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
 from memograd.tasks.retrieval.measure import guard
@@ -232,7 +230,7 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
 
         return Job(
             training=training,
-            environment=environment,
+            environment=lambda: environment("numpy"),
             describe=describe,
             measure=None,
             measured=type(None),
@@ -276,16 +274,6 @@ def evaluate(run: Path, asked: Evaluation) -> None:
         "items": guard(rows, items_part, ranker.items, config.top_k),
     }
     console.print(json.dumps(measured, indent=1))
-
-
-def environment() -> dict[str, Any]:
-    """What a run began with, for `environment.json`."""
-    return {
-        "memograd": memograd.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "device": "cpu",
-    }
 
 
 def settled(config: RetrievalConfig) -> RetrievalConfig:
