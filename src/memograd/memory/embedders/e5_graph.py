@@ -21,9 +21,10 @@ import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from memograd.memory.embedders.e5_weights import E5Weights
+from memograd.memory.embedders.graph_nodes import GraphNodes
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 VERSION: Final = 1  # of what is built here: a cached file of another version is not used
 
@@ -93,15 +94,14 @@ class _Quantised(NamedTuple):
     scales: str  # float32 [tokens, 1]
 
 
-class _Builder:
+class _Builder(GraphNodes):
     """Collects nodes and constants; every method adds to the graph and returns a tensor's name."""
 
     def __init__(self, weights: E5Weights, signed_weights: bool) -> None:
         import numpy as np
 
+        super().__init__()
         self._weights, self._signed = weights, signed_weights
-        self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
         self._last = self._constant("last", np.array([-1], np.int64))
         self._flat = self._constant("flat", np.array([-1, weights.hidden], np.int64))
 
@@ -243,17 +243,3 @@ class _Builder:
 
     def _vector(self, name: str) -> str:
         return self._constant(name, self._weights.vectors[name])
-
-    def _constant(self, name: str, values: np.ndarray) -> str:
-        import numpy as np
-        from onnx import numpy_helper
-
-        self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
-        return name
-
-    def _node(self, kind: str, inputs: list[str], *, domain: str = "", **attributes: Any) -> str:
-        from onnx import helper
-
-        output = f"{kind}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
-        return output

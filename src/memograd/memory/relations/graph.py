@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from memograd.memory.embedders.graph_nodes import GraphNodes
 from memograd.memory.relations.weights import Weights
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 _MICROSOFT: Final = "com.microsoft"  # the fused operators of ONNX Runtime
 _ZERO: Final = 128  # what stands for 0 in unsigned 8 bits
@@ -37,15 +38,14 @@ def build_graph(weights: Weights, *, signed_weights: bool) -> bytes:
     return _Builder(weights, signed_weights).build()
 
 
-class _Builder:
+class _Builder(GraphNodes):
     """Collects nodes and constants; every method adds to the graph and returns a tensor's name."""
 
     def __init__(self, weights: Weights, signed_weights: bool) -> None:
         import numpy as np
 
+        super().__init__()
         self._weights, self._signed = weights, signed_weights
-        self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
         self._last = self._constant("last", np.array([-1], np.int64))
         self._flat = self._constant("flat", np.array([-1, weights.hidden], np.int64))
         self._row = self._constant("row", np.array([1, -1, weights.hidden], np.int64))
@@ -167,17 +167,3 @@ class _Builder:
 
     def _vector(self, name: str) -> str:
         return self._constant(name, self._weights.vectors[name])
-
-    def _constant(self, name: str, values: np.ndarray) -> str:
-        import numpy as np
-        from onnx import numpy_helper
-
-        self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
-        return name
-
-    def _node(self, kind: str, inputs: list[str], *, domain: str = "", **attributes: Any) -> str:
-        from onnx import helper
-
-        output = f"{kind}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
-        return output
