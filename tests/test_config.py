@@ -108,7 +108,7 @@ configs = st.builds(
     epsilon=st.floats(0, 1, exclude_min=True, exclude_max=True),
     beta=not_negative,
     entropy_coef=not_negative,
-    forward=st.sampled_from(["tree", "rows"]),
+    forward=st.sampled_from(["auto", "packed", "tree", "rows"]),
     save_steps=counts,
     rollout_log_steps=counts,
     eval_batch_size=counts,
@@ -150,7 +150,7 @@ def test_defaults_are_as_documented() -> None:
     assert (config.learning_rate, config.epsilon, config.beta) == (3e-4, 0.2, 0.01)
     assert (config.lora.r, config.lora.alpha, config.memory.top_k) == (16, 32, 5)
     assert config.memory.token_budget == 20_000
-    assert config.forward == "tree"
+    assert config.forward == "auto"
 
 
 def test_every_setting_is_described() -> None:
@@ -298,7 +298,10 @@ LINE = "the command line"
         (["max_prompt_length=0"], "max_prompt_length must be a whole number of at least 1 or none"),
         (["data="], f"data must be a path or none, but {LINE} says ''."),
         (["model="], "model must be a text that is not empty"),
-        (["forward=trie"], f"forward must be one of tree, rows, but {LINE} says 'trie'."),
+        (
+            ["forward=trie"],
+            f"forward must be one of auto, packed, tree, rows, but {LINE} says 'trie'.",
+        ),
         (["lora.preset=big"], "lora.preset must be one of memory-guide or none"),
         (["lora.target_modules="], "must be a list of texts that is not empty"),
         (

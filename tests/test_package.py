@@ -27,6 +27,8 @@ FLOORS = (
         "errors",
         "body_limit",
         "host_check",
+        "strict_json",
+        "planning",
         "config",
         "memory",
         "rollout",
@@ -35,12 +37,12 @@ FLOORS = (
         "rewards",
     ),
     *("grpo", "evaluation", "reward_model", "gateway", "assistant"),
-    *("tasks", "warm_start", "cli", "__main__"),
+    *("tasks", "warm_start", "optimize", "interop", "serve", "integrations", "cli", "__main__"),
 )
 HEAVY = {
     *("torch", "transformers", "peft", "trl", "datasets", "sentence_transformers"),
     *("pymilvus", "milvus_lite", "matplotlib", "nltk", "pandas", "scipy"),
-    *("fastapi", "uvicorn", "sqlglot", "pyarrow"),
+    *("fastapi", "uvicorn", "sqlglot", "pyarrow", "dspy", "optuna"),
 }
 
 
@@ -79,6 +81,13 @@ def locked() -> dict[str, str]:
 )
 def test_importing_loads_nothing_heavy(modules: str) -> None:
     script = f"import sys, {modules}; print(*(set(sys.modules) & {HEAVY}))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout.strip()) == (0, ""), shown.stderr
+
+
+def test_serving_loads_no_training() -> None:
+    training = HEAVY - {"fastapi", "uvicorn", "pymilvus"}
+    script = f"import sys, memograd.serve.app; print(*(set(sys.modules) & {training}))"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (shown.returncode, shown.stdout.strip()) == (0, ""), shown.stderr
 

@@ -1,6 +1,7 @@
 """An agent on the OpenAI Agents SDK with a tool: it looks a patient's drug up and answers.
 
-Nothing in it knows of memograd; its model is told a base URL and a key.
+Nothing in it knows of memograd; its client is told a base URL and a key, and calls /v1/responses as
+it would call OpenAI's. The client is this run's own, because many attempts run in one process.
 
     memograd gateway --model smollm2-135m-instruct
     python examples/gateway/openai_agents.py "Which drug does patient 7 take?" aspirin
@@ -11,7 +12,15 @@ import os
 import sys
 from typing import Any
 
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    AgentsException,
+    OpenAIProvider,
+    RunConfig,
+    Runner,
+    function_tool,
+    set_tracing_disabled,
+)
 from openai import AsyncOpenAI
 
 DRUGS = {7: "aspirin", 8: "二甲双胍"}
@@ -34,11 +43,15 @@ async def run(task: dict[str, Any], base_url: str, api_key: str) -> float:
     agent = Agent(
         name="nurse",
         instructions="Answer from what the tool says.",
-        model=OpenAIChatCompletionsModel(model="policy", openai_client=client),
         tools=[look_up],
     )
-    result = await Runner.run(agent, str(task["prompt"]), max_turns=4)
-    await client.close()
+    config = RunConfig(model_provider=OpenAIProvider(openai_client=client))
+    try:
+        result = await Runner.run(agent, str(task["prompt"]), max_turns=4, run_config=config)
+    except AgentsException:  # too many turns, or an answer that was cut off
+        return 0.0
+    finally:
+        await client.close()
     return float(str(task["answer"]) in str(result.final_output))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memograd.assistant import Conversation, LocalChatModel, response_user
+from memograd.assistant import AssistantConversation, LocalChatModel, response_user
 from memograd.errors import MemogradError
 from memograd.memory import Memory, Scope
 from memograd.memory.chat.chat_model import OpenAIChatModel
@@ -26,7 +26,7 @@ def answers(memory: Memory, owner: str = "user:alice") -> dict[str, Any]:
 
 
 def test_a_reply_can_be_judged(memory: Memory, model: OpenAIChatModel) -> None:
-    talk = Conversation(memory, model, Scope("alice"))
+    talk = AssistantConversation(memory, model, Scope("alice"))
     talk.reply("I live in Boston.")
     reply = talk.reply("Where do I live?")
     assert reply.answer_id is not None
@@ -55,14 +55,14 @@ def test_a_turn_that_fails_leaves_no_answer(
 
     monkeypatch.setattr(memory.reader, "read", fail)
     with pytest.raises(MemogradError, match="reader failed"):
-        Conversation(memory, model, Scope("alice")).reply("I live in Boston.")
+        AssistantConversation(memory, model, Scope("alice")).reply("I live in Boston.")
     assert memory.store.journal.tail("user:alice") == []
 
 
 def test_purging_reaches_what_later_answers_repeat(
     memory: Memory, model: OpenAIChatModel, chat_server: Any, bare_environment: Path
 ) -> None:
-    talk = Conversation(memory, model, Scope("alice"))
+    talk = AssistantConversation(memory, model, Scope("alice"))
     chat_server.answer = lambda messages: f"Your dog is {SECRET}."
     talk.reply(f"My dog is called {SECRET}.")
     [item] = memory.get_all(user_id="alice")["results"]
@@ -79,18 +79,22 @@ def test_purging_reaches_what_later_answers_repeat(
 
 def test_an_answer_from_several_owners_is_nobody_s(memory: Memory, model: OpenAIChatModel) -> None:
     memory.add("I live in Boston.", user_id="alice", agent_id="guide")
-    reply = Conversation(memory, model, Scope(agent_id="guide")).reply("Who lives in Boston?")
+    reply = AssistantConversation(memory, model, Scope(agent_id="guide")).reply(
+        "Who lives in Boston?"
+    )
     assert "Boston" in reply.recalled.text
     assert reply.answer_id is None
     assert answers(memory, "agent:guide") == {}
-    own = Conversation(memory, model, Scope(agent_id="planner")).reply("What is to be done?")
+    own = AssistantConversation(memory, model, Scope(agent_id="planner")).reply(
+        "What is to be done?"
+    )
     assert own.answer_id in answers(memory, "agent:planner")
 
 
 def test_what_is_purged_while_an_answer_is_made_is_kept_nowhere(
     memory: Memory, model: OpenAIChatModel, chat_server: Any
 ) -> None:
-    talk = Conversation(memory, model, Scope("alice"))
+    talk = AssistantConversation(memory, model, Scope("alice"))
     talk.reply(f"My dog is called {SECRET}.")
     [item] = memory.get_all(user_id="alice")["results"]
     shown: list[str] = []
@@ -112,7 +116,7 @@ def test_what_is_purged_while_an_answer_is_made_is_kept_nowhere(
 def test_a_conversation_does_not_show_again_what_was_forgotten_in_it(
     memory: Memory, model: OpenAIChatModel, chat_server: Any
 ) -> None:
-    talk = Conversation(memory, model, Scope("alice"))
+    talk = AssistantConversation(memory, model, Scope("alice"))
     shown: list[str] = []
 
     def answer(messages: Any) -> str:
@@ -131,7 +135,7 @@ def test_a_conversation_does_not_show_again_what_was_forgotten_in_it(
 def test_a_long_conversation_names_a_bounded_number_of_ids(
     memory: Memory, model: OpenAIChatModel
 ) -> None:
-    talk = Conversation(memory, model, Scope("alice"))
+    talk = AssistantConversation(memory, model, Scope("alice"))
     long = "and so on " * 30
     for number in range(30):
         talk.reply(f"My friend number {number} is called Ann{number}. {long}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memograd.assistant import Conversation
+from memograd.assistant import AssistantConversation
 from memograd.assistant.conversation import RUNNING_TOKENS
 from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory, Scope
@@ -18,19 +18,19 @@ def model(chat_server) -> OpenAIChatModel:
 
 
 @pytest.fixture
-def talk(memory: Memory, model: OpenAIChatModel) -> Conversation:
-    return Conversation(memory, model, Scope("alice"))
+def talk(memory: Memory, model: OpenAIChatModel) -> AssistantConversation:
+    return AssistantConversation(memory, model, Scope("alice"))
 
 
 def test_what_was_said_once_is_recalled_later(
     memory: Memory, model: OpenAIChatModel, chat_server
 ) -> None:
-    first = Conversation(memory, model, Scope("alice")).reply("I live in Boston.")
+    first = AssistantConversation(memory, model, Scope("alice")).reply("I live in Boston.")
     assert [one["event"] for one in first.operations] == ["ADD"]
     assert first.recalled.text == ""
 
     chat_server.answer = lambda messages: "In Boston."
-    later = Conversation(memory, model, Scope("alice")).reply("Where do I live?")
+    later = AssistantConversation(memory, model, Scope("alice")).reply("Where do I live?")
     assert later.text == "In Boston."
     assert later.operations == []
     assert "Boston" in later.recalled.text
@@ -40,19 +40,22 @@ def test_what_was_said_once_is_recalled_later(
 
 
 def test_nobody_else_is_recalled(memory: Memory, model: OpenAIChatModel) -> None:
-    Conversation(memory, model, Scope("alice")).reply("I live in Boston.")
-    assert Conversation(memory, model, Scope("bob")).reply("Where do I live?").recalled.text == ""
+    AssistantConversation(memory, model, Scope("alice")).reply("I live in Boston.")
+    assert (
+        AssistantConversation(memory, model, Scope("bob")).reply("Where do I live?").recalled.text
+        == ""
+    )
 
 
 def test_it_speaks_chinese(memory: Memory, model: OpenAIChatModel, chat_server) -> None:
-    talk = Conversation(memory, model, Scope("小红"))
+    talk = AssistantConversation(memory, model, Scope("小红"))
     talk.reply("我住在北京。")
     reply = talk.reply("我住在哪里?")
     assert "北京" in reply.recalled.text
     assert "请用中文" in chat_server.requests[-1]["messages"][0]["content"]
 
 
-def test_the_model_sees_the_latest_exchanges(talk: Conversation, chat_server) -> None:
+def test_the_model_sees_the_latest_exchanges(talk: AssistantConversation, chat_server) -> None:
     talk.reply("What is the first letter of the alphabet?")
     talk.reply("And the second?")
     shown = [message["content"] for message in chat_server.requests[-1]["messages"][1:]]
@@ -60,7 +63,7 @@ def test_the_model_sees_the_latest_exchanges(talk: Conversation, chat_server) ->
     assert shown[2].endswith("And the second?")
 
 
-def test_old_exchanges_make_room(talk: Conversation, chat_server) -> None:
+def test_old_exchanges_make_room(talk: AssistantConversation, chat_server) -> None:
     chat_server.answer = lambda messages: "Well! " * 300
     for number in range(6):
         talk.reply(f"What is {number}?")
@@ -70,7 +73,9 @@ def test_old_exchanges_make_room(talk: Conversation, chat_server) -> None:
     assert sum(estimate_tokens(message["content"]) for message in messages) <= RUNNING_TOKENS
 
 
-def test_a_turn_that_fails_leaves_no_trace(talk: Conversation, memory: Memory, chat_server) -> None:
+def test_a_turn_that_fails_leaves_no_trace(
+    talk: AssistantConversation, memory: Memory, chat_server
+) -> None:
     chat_server.status = 400
     with pytest.raises(MemogradError, match="no such luck"):
         talk.reply("I live in Boston.")
@@ -81,6 +86,6 @@ def test_a_turn_that_fails_leaves_no_trace(talk: Conversation, memory: Memory, c
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "half \ud800"])
-def test_a_message_that_says_nothing_is_refused(talk: Conversation, text: str) -> None:
+def test_a_message_that_says_nothing_is_refused(talk: AssistantConversation, text: str) -> None:
     with pytest.raises(BadInput):
         talk.reply(text)

@@ -67,6 +67,20 @@ def test_every_field_arrives_and_sessions_are_sorted_by_time(tmp_path: Path) -> 
     assert question.asked_at == datetime(2023, 5, 30, 23, 40)
 
 
+def test_a_session_that_stands_twice_is_heard_twice(tmp_path: Path) -> None:
+    """As in 13 of the official questions of LongMemEval S, 1d4da289 among them."""
+    once = _record()
+    record = _record(
+        haystack_dates=[*once["haystack_dates"], "2023/05/22 (Mon) 09:00"],
+        haystack_session_ids=["later", "earlier", "later"],
+        haystack_sessions=[*once["haystack_sessions"], once["haystack_sessions"][0]],
+    )
+    (conversation,) = load_longmemeval(_file(tmp_path, [record]))
+    ids = [turn.id for turn in conversation.turns]
+    assert ids == ["earlier_1", "later_1", "later_2", "later~2_1", "later~2_2"]
+    assert conversation.questions[0].evidence == ("later_1", "later~2_1")
+
+
 def test_abstentions_are_adversarial(tmp_path: Path) -> None:
     (conversation,) = load_longmemeval(_file(tmp_path, [_record(question_id="q1_abs")]))
     assert conversation.questions == ()

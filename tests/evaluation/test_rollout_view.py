@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput
-from memograd.evaluation.rollout_view import Span, logged_steps, read_rollouts, spans
+from memograd.evaluation.rollout_view import TokenText, logged_steps, read_rollouts, spans
 
 ROW = {
     "texts": ["yes", " tool", "", "é", "?"],
@@ -22,7 +22,7 @@ def test_tokens_are_marked_by_who_chose_them_and_how_surely() -> None:
     shown = list(spans(ROW))
     assert "".join(span.text for span in shown) == "yes toolé?"
     assert [span.kind for span in shown] == ["likely", "observation", "unlikely", "open", "likely"]
-    assert shown[1] == Span(" tool", "observation", None)
+    assert shown[1] == TokenText(" tool", "observation", None)
     assert shown[0].probability == pytest.approx(0.5)
 
 

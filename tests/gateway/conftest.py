@@ -32,7 +32,7 @@ TOOL_TEMPLATE = (
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def trace_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where traces can be kept: SQLite and, if MEMOGRAD_TEST_POSTGRES names one, PostgreSQL."""
+    """Where traces can be kept: SQLite and PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/痕迹.db"
     return str(request.getfixturevalue("postgres_url"))

@@ -64,13 +64,19 @@ def test_traces_are_listed_shown_and_exported(store_url: str, tmp_path: Path, ca
     store.record(CallRecord(rollout, 0, "agent", "m", 0, messages, choices, prompt_ids=(1, 2)))
     store.reward(rollout, 0.5)
 
+    dead = store.create().record.id
+    store.fail(dead, "the agent raised ValueError: 坏了")
+
     traces = ("--store", store_url)
+    _, out, _ = run(capsys, "traces", "list", *traces, "--state", "failed")
+    assert dead in out and "坏了" in out
     code, out, _ = run(capsys, "traces", "list", *traces, "--state", "rewarded")
     assert code == 0 and rollout in out and "0.5" in out and other not in out
     _, out, _ = run(capsys, "traces", "list", *traces, "--json")
     assert {record["id"]: record["reward"] for record in json.loads(out)} == {
         rollout: 0.5,
         other: None,
+        dead: None,
     }
     _, out, _ = run(capsys, "traces", "show", rollout[:9], *traces)
     assert "你好" in out and "token ids kept" in out and "\x1b" not in out

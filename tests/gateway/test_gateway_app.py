@@ -16,7 +16,7 @@ import openai
 import pytest
 from scripted import ScriptedBackend
 
-from memograd.gateway import app
+from memograd.gateway import answering
 from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.store import TraceStore
 
@@ -347,7 +347,7 @@ def test_metadata_come_back_as_they_were_sent(gateway) -> None:
 def test_a_rollout_that_waits_for_an_answer_is_not_idle(
     local, start, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(app, "SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(answering, "SWEEP_SECONDS", 0.01)
     now = [1000.0]
     slow = Slow(local)
     store = TraceStore(f"sqlite:///{tmp_path}/idle.db", idle_seconds=100, clock=lambda: now[0])

@@ -1,9 +1,11 @@
-"""The examples, unchanged, on a gateway: agents of three frameworks become rollouts."""
+"""The examples, unchanged, on a gateway: whoever's framework they are made with."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,14 @@ needs_agents = pytest.mark.skipif(
 needs_langgraph = pytest.mark.skipif(
     importlib.util.find_spec("langgraph") is None, reason="langgraph is not installed"
 )
+needs_mcp = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason="mcp is not installed"
+)
+needs_langchain = pytest.mark.skipif(
+    importlib.util.find_spec("langchain_openai") is None, reason="langchain-openai is not installed"
+)
 WITH_TOOLS = [
+    pytest.param("mcp_tools", marks=needs_mcp),
     pytest.param("openai_agents", marks=needs_agents),
     pytest.param("lang_graph", marks=needs_langgraph),
 ]
@@ -47,7 +56,10 @@ def test_tools_are_called_and_their_results_come_back(start, name: str) -> None:
     assert gateway.store.rollout(rollout_id).reward == 1.0
 
 
-@pytest.mark.parametrize("name", [*WITH_TOOLS, "plain_openai"])
+LANG_CHAIN = pytest.param("lang_chain", marks=needs_langchain)
+
+
+@pytest.mark.parametrize("name", [*WITH_TOOLS, LANG_CHAIN, "plain_openai"])
 def test_a_real_model_makes_rollouts_to_train_on(gateway, name: str) -> None:
     for rollout_id in play(gateway, name, count=2):
         record, calls = gateway.store.rollout(rollout_id), gateway.store.calls(rollout_id)
@@ -63,3 +75,51 @@ def test_the_writer_alone_is_one_row(gateway) -> None:
     assert [call.agent for call in calls] == ["writer", "critic", "writer"]
     rollout = rollout_of_trace(record, calls, temperature=1.0, optimize_agents={"writer"})
     assert [turn.starts_row for turn in rollout.turns] == [True, False]
+
+
+@needs_langchain
+def test_agents_that_nobody_names_are_told_apart_by_their_prompts(gateway) -> None:
+    [rollout_id] = play(gateway, "lang_chain")
+    record, calls = gateway.store.rollout(rollout_id), gateway.store.calls(rollout_id)
+    first, second = (call.agent for call in calls)
+    assert first.startswith("answer-the-question-") and second.startswith("correct-the-answer-")
+    rollout = rollout_of_trace(record, calls, temperature=1.0, optimize_agents={second})
+    assert [turn.action_ids for turn in rollout.turns] == [calls[1].choices[0].token_ids]
+
+
+@needs_agents
+def test_the_agents_sdk_calls_responses_by_default(gateway) -> None:
+    [rollout_id] = play(gateway, "openai_agents")
+    calls = gateway.store.calls(rollout_id)
+    assert {call.asked["api"] for call in calls} == {"responses"}
+    assert calls[0].agent.startswith("answer-from-what-the-tool-")
+
+
+AGENTS_PYTHON = "MEMOGRAD_AGENTS_PYTHON"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["auto_gen", "crew_ai"])
+def test_frameworks_that_live_apart_are_programs(start, name: str) -> None:
+    """AutoGen and CrewAI want older packages than ours: a Python of their own runs them."""
+    python = os.environ.get(AGENTS_PYTHON)
+    if not python:
+        pytest.skip(f"{AGENTS_PYTHON} names no Python that has autogen-agentchat and crewai")
+    gateway = start(ScriptedBackend(looks_up))
+    opened = gateway.rollout()
+    done = subprocess.run(
+        [python, str(FOLDER / f"{name}.py"), "Which drug does patient 8 take?", "二甲双胍"],
+        env={
+            **{one: value for one, value in os.environ.items() if one != "PYTHONPATH"},
+            "OPENAI_BASE_URL": opened.base_url,
+            "OPENAI_API_KEY": opened.api_key,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "1.0"
+    asked, *_, answered = gateway.store.calls(opened.id)
+    assert [tool["function"]["name"] for tool in asked.tools] == ["look_up"]
+    assert [message["role"] for message in answered.messages][-2:] == ["assistant", "tool"]

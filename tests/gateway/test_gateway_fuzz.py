@@ -25,6 +25,9 @@ CHECKS = [checks.not_a_server_error, status_code_conformance, response_schema_co
 PATHS = [
     ("GET", "/health"),
     ("GET", "/v1/models"),
+    ("GET", "/v1/models/{name}"),
+    ("POST", "/v1/responses"),
+    ("POST", "/v1/completions"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/v1/embeddings"),
     ("POST", "/rollout"),
@@ -32,6 +35,9 @@ PATHS = [
     ("POST", "/rollout/{rollout_id}/reward"),
     ("POST", "/rollout/{rollout_id}/failure"),
     ("GET", "/rollout/{rollout_id}/v1/models"),
+    ("GET", "/rollout/{rollout_id}/v1/models/{name}"),
+    ("POST", "/rollout/{rollout_id}/v1/responses"),
+    ("POST", "/rollout/{rollout_id}/v1/completions"),
     ("POST", "/rollout/{rollout_id}/v1/chat/completions"),
     ("POST", "/rollout/{rollout_id}/v1/embeddings"),
 ]
@@ -77,7 +83,7 @@ def test_it_keeps_to_its_openapi(schema, store, method: str, path: str, mode) ->
     def check(case, known: bool) -> None:
         if known and "{rollout_id}" in path:  # the key fits, and the rollout lives
             made = store.create()
-            case.path_parameters = {"rollout_id": made.record.id}
+            case.path_parameters = {**case.path_parameters, "rollout_id": made.record.id}
             case.headers = {**(case.headers or {}), "authorization": f"Bearer {made.api_key}"}
         case.call_and_validate(checks=CHECKS)
 
@@ -101,6 +107,10 @@ def test_it_keeps_to_its_openapi(schema, store, method: str, path: str, mode) ->
         b'{"messages": [{"role": "assistant", "tool_calls": [{"id": "", "function": 3}]}]}',
         b'{"messages": [{"role": "user", "content": "x"}], "n": 99999999999999999999}',
         b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}',
+        b'{"input": [{"type": "function_call", "call_id": "", "name": "\\ud800"}]}',
+        b'{"input": [{"role": "user", "content": [{"type": "input_text", "text": 3}]}]}',
+        b'{"input": "\\u0000", "text": {"format": []}, "tools": [{}]}',
+        b'{"prompt": "\\ud800\\u0000", "logprobs": 20}',
         b"\xff\xfe",
     ],
 )
@@ -110,7 +120,7 @@ def test_bodies_that_break_parsers_are_refused_or_answered(schema, store, body: 
     made = store.create()
     client = TestClient(schema.app, raise_server_exceptions=False)
     headers = {"Authorization": f"Bearer {made.api_key}", "Content-Type": "application/json"}
-    for path in ("chat/completions", "embeddings"):
+    for path in ("chat/completions", "responses", "completions", "embeddings"):
         answer = client.post(f"/rollout/{made.record.id}/v1/{path}", content=body, headers=headers)
         assert answer.status_code in (200, 400, 404)
         assert "error" in answer.json() or answer.status_code == 200

@@ -157,7 +157,7 @@ def test_what_is_refused_is_no_call(local, start) -> None:
     refusals = (
         {"n": 1000},
         {"temperature": 1e-300},
-        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_schema"}},
         {"tool_choice": "required"},
         {"unknown": 1},
         {"messages": []},

@@ -1,10 +1,11 @@
 """The trace store: what goes in comes out, and a rollout moves only as its table says.
 
-On SQLite and, where MEMOGRAD_TEST_POSTGRES holds a URL, on PostgreSQL.
+On SQLite and on PostgreSQL.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sqlite3
 import threading
@@ -273,7 +274,7 @@ def test_keys_are_not_in_the_files(tmp_path) -> None:
         ("sqlite:///{tmp}/no/traces.db", "does not exist"),
         ("sqlite:///{tmp}/other.db", "tables of something else"),
         ("sqlite:///{tmp}/text.db", "could not be"),
-        ("sqlite:///{tmp}/new.db", "have the format 2"),
+        ("sqlite:///{tmp}/new.db", "have the format 99"),
     ],
 )
 def test_what_cannot_be_opened_is_refused_in_a_sentence(tmp_path, url: str, said: str) -> None:
@@ -283,11 +284,34 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(tmp_path, url: str, said
     (tmp_path / "text.db").write_text("no database " * 100)
     TraceStore(f"sqlite:///{tmp_path}/new.db").close()
     newer = sqlite3.connect(tmp_path / "new.db")
-    newer.execute("UPDATE trace_meta SET value = '2'")
+    newer.execute("UPDATE trace_meta SET value = '99'")
     newer.commit()
     newer.close()
     with pytest.raises(BadInput, match=said):
         TraceStore(url.format(tmp=tmp_path))
+
+
+def test_a_store_of_the_first_format_is_brought_up(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/old.db"
+    store = TraceStore(url)
+    rollout = store.create().record.id
+    store.begin_call(rollout)
+    store.record(call(rollout))
+    store.close()
+    old = sqlite3.connect(tmp_path / "old.db")
+    old.execute("ALTER TABLE calls DROP COLUMN asked")
+    old.execute("ALTER TABLE choices DROP COLUMN allowed")
+    old.execute("UPDATE trace_meta SET value = '1'")
+    old.commit()
+    old.close()
+    store = TraceStore(url)
+    assert store.calls(rollout) == [store.call(rollout, 0)] == [call(rollout)]
+    store.begin_call(rollout)
+    again = dataclasses.replace(call(rollout), number=1, asked={"api": "responses"})
+    store.record(again)
+    assert store.call(rollout, 1) == again
+    assert store.call(rollout, 2) is None
+    store.close()
 
 
 def test_who_only_reads_ends_nothing(trace_url: str, clock: Clock) -> None:

@@ -91,6 +91,46 @@ def test_where_the_agent_says_nothing_the_models_own_distribution_is_asked_for(
             rollout_of_trace(record, [call], temperature=1.0)
 
 
+def test_a_text_is_passed_on_and_its_older_form_read(start, server) -> None:
+    server.body = json.dumps(
+        {
+            "model": "served",
+            "choices": [
+                {
+                    "text": "好",
+                    "finish_reason": "length",
+                    "token_ids": [4, 5],
+                    "prompt_token_ids": [1, 2, 3],
+                    "logprobs": {
+                        "tokens": ["好", ""],
+                        "token_logprobs": [-0.25, -0.5],
+                        "top_logprobs": [{"好": -0.25}, None],
+                    },
+                }
+            ],
+        }
+    )
+    rollout = started(start, server, token_ids=True).rollout()
+    url = f"{rollout.base_url}/completions"
+    answer = rollout.client.post(url, json={"prompt": "你", "logprobs": 1, "n": 1}).json()
+    assert answer["choices"][0]["logprobs"]["top_logprobs"] == [{"好": -0.25}, {}]
+    asked = json.loads(server.asked[0].content)
+    assert str(server.asked[0].url) == "http://up/v1/completions"
+    assert (asked["prompt"], asked["logprobs"], asked["max_tokens"]) == ("你", 1, 16)
+    assert not {"messages", "text", "top_logprobs"} & set(asked)
+
+
+def test_a_response_is_asked_for_as_a_chat(start, server) -> None:
+    rollout = started(start, server).rollout()
+    url = f"{rollout.base_url}/responses"
+    told = rollout.client.post(url, json={"input": "你", "max_output_tokens": 5}).json()
+    assert told["output"][0]["content"][0]["text"] == "好"
+    asked = json.loads(server.asked[0].content)
+    assert str(server.asked[0].url) == "http://up/v1/chat/completions"
+    assert asked["max_completion_tokens"] == 5
+    assert asked["messages"] == [{"role": "user", "content": "你"}]
+
+
 def test_without_ids_a_trace_is_kept_and_training_refuses(start, server) -> None:
     bare = json.loads(server.body)
     del bare["prompt_token_ids"], bare["choices"][0]["token_ids"], bare["choices"][0]["logprobs"]

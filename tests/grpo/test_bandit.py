@@ -58,6 +58,11 @@ class Bandit:
             )
         return groups
 
+    token_bytes = 0.0
+
+    def cut(self, tree: TokenTree) -> list[list[int]]:
+        return [list(range(len(tree.branches)))]
+
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
         return [[index] for index in range(len(trees))]
 

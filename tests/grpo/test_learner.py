@@ -17,6 +17,7 @@ from memograd.grpo.experience import Experience, join
 from memograd.grpo.learner import learn
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
+from memograd.policy.forward_cost import cut_branches
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.token_tree import TokenTree
@@ -119,8 +120,36 @@ def test_micro_batches_change_nothing_but_rounding(tiny_policy, scenarios, monke
 def test_tree_and_rows_give_the_same_gradient(tiny_policy, scenarios) -> None:
     batch = experience(tiny_policy, scenarios[:4], by_index)
     tree = gradient(tiny_policy, batch)
-    tiny_policy.forward = "rows"
-    torch.testing.assert_close(gradient(tiny_policy, batch), tree, atol=5e-6, rtol=1e-4)
+    for forward in ("packed", "tree", "rows"):
+        tiny_policy.forward = forward
+        torch.testing.assert_close(gradient(tiny_policy, batch), tree, atol=5e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("ratio", ["token", "product"])
+@pytest.mark.parametrize("aggregation", ["rollout", "token", "constant"])
+def test_trees_that_are_cut_give_the_same_gradient(
+    tiny_policy, scenarios, monkeypatch, ratio, aggregation
+) -> None:
+    """Every tree in parts of one or two branches, each a micro-batch of its own."""
+    batch = experience(tiny_policy, scenarios[:3], by_index)
+    move_away(tiny_policy)
+    objective = replace(OBJECTIVE, ratio=ratio, aggregation=aggregation)
+    whole, update = gradient(tiny_policy, batch, objective), measure(tiny_policy, batch, objective)
+    scored: list[int] = []
+    reference = tiny_policy.reference_logprobs
+
+    def seen(trees, **settings):
+        scored.extend(len(tree.branches) for tree in trees)
+        return reference(trees, **settings)
+
+    monkeypatch.setattr(tiny_policy, "reference_logprobs", seen)
+    monkeypatch.setattr(tiny_policy, "microbatches", lambda trees: [[t] for t in range(len(trees))])
+    limit = min(tree.tree_tokens for tree in batch.trees) * 3 // 4
+    monkeypatch.setattr(tiny_policy, "cut", lambda tree: cut_branches(tree, limit))
+    atol = 1e-6 * float(whole.norm())
+    torch.testing.assert_close(gradient(tiny_policy, batch, objective), whole, atol=atol, rtol=1e-3)
+    assert len(scored) >= 2 * len(batch.trees)
+    assert measure(tiny_policy, batch, objective).loss == pytest.approx(update.loss, rel=1e-4)
 
 
 @pytest.mark.parametrize("ratio", ["token", "sequence", "product", "weight"])

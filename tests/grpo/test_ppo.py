@@ -303,6 +303,7 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config) 
     assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_it_learns_from_one_rollout_a_prompt(tmp_path, tiny_config) -> None:
     config = config_of(
         tiny_config, num_generations=1, prompts_per_step=16, steps=30, save_steps=30, beta=0.0

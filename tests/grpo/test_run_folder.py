@@ -291,7 +291,7 @@ def save_and_kill(run: RunFolder, stage: int, name: str) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("name", ["checkpoint-40", "final"])
+@pytest.mark.parametrize("name", [pytest.param("checkpoint-40", marks=pytest.mark.slow), "final"])
 def test_kill_at_every_stage_leaves_a_complete_latest_checkpoint(tmp_path: Path, name: str) -> None:
     """Kills before each flush and rename and amid each file, until one save comes through."""
     for stage in range(100):

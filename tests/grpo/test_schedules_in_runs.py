@@ -23,6 +23,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Trainer
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.versions import PublishedVersions
 from memograd.rewards import WeightedReward
 from memograd.rollout import Scenario, TokenTree
 from memograd.rollout.counts import each
@@ -166,7 +167,7 @@ def records(folder: Path, step: int) -> list[dict]:
 KINDS = ("easy", "hopeless", "hard")
 
 
-class Bandits:
+class Bandits(PublishedVersions):
     """A `Policy` without a model: `table` [S, 2, ARMS] holds the logits of every scenario."""
 
     forward = "rows"
@@ -174,6 +175,7 @@ class Bandits:
 
     def __init__(self, scenarios: int) -> None:
         self.table = torch.nn.Parameter(torch.zeros(scenarios, 2, ARMS))
+        self.remote = None
 
     def encode(self, prompt: str) -> list[int]:
         return [int(prompt)]
@@ -197,6 +199,11 @@ class Bandits:
                 )
             )
         return groups
+
+    token_bytes = 0.0
+
+    def cut(self, tree: TokenTree) -> list[list[int]]:
+        return [list(range(len(tree.branches)))]
 
     def microbatches(self, trees) -> list[list[int]]:
         return [list(range(len(trees)))]

@@ -12,7 +12,7 @@ from test_learner import PLAIN, gradient
 
 from memograd.grpo.batch import score_rows
 from memograd.grpo.distributed import World
-from memograd.grpo.drawing import Attempts, SingleTurn, draw_by_ranks
+from memograd.grpo.drawing import Attempts, SingleTurn, draw_share
 from memograd.grpo.experience import Experience
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
@@ -87,15 +87,9 @@ def test_episodes(tiny_policy, tiny_config, scenarios, monkeypatch) -> None:
 
 
 def test_ranks_draw_the_sizes_of_their_own_groups(tiny_policy, scenarios) -> None:
-    class Alone(World):
-        """A rank that hears nothing from the others."""
-
-        def together(self, work):
-            return [work()]
-
     for rank, own in [(0, [2]), (1, [5, 3])]:
-        drawn = draw_by_ranks(
-            Alone(rank, 2),
+        drawn = draw_share(
+            World(rank, 2),
             SingleTurn(tiny_policy, num_generations=4, max_completion_length=2),
             scenarios[:3],
             step=1,

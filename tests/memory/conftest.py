@@ -10,7 +10,7 @@ from memograd.memory.journal import Journal
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a journal can be made: SQLite and, if MEMOGRAD_TEST_POSTGRES names one, PostgreSQL."""
+    """Where a journal can be made: SQLite and PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/journal.db"
     return str(request.getfixturevalue("postgres_url"))

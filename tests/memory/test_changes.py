@@ -10,7 +10,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.write.remember import added, declined, deleted, heard, updated
+from memograd.memory.write.changes import added, declined, deleted, heard, updated
 
 LEARNT = datetime(2024, 5, 7, tzinfo=UTC)
 LATER = datetime(2024, 6, 1, tzinfo=UTC)

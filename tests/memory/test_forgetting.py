@@ -12,7 +12,7 @@ import pytest
 from memograd.memory import Memory
 from memograd.memory.language import simplified
 from memograd.memory.records.events import EventKind
-from memograd.memory.search import recall
+from memograd.memory.search import reach
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_compacting_hides_no_turn(memory: Memory) -> None:
 
 def test_the_index_forgets_too(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("milvus_lite")
-    monkeypatch.setattr(recall, "STATE_ITEMS_WITHOUT_SERVER", 0)
+    monkeypatch.setattr(reach, "STATE_ITEMS_WITHOUT_SERVER", 0)
     memory.add("I love jazz. I live in Boston.", user_id="alice")
     memory.add("My cat is called Tom.", user_id="alice")
     for forget in (False, True):

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.index.folding import Row, fold
+from memograd.memory.index.folding import IndexRow, fold
 from memograd.memory.index.schema import digest
 from memograd.memory.records.events import RECORDS, Event, EventKind
 from memograd.memory.records.scope import Scope
@@ -38,7 +38,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-def apply(rows: dict[str, Row], events: list[Event]) -> dict[str, Row]:
+def apply(rows: dict[str, IndexRow], events: list[Event]) -> dict[str, IndexRow]:
     effects = fold(events)
     kept = {key: row for key, row in rows.items() if digest(row.owner) not in effects.owners}
     for key in effects.removed:
@@ -48,10 +48,10 @@ def apply(rows: dict[str, Row], events: list[Event]) -> dict[str, Row]:
 
 @given(histories(), st.integers(1, 10))
 def test_batches_do_not_matter_and_may_repeat(events: list[Event], size: int) -> None:
-    one_by_one: dict[str, Row] = {}
+    one_by_one: dict[str, IndexRow] = {}
     for single in events:
         one_by_one = apply(one_by_one, [single])
-    batched: dict[str, Row] = {}
+    batched: dict[str, IndexRow] = {}
     for start in range(0, len(events), size):
         batched = apply(apply(batched, events[start : start + size]), events[start : start + size])
     assert apply({}, events) == one_by_one == batched

@@ -11,7 +11,7 @@ import pytest
 
 from memograd.errors import MemogradError
 from memograd.memory import Memory
-from memograd.memory.search import recall
+from memograd.memory.search import reach
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, trigrams: Callable[[], Any]) -> Path:
 def memory(
     folder: Path, trigrams: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Memory]:
-    monkeypatch.setattr(recall, "STATE_ITEMS_WITHOUT_SERVER", 2)
+    monkeypatch.setattr(reach, "STATE_ITEMS_WITHOUT_SERVER", 2)
     with Memory.open(folder, embedder=trigrams(), env_file=None) as opened:
         yield opened
 
@@ -50,7 +50,7 @@ def test_the_index_answers_as_the_states_do(
     ]
     from_index = [memory.search("likes tea", top_k=20, mode="dense", **one) for one in asked]
     assert (folder / "index.db").is_dir()
-    monkeypatch.setattr(recall, "STATE_ITEMS_WITHOUT_SERVER", 1_000)
+    monkeypatch.setattr(reach, "STATE_ITEMS_WITHOUT_SERVER", 1_000)
     from_states = [memory.search("likes tea", top_k=20, mode="dense", **one) for one in asked]
     assert from_index == from_states
     assert [len(result["results"]) for result in from_index] == [4, 12, 6, 8]

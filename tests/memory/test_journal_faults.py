@@ -100,7 +100,7 @@ def kill_again_and_again(folder: Path, times: int) -> None:
 
 
 def test_kill_9_loses_nothing_acknowledged_and_leaves_no_half(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, times=20)
+    kill_again_and_again(tmp_path, times=8)
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_two_processes_lose_nothing_and_see_each_other(tmp_path: Path) -> None:
 
 
 def test_many_processes_create_one_journal_at_once(tmp_path: Path) -> None:
-    for attempt in range(5):
+    for attempt in range(2):
         url = f"sqlite:///{tmp_path}/{attempt}.db"
 
         def work(say: Callable[[str], None], url: str = url) -> None:

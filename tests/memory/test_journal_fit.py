@@ -16,7 +16,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.write.remember import added, deleted, heard, updated
+from memograd.memory.write.changes import added, deleted, heard, updated
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 

@@ -8,9 +8,10 @@ import pytest
 
 from memograd.errors import MemogradError
 from memograd.memory import Decision, Memory, MemoryOp
-from memograd.memory.manager import RelatedItem
 from memograd.memory.reader import Fact
+from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
+from memograd.memory.search import Hit
 
 ALICE = Scope("alice")
 
@@ -26,8 +27,13 @@ class Scripted:
 
     actor = "scripted"
 
-    def __init__(self, decide: Callable[[Fact, Sequence[RelatedItem]], Decision]) -> None:
-        self.decide = decide
+    def __init__(self, decide: Callable[[Fact, Sequence[MemoryItem]], Decision]) -> None:
+        self._decide = decide
+
+    def decide(
+        self, state: Any, fact: Fact, query: Any, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        return self._decide(fact, [hit.record for hit in related])
 
 
 def kinds(memory: Memory, text: str) -> list[str]:
@@ -54,7 +60,7 @@ def test_turns_are_heard_even_when_nothing_is_remembered(memory: Memory) -> None
 
 
 def test_the_journal_gets_all_of_a_call_or_nothing(memory: Memory) -> None:
-    def decide(fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(fact: Fact, related: Sequence[MemoryItem]) -> Decision:
         if "Denver" in fact.text:
             raise MemogradError("the manager broke down")
         return Decision(MemoryOp.add(fact.text), "new")
@@ -77,11 +83,11 @@ def test_a_decision_is_made_again_when_another_was_faster(memory: Memory) -> Non
     [first] = memory.add("I live in Boston.", user_id="alice")["results"]
     seen: list[str] = []
 
-    def decide(fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(fact: Fact, related: Sequence[MemoryItem]) -> Decision:
         if not seen:
             memory.update(first["id"], "User lives in Paris.")
-        seen.append(related[0].item.text)
-        return Decision(MemoryOp.update(related[0].item.id, fact.text), "moved")
+        seen.append(related[0].text)
+        return Decision(MemoryOp.update(related[0].id, fact.text), "moved")
 
     memory.manager = Scripted(decide)
     [result] = memory.add("I live in Denver now.", user_id="alice")["results"]
@@ -94,7 +100,7 @@ def test_a_decision_is_made_again_when_another_was_faster(memory: Memory) -> Non
 def test_endless_interference_ends_in_a_sentence(memory: Memory) -> None:
     [first] = memory.add("I live in Boston.", user_id="alice")["results"]
 
-    def decide(fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(fact: Fact, related: Sequence[MemoryItem]) -> Decision:
         memory.update(first["id"], "User lives elsewhere.")
         return Decision(MemoryOp.update(first["id"], fact.text), "moved")
 

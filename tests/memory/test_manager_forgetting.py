@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from memograd.memory import Memory, MemoryItem, OpKind, Scope
-from memograd.memory.manager import RelatedItem, RuleManager
+from memograd.memory.manager import decide_by_rules
 from memograd.memory.manager.topics import about
 from memograd.memory.reader import Fact
 from memograd.memory.reader.forget_english import reported_topic
@@ -45,15 +45,12 @@ NONE_OF_THEM = [
 
 def decided(request: str, texts: list[str]) -> tuple[OpKind, str | None]:
     items = [
-        RelatedItem(
-            MemoryItem(
-                id=str(number), text=text, scope=Scope(user_id="a"), created_at=NOW, updated_at=NOW
-            ),
-            0.5,
+        MemoryItem(
+            id=str(number), text=text, scope=Scope(user_id="a"), created_at=NOW, updated_at=NOW
         )
         for number, text in enumerate(texts)
     ]
-    op = RuleManager().decide(Fact(request, ("t",), told_at=NOW, retracts=True), items).op
+    op = decide_by_rules(Fact(request, ("t",), told_at=NOW, retracts=True), items).op
     return op.kind, op.item_id
 
 

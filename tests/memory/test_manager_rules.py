@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.manager import RelatedItem, RuleManager
+from memograd.memory.manager import decide_by_rules
 from memograd.memory.reader import Fact
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import OpKind
@@ -288,19 +288,16 @@ def cases(table: str) -> list[tuple[str, list[str], str, str | None]]:
     return rows
 
 
-def remembered(*texts: str, similarity: float = 0.8) -> list[RelatedItem]:
+def remembered(*texts: str) -> list[MemoryItem]:
     scope = Scope(user_id="u")
-    return [
-        RelatedItem(MemoryItem(str(n), text, scope, NOW, NOW), similarity)
-        for n, text in enumerate(texts, 1)
-    ]
+    return [MemoryItem(str(n), text, scope, NOW, NOW) for n, text in enumerate(texts, 1)]
 
 
-def decided(fact: str, items: list[str], similarity: float = 0.8) -> tuple[str, str | None]:
+def decided(fact: str, items: list[str]) -> tuple[str, str | None]:
     retracts = fact.startswith("~")
-    decision = RuleManager().decide(
+    decision = decide_by_rules(
         Fact(fact.removeprefix("~"), ("t1",), retracts=retracts),
-        remembered(*items, similarity=similarity),
+        remembered(*items),
     )
     assert decision.reason.endswith((".", "。", "!")) or decision.reason
     return decision.op.kind.value, decision.op.item_id
@@ -316,7 +313,7 @@ def test_only_the_clause_in_question_changes(line: str) -> None:
     fact, item, wanted = (part.strip() for part in line.split("=>"))
     retracts = fact.startswith("~")
     told = Fact(fact.removeprefix("~"), (), retracts=retracts)
-    assert RuleManager().decide(told, remembered(item)).op.text == wanted
+    assert decide_by_rules(told, remembered(item)).op.text == wanted
 
 
 def test_the_tables_are_large_enough() -> None:
@@ -331,29 +328,19 @@ def test_the_held_out_table_shows_the_honest_accuracy() -> None:
     assert right / len(table) >= 0.8
 
 
-@pytest.mark.parametrize("similarity", [0.0, 0.8, 1.0])
-@pytest.mark.parametrize(
-    ("fact", "items", "op", "number"), cases(ENGLISH)[::5] + cases(CHINESE)[::5]
-)
-def test_no_scale_of_similarity_changes_a_decision(
-    fact: str, items: list[str], op: str, number: str | None, similarity: float
-) -> None:
-    assert decided(fact, items, similarity) == (op, number)
-
-
 NAMES = st.sampled_from(["Alice", "Bob", "Carol", "张三", "李四"])
 
 
 @given(st.integers(0, 999), st.integers(0, 999), NAMES)
 def test_texts_that_differ_in_a_number_are_never_duplicates(a: int, b: int, name: str) -> None:
     for form in ("{} paid {} dollars for the lamp", "{}花了{}元买灯"):
-        op, _ = decided(form.format(name, a), [form.format(name, b)], similarity=1.0)
+        op, _ = decided(form.format(name, a), [form.format(name, b)])
         assert (op == "NONE") == (a == b)
 
 
 @given(NAMES, NAMES)
 def test_texts_that_differ_in_a_name_are_never_duplicates(first: str, second: str) -> None:
-    op, _ = decided(f"{first} paid for the lamp", [f"{second} paid for the lamp"], similarity=1.0)
+    op, _ = decided(f"{first} paid for the lamp", [f"{second} paid for the lamp"])
     assert (op == "NONE") == (first == second)
 
 
@@ -365,8 +352,8 @@ TEXTS = st.text(min_size=1, max_size=60).filter(str.strip)
 def test_every_decision_is_whole(text: str, items: list[str], retracts: bool) -> None:
     """Any text: an operation that names a related item if it names one, always the same."""
     fact = Fact(text, (), retracts=retracts)
-    decision = RuleManager().decide(fact, remembered(*items))
-    assert decision == RuleManager().decide(fact, remembered(*items))
+    decision = decide_by_rules(fact, remembered(*items))
+    assert decision == decide_by_rules(fact, remembered(*items))
     assert decision.op.item_id is None or int(decision.op.item_id) <= len(items)
     assert (
         decision.op.kind is not OpKind.UPDATE
@@ -377,14 +364,9 @@ def test_every_decision_is_whole(text: str, items: list[str], retracts: bool) ->
 
 
 def test_what_was_true_before_does_not_replace_what_is_true_now() -> None:
-    related = remembered("Alice lives in Chicago")
-    related = [
-        RelatedItem(
-            MemoryItem("1", "Alice lives in Chicago", Scope("u"), NOW, NOW, valid_from=NOW), 0.9
-        )
-    ]
+    related = [MemoryItem("1", "Alice lives in Chicago", Scope("u"), NOW, NOW, valid_from=NOW)]
     early, late = datetime(2015, 1, 1), datetime(2025, 1, 1)
-    decide = RuleManager().decide
+    decide = decide_by_rules
     assert decide(Fact("Alice moved to Boston", (), valid_from=early), related).op.kind == "ADD"
     assert decide(Fact("Alice moved to Boston", (), valid_from=late), related).op.kind == "UPDATE"
 
@@ -402,4 +384,4 @@ def test_what_is_told_later_is_news(happened: datetime, told: datetime, operatio
     since = datetime(2024, 5, 7, tzinfo=UTC)
     known = MemoryItem("1", "Alice lives in Boston", Scope("u"), NOW, NOW, valid_from=since)
     fact = Fact("Alice moved to Denver", (), valid_from=happened, told_at=told)
-    assert RuleManager().decide(fact, [RelatedItem(known, 0.9)]).op.kind == operation
+    assert decide_by_rules(fact, [known]).op.kind == operation

@@ -1,35 +1,24 @@
-"""A memory whose journal is in PostgreSQL; MEMOGRAD_TEST_POSTGRES is the URL of a test database.
-
-The tables of that database are dropped.
-"""
+"""A memory whose journal is in PostgreSQL."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from memograd.memory import Memory
 
-URL = os.environ.get("MEMOGRAD_TEST_POSTGRES")
-pytestmark = pytest.mark.skipif(not URL, reason="MEMOGRAD_TEST_POSTGRES names no database")
-
 
 @pytest.fixture
-def opened(tmp_path: Path, trigrams: Callable[[], Any]) -> Iterator[Callable[[], Memory]]:
-    assert URL is not None
-    engine = create_engine(URL)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
-    engine.dispose()
+def opened(
+    tmp_path: Path, trigrams: Callable[[], Any], postgres_url: str
+) -> Iterator[Callable[[], Memory]]:
     memories: list[Memory] = []
 
     def open_memory() -> Memory:
-        memories.append(Memory.open(tmp_path, embedder=trigrams(), journal_url=URL, env_file=None))
+        memories.append(Memory.open(tmp_path, embedder=trigrams(), journal_url=postgres_url))
         return memories[-1]
 
     yield open_memory

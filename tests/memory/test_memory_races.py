@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +14,6 @@ import pytest
 
 from memograd.errors import MemogradError
 from memograd.memory import Decision, Memory, MemoryOp
-from memograd.memory.manager import RelatedItem
 from memograd.memory.reader import Fact
 
 
@@ -35,8 +34,8 @@ def between_reading_and_writing(
     """Let `interfere` run once, after the next state was read."""
     read, done = memory.store.states.current, []
 
-    def reading(owner: str) -> Any:
-        state = read(owner)
+    def reading(owner: str, **how: Any) -> Any:
+        state = read(owner, **how)
         if not done:
             done.append(1)
             interfere()
@@ -126,7 +125,7 @@ def test_nothing_is_stored_of_a_call_that_failed(memory: Memory) -> None:
     class Failing:
         actor = "failing"
 
-        def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+        def decide(self, state: Any, fact: Fact, query: Any, related: Any) -> Decision:
             raise MemogradError("no")
 
     memory.manager = Failing()
@@ -139,7 +138,7 @@ def test_what_a_manager_reworded_is_not_stored_beside(memory: Memory) -> None:
     class Rewording:
         actor = "rewording"
 
-        def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+        def decide(self, state: Any, fact: Fact, query: Any, related: Any) -> Decision:
             return Decision(MemoryOp.add("User has an illness."), "shorter")
 
     memory.manager = Rewording()

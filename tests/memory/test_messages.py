@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,13 @@ def test_a_picture_leaves_its_text_and_its_address() -> None:
     inside = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     said = {"type": "text", "text": "my new bike"}
     [turn] = to_turns({"role": "user", "content": [picture, said]}, heard_at=NOW)
-    assert (turn.text, turn.caption) == ("my new bike", "https://example.org/a.png")
+    assert (turn.text, turn.images) == ("my new bike", ("https://example.org/a.png",))
     [turn] = to_turns({"role": "user", "content": [said, inside]}, heard_at=NOW)
-    assert (turn.text, turn.caption) == ("my new bike", "picture")
+    digest = hashlib.sha256(b"\0\0\0").hexdigest()
+    assert (turn.text, turn.images) == ("my new bike", (f"sha256:{digest}",))
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    [same] = to_turns({"content": [{"type": "image", "source": source}]}, heard_at=NOW)
+    assert (same.text, same.images, same.caption) == ("", turn.images, None)
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])

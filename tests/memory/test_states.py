@@ -18,7 +18,7 @@ from memograd.memory.state import MemoryState
 from memograd.memory.state import owners as states_module
 from memograd.memory.state.derived_texts import DerivedTexts
 from memograd.memory.state.owners import States
-from memograd.memory.write.remember import added, deleted, heard, updated
+from memograd.memory.write.changes import added, deleted, heard, updated
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory import RawTurn, RetrievedTurn, TurnMemory
+from memograd.memory import RawTurn, RetrievedTurn, TurnMemory, load_embedder
 from memograd.memory.embedders import MiniLMEmbedder
+from memograd.memory.reader import RuleReader
 
 NASTY_SCOPES = [
     "ann",
@@ -254,6 +255,7 @@ def test_an_embedder_that_breaks_its_promise(tmp_path: Path, trigrams: Any) -> N
         pytest.raises(MemogradError, match=r"shape \(1, 7\)"),
     ):
         memory.add_turns("u", [_turn(1, "text")])
+        _search(memory, "text", "u")
 
 
 def test_minilm_finds_what_was_meant(tmp_path: Path) -> None:
@@ -262,3 +264,31 @@ def test_minilm_finds_what_was_meant(tmp_path: Path) -> None:
         memory.add_turns("u", [_turn(n, text) for n, text in enumerate(texts)])
         [found] = _search(memory, "What is the dog called?", "u", top_k=1)
         assert found.turn.text == texts[1]
+
+
+def test_ranked_turns_are_those_of_the_scope_within_the_budget(tmp_path: Path) -> None:
+    """As `Memory.search` ranks: with the shipped ranker, whose embedder is e5."""
+    told = [
+        _turn(1, "I adopted a cat called Miso yesterday."),
+        _turn(2, "Nice! What colour is she?", speaker="Bob"),
+        _turn(3, "Grey, with white paws."),
+        _turn(4, "I sold my bicycle last week.", session=2),
+        _turn(5, "上周我搬到了广州。", session=2),
+    ]
+    with TurnMemory.open(tmp_path / "m", load_embedder("e5")) as memory:
+        assert memory.add_turns("ann", told, reader=RuleReader()) == len(told)
+        assert memory.add_turns("ann", told, reader=RuleReader()) == 0
+        memory.add_turns("bob", [_turn(1, "My cat is called Tiger.")], reader=RuleReader())
+        asked = ["What colour is Ann's cat?", "她搬到了哪里?"]
+        found = memory.search_many(
+            asked, scope="ann", top_k=2, token_budget=10_000, count_tokens=len, ranked=True
+        )
+        assert {one.turn.text for one in found[0]} <= {turn.text for turn in told}
+        assert any("Grey" in one.turn.text for one in found[0])
+        assert any("广州" in one.turn.text for one in found[1])
+        assert all(0 <= one.score <= 1 for one in [*found[0], *found[1]])
+        assert [len(turns) for turns in found] == [2, 2]
+        nothing = memory.search_many(
+            asked[:1], scope="ann", top_k=2, token_budget=3, count_tokens=len, ranked=True
+        )
+        assert nothing == [[]]

@@ -48,6 +48,9 @@ class Answering:
     def worth(self, message: str, before: Any, segments: Sequence[str], role: str = "user") -> Any:
         return self._rows(len(segments), WORTHS, self.worth_)
 
+    def likeness(self, value: str, others: Sequence[str]) -> list[float]:
+        return [0.0] * len(others)
+
     def _rows(self, n: int, names: Sequence[str], named: str) -> Any:
         rest = (1 - self.sure) / (len(names) - 1)
         rows = np.full((n, len(names)), rest, np.float32)
@@ -282,7 +285,11 @@ def trained(
         (["My name is Bob.", "My name is hard to spell."], "Bob", None),
         (["I work at Google.", "I work at night."], "Google", None),
         (["我的职业是律师", "我的职业是最累的"], "律师", None),
-        (["I live in Ottawa", "I just moved to Montreal"], "Montreal", "lives in Ottawa"),
+        (
+            ["I live in Ottawa", "I just moved to Montreal"],
+            "Montreal",
+            "lives in Ottawa(?!, until)",
+        ),
     ],
 )
 def test_the_shipped_model_harms_nothing(

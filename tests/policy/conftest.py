@@ -11,14 +11,17 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.tree_attention import use_tree_attention
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tiny_model_folder) -> PreTrainedModel:
-    """The tiny Llama in float64."""
-    return AutoModelForCausalLM.from_pretrained(tiny_model_folder, dtype=torch.float64).eval()
+    """The tiny Llama in float64, with the attention that knows packed rows."""
+    model = AutoModelForCausalLM.from_pretrained(tiny_model_folder, dtype=torch.float64).eval()
+    assert use_tree_attention(model)
+    return model
 
 
 @pytest.fixture

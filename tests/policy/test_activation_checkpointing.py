@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from memograd.errors import BadInput
 from memograd.policy.activation_checkpointing import checkpoint_layers
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.rollout import TokenTree
@@ -30,7 +31,7 @@ def checkpointed_model(tiny_model: PreTrainedModel) -> PreTrainedModel:
 @settings(max_examples=40, deadline=None)
 @given(trees=forests)
 def test_values_and_gradients_are_the_same(tiny_model, checkpointed_model, trees) -> None:
-    for forward in (tree_logprobs, row_logprobs):
+    for forward in (packed_logprobs, tree_logprobs, row_logprobs):
         results = []
         for model in (tiny_model, checkpointed_model):
             scores = forward(model, trees, temperature=0.8)
@@ -62,14 +63,15 @@ def saved_bytes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield sizes
 
 
+@pytest.mark.parametrize("forward", [packed_logprobs, tree_logprobs])
 def test_less_is_kept_for_the_backward_pass(
-    tiny_model, checkpointed_model, random_ids, saved_bytes
+    tiny_model, checkpointed_model, random_ids, saved_bytes, forward
 ) -> None:
     tree = TokenTree.from_branches(random_ids(60), [random_ids(9) for _ in range(4)])
     kept = []
     for model in (tiny_model, checkpointed_model):
         saved_bytes.clear()
-        tree_logprobs(model, [tree], temperature=1.0)
+        forward(model, [tree], temperature=1.0)
         kept.append(sum(saved_bytes))
     assert kept[1] < kept[0] / 4
 

@@ -68,7 +68,7 @@ def test_sampled_tokens_are_the_trained_tokens(tiny_policy) -> None:
 def test_saved_and_loaded_it_is_the_same_policy(tiny_policy, tmp_path) -> None:
     tiny_policy.save(tmp_path)
     loaded = LanguageModel.load_adapter(tiny_policy.name, tmp_path, device="cpu")
-    for forward in ("tree", "rows"):
+    for forward in ("auto", "rows"):
         loaded.forward = tiny_policy.forward = forward
         torch.testing.assert_close(
             loaded.logprobs(TREES, temperature=1.0).logprobs_RT,
@@ -108,7 +108,7 @@ def test_micro_batches_hold_every_tree_once(tiny_policy) -> None:
     assert sorted(index for piece in pieces for index in piece) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("forward", ["tree", "rows"])
+@pytest.mark.parametrize("forward", ["auto", "rows"])
 def test_a_text_that_ends_an_answer_is_its_last(tiny_policy, forward) -> None:
     """The answers with `stop` are those without it, up to the token that completes a stop text."""
     tiny_policy.forward = forward

@@ -1,4 +1,4 @@
-"""The canary: tokens that a tool wrote never enter the loss, in neither forward."""
+"""The canary: tokens that a tool wrote never enter the loss, in no forward."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_forward import tree_logprobs
@@ -17,7 +18,7 @@ ACTION, OBSERVATION, ANSWER = [21, 22], [31, 32, 33], [41, 42]
 SCORED = [True] * 2 + [False] * 3 + [True] * 2
 
 Forward = Callable[..., BranchLogprobs]
-both = pytest.mark.parametrize("forward", [tree_logprobs, row_logprobs])
+every = pytest.mark.parametrize("forward", [packed_logprobs, tree_logprobs, row_logprobs])
 
 
 def gradient(model, forward: Forward, tree: TokenTree) -> torch.Tensor:
@@ -32,7 +33,7 @@ def flat(gradients: tuple[torch.Tensor, ...]) -> torch.Tensor:
     return torch.cat([part.flatten() for part in gradients])
 
 
-@both
+@every
 def test_the_target_of_an_observation_does_not_move_the_gradient(
     tiny_model, forward: Forward
 ) -> None:
@@ -47,7 +48,7 @@ def test_the_target_of_an_observation_does_not_move_the_gradient(
     assert (of(31, own=True) - of(99, own=True)).abs().max() > 1e-3
 
 
-@both
+@every
 def test_between_actions_too_only_actions_are_in_the_loss(tiny_model, forward: Forward) -> None:
     """Against the model's own logits at the action positions, picked out by hand."""
     branch = [*ACTION, *OBSERVATION, *ANSWER]
@@ -62,7 +63,7 @@ def test_between_actions_too_only_actions_are_in_the_loss(tiny_model, forward: F
     torch.testing.assert_close(gradient(tiny_model, forward, tree), expected, atol=1e-4, rtol=1e-4)
 
 
-@both
+@every
 def test_the_mask_and_the_zeros_say_what_is_scored(tiny_model, forward: Forward) -> None:
     tree = TokenTree.from_branches(
         PROMPT, [[*ACTION, *OBSERVATION, *ANSWER], ACTION], [SCORED, [True, False]]
@@ -74,7 +75,8 @@ def test_the_mask_and_the_zeros_say_what_is_scored(tiny_model, forward: Forward)
     assert (scores.logprobs_RT[scores.mask_RT] < 0).all()
 
 
-def test_observations_do_not_meet_the_output_layer(tiny_model) -> None:
+@pytest.mark.parametrize("forward", [packed_logprobs, tree_logprobs])
+def test_observations_do_not_meet_the_output_layer(tiny_model, forward: Forward) -> None:
     """Of eight states only the four that predict an action token need logits."""
     seen: list[int] = []
     hook = tiny_model.get_output_embeddings().register_forward_pre_hook(
@@ -82,7 +84,7 @@ def test_observations_do_not_meet_the_output_layer(tiny_model) -> None:
     )
     tree = TokenTree.from_branches(PROMPT, [[*ACTION, *OBSERVATION, *ANSWER]], [SCORED])
     try:
-        tree_logprobs(tiny_model, [tree], temperature=1.0)
+        forward(tiny_model, [tree], temperature=1.0)
     finally:
         hook.remove()
     assert sum(seen) == 4

@@ -200,6 +200,6 @@ def test_row_by_row_nothing_is_kept(tiny_model_folder, policy: LanguageModel) ->
     try:
         answers = draw(sampler, prompts)
     finally:
-        policy.forward = "tree"
+        policy.forward = "auto"
     assert [answer.reused_tokens for answer in answers] == [0, 0]
     assert sampler.kept_tokens == 0

@@ -11,6 +11,7 @@ from test_forward import forests
 
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.policy.value_head import ValueHead
@@ -26,13 +27,16 @@ def random_head(hidden_size: int) -> ValueHead:
     return head
 
 
+@pytest.mark.parametrize("shared", [packed_logprobs, tree_logprobs])
 @settings(max_examples=40, deadline=None)
 @given(trees=forests)
-def test_values_and_their_gradients_are_equal_by_tree_and_by_rows(tiny_model, trees) -> None:
+def test_values_and_their_gradients_are_equal_by_tree_and_by_rows(
+    tiny_model, shared, trees
+) -> None:
     head = random_head(tiny_model.config.hidden_size)
     parameters = [*head.parameters(), *tiny_model.parameters()]
     results = []
-    for forward in (tree_logprobs, row_logprobs):
+    for forward in (shared, row_logprobs):
         scores = forward(tiny_model, trees, temperature=0.8, value_head=head)
         assert scores.values_RT is not None
         assert not scores.values_RT[~scores.mask_RT].any()

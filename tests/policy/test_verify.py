@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ from transformers import (
 )
 
 from memograd.config import LoraConfig
+from memograd.policy import language_model
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.row_forward import row_logprobs
 from memograd.policy.verify import compare_forwards, sampling_error, small_subtrees
 from memograd.rollout import TokenTree
 
@@ -78,7 +81,7 @@ def test_an_ordinary_model_keeps_the_tree(tiny_policy) -> None:
     agreement = tiny_policy.verify(trees, temperature=1.0)
     assert agreement is not None and agreement.holds
     assert agreement.gradient_error < 1e-4
-    assert tiny_policy.forward == "tree"
+    assert tiny_policy.forward == "auto"
 
 
 def test_bf16_rounding_is_tolerated_and_a_wrong_model_is_not(tiny_model_folder) -> None:
@@ -115,7 +118,7 @@ def test_a_window_that_only_a_longer_prompt_exceeds_is_found_when_it_comes(
     policy = saved_policy(window_of_thirty, tiny_model_folder, tmp_path)
     settings = {"num_generations": 2, "temperature": 0.8, "max_completion_length": 4}
     policy.sample([list(range(5, 15))], **settings)
-    assert policy.forward == "tree"
+    assert policy.forward == "auto"
     policy.sample([list(range(5, 15)), list(range(5, 70))], **settings)
     assert policy.forward == "rows"
 
@@ -142,8 +145,23 @@ def test_a_window_that_only_a_longer_answer_exceeds_is_found_when_it_comes(
     prompts = [list(range(5, 25))]
     settings = {"num_generations": 3, "temperature": 0.8}
     policy.sample(prompts, max_completion_length=4, **settings)
-    assert policy.forward == "tree"
+    assert policy.forward == "auto"
     groups = policy.sample(prompts, max_completion_length=60, **settings)
     assert max(map(len, groups[0].logprobs)) > 20
     assert policy.forward == "rows"
     assert sampling_error(policy.model, groups, temperature=0.8) < 1e-4
+
+
+def test_where_only_the_packed_row_is_wrong_two_passes_are_used(
+    tiny_policy, monkeypatch, caplog
+) -> None:
+    def wrong(*arguments, **settings):
+        scores = row_logprobs(*arguments, **settings)
+        return replace(scores, logprobs_RT=scores.logprobs_RT * 1.1)
+
+    monkeypatch.setitem(language_model._FORWARDS, "packed", wrong)
+    trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
+    with caplog.at_level(logging.WARNING):
+        agreement = tiny_policy.verify(trees, temperature=1.0)
+    assert agreement is not None and agreement.holds
+    assert tiny_policy.forward == "tree" and "forward=tree" in caplog.text

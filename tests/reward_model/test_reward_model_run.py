@@ -71,6 +71,7 @@ def test_the_loss_is_that_of_bradley_and_terry(tmp_path, settings) -> None:
     assert step["reward_margin"] == pytest.approx(sum(margins) / len(margins), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_micro_batches_change_nothing_but_rounding(tmp_path, settings) -> None:
     runs = [
         metrics(train_reward_model(settings(out=tmp_path / str(size), micro_batch_size=size)))

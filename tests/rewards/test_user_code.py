@@ -53,6 +53,15 @@ def test_a_file_imports_what_lies_beside_it_and_hides_nothing(tmp_path: Path) ->
     assert load_file(path).f() == "3"
 
 
+def test_files_of_two_folders_import_their_own_neighbours(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, f"NAME = {folder!r}", "helper_of_rewards.py")
+        write(tmp_path / folder, "from helper_of_rewards import NAME\n\ndef f(): return NAME")
+    paths = [tmp_path / folder / "mine.py" for folder in ("one", "two")]
+    assert [load_file(path).f() for path in (*paths, *paths)] == ["one", "two", "one", "two"]
+
+
 def test_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     assert refusal(path) == f"There is no reward file {path}; write path/to/file.py:function."

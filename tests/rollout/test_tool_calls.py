@@ -69,6 +69,14 @@ def test_a_call_without_arguments_has_none() -> None:
     assert parse_tool_calls('<tool_call>{"name": "look"}</tool_call>') == [ToolCall("look", {})]
 
 
+@pytest.mark.parametrize("key", ["parameters", "args", "input", "参数"])
+def test_arguments_under_a_wrong_key_are_no_empty_call(key: str) -> None:
+    body = json.dumps({"name": "look_up", key: {"patient": 7}}, ensure_ascii=False)
+    [call] = parse_tool_calls(f"<tool_call>{body}</tool_call>")
+    assert isinstance(call, MalformedCall)
+    assert f'"arguments" is missing, and "{key}"' in call.reason
+
+
 def test_calls_in_thoughts_are_thoughts() -> None:
     thought = f"<think>I could say {written('wrong', {})}</think>"
     assert parse_tool_calls(thought + written("right", {})) == [ToolCall("right", {})]

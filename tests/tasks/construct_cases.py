@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from memograd.data.conversation import Question
-from memograd.tasks.memory_construct.case import Asked, BuildCase, Chunk, Misleading, Part
+from memograd.tasks.memory_construct.case import (
+    AnswerPart,
+    BuildCase,
+    CaseQuestion,
+    Chunk,
+    Misleading,
+)
 
 
 def question(name: str, text: str, answer: str = "") -> Question:
@@ -26,14 +32,20 @@ def small_case() -> BuildCase:
             Chunk("[20 May 2023] Tom: I had lentil soup for lunch."),
         ),
         asked=(
-            Asked(question("q1", "Where does Tom live?", "Lyon"), 0, (Part(("Lyon",), 0),)),
-            Asked(
+            CaseQuestion(
+                question("q1", "Where does Tom live?", "Lyon"), 0, (AnswerPart(("Lyon",), 0),)
+            ),
+            CaseQuestion(
                 question("q2", "Where does Tom live?", "Porto"),
                 2,
-                (Part(("Porto",), 1),),
+                (AnswerPart(("Porto",), 1),),
                 (Misleading(("lyon",), 1),),
             ),
-            Asked(question("q3", "What is Tom's dog called?", "Ziggy"), 2, (Part(("Ziggy",), 0),)),
+            CaseQuestion(
+                question("q3", "What is Tom's dog called?", "Ziggy"),
+                2,
+                (AnswerPart(("Ziggy",), 0),),
+            ),
         ),
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memograd.data import Question
 from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.answering import Standard, answer, answer_open
-from memograd.tasks.memory_construct.case import Asked, Misleading, Part
+from memograd.tasks.memory_construct.case import AnswerPart, CaseQuestion, Misleading
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Texts
 
 TEXTS = Texts(LetterEmbedder(64))
@@ -25,7 +25,9 @@ def book_of(*texts: str) -> MemoryBook:
     return book
 
 
-def score(asked: Asked, *texts: str, now: int = 2, standard: Standard | None = None) -> float:
+def score(
+    asked: CaseQuestion, *texts: str, now: int = 2, standard: Standard | None = None
+) -> float:
     return answer(asked, book_of(*texts), now, standard or Standard()).score
 
 
@@ -42,18 +44,20 @@ def test_a_correction_that_names_the_old_value_does_not_mislead() -> None:
 
 
 def test_nothing_misleads_before_it_was_superseded() -> None:
-    early = Asked(question("x", "Where does Tom live?"), 0, (), (Misleading(("lyon",), 1),))
+    early = CaseQuestion(question("x", "Where does Tom live?"), 0, (), (Misleading(("lyon",), 1),))
     assert not early.open_at(0) and PORTO.misleading_at(0) == ()
 
 
 def test_where_nothing_is_known_nothing_may_be_found() -> None:
-    forgotten = Asked(question("x", "Tom's code?"), 2, (), (Misleading(("7780",), 1),))
+    forgotten = CaseQuestion(question("x", "Tom's code?"), 2, (), (Misleading(("7780",), 1),))
     assert score(forgotten) == 1 and score(forgotten, "Tom's code is 7780") == 0
 
 
 def test_parts_count_as_they_are_told_and_found_in_any_items() -> None:
-    both = Asked(
-        question("x", "Tom's dog and phone?"), 2, (Part(("Ziggy",), 0), Part(("555-0166",), 1))
+    both = CaseQuestion(
+        question("x", "Tom's dog and phone?"),
+        2,
+        (AnswerPart(("Ziggy",), 0), AnswerPart(("555-0166",), 1)),
     )
     assert score(both, "the dog is Ziggy") == 0.5
     assert score(both, "the dog is Ziggy", now=0) == 1
@@ -61,9 +65,9 @@ def test_parts_count_as_they_are_told_and_found_in_any_items() -> None:
 
 
 def test_a_name_is_no_piece_of_a_word_but_chinese_has_no_blanks() -> None:
-    ann = Asked(question("x", "Who?"), 0, (Part(("Ann",), 0),))
+    ann = CaseQuestion(question("x", "Who?"), 0, (AnswerPart(("Ann",), 0),))
     assert score(ann, "Anna came", now=0) == 0 and score(ann, "It was Ann.", now=0) == 1
-    zh = Asked(question("x", "谁？"), 0, (Part(("谢东",), 0),))
+    zh = CaseQuestion(question("x", "谁？"), 0, (AnswerPart(("谢东",), 0),))
     assert score(zh, "胡斌的儿子名叫谢东。", now=0) == 1
 
 
@@ -102,18 +106,20 @@ def test_a_reader_is_scored_by_f1_and_sees_what_was_found_only() -> None:
     assert reader.seen == [("Where does Tom live?", ("Tom lives there",), "en")]
     assert (asked.by_words, asked.said, asked.carriers) == (0, "in Porto", ())
     assert asked.score == asked.f1 == 2 / 3
-    zh = Asked(question("x", "他的儿子叫什么名字？", "谢东"), 0, (Part(("谢东",), 0),))
+    zh = CaseQuestion(question("x", "他的儿子叫什么名字？", "谢东"), 0, (AnswerPart(("谢东",), 0),))
     assert answer(zh, book_of("无"), 0, Standard(reader=Says("谢冬"))).score == 0.5
 
 
 def test_a_reader_is_held_to_what_was_told_by_then() -> None:
-    both = Asked(
+    both = CaseQuestion(
         question("x", "Dog and phone?", "Ziggy, 555-0166"),
         2,
-        (Part(("Ziggy",), 0), Part(("555-0166",), 1)),
+        (AnswerPart(("Ziggy",), 0), AnswerPart(("555-0166",), 1)),
     )
     reader = Standard(reader=Says("Ziggy"))
     assert answer(both, book_of("dog"), 0, reader).score == 1
     assert answer(both, book_of("dog"), 1, reader).score < 1
-    unknown = Asked(question("x", "Tom's code?", "I don't know"), 2, (), (Misleading(("77",), 1),))
+    unknown = CaseQuestion(
+        question("x", "Tom's code?", "I don't know"), 2, (), (Misleading(("77",), 1),)
+    )
     assert answer(unknown, book_of("77"), 2, Standard(reader=Says("I don't know"))).score == 1

@@ -12,7 +12,7 @@ from memograd.tasks.memory_construct.credit import (
     LOCAL,
     MEM_ALPHA_ORIGINAL,
     TRAJECTORY,
-    Weights,
+    CreditWeights,
     attributed,
     chunk_rewards,
     global_terms,
@@ -22,7 +22,7 @@ from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
 
 TEXTS = Texts(LetterEmbedder(64))
-WEIGHTS = Weights(beta=0.0)  # the size of the memory aside
+WEIGHTS = CreditWeights(beta=0.0)  # the size of the memory aside
 FIRST = "+ Tom lives in Lyon.\n+ Tom's dog is called Ziggy."
 
 
@@ -86,7 +86,7 @@ def test_the_size_of_the_memory_costs() -> None:
     short, long = local_rewards(
         walk,
         [walk.attempt("+ Lyon"), walk.attempt("+ Lyon, where Tom lives, Tom with the dog Ziggy")],
-        Weights(beta=1.0, gamma=0.0),
+        CreditWeights(beta=1.0, gamma=0.0),
     )
     one, two = (walk.attempt(said).book.tokens for said in ("+ Lyon", "+ Lyon, where Tom"))
     assert one < two and short != long
@@ -98,7 +98,7 @@ def test_what_was_answered_is_attributed_to_who_wrote_it() -> None:
     assert sum(attributed(walk)) == pytest.approx(walk.score)
     lazy = walked("=", "+ Tom lives in Porto.", "=")
     assert attributed(lazy) == pytest.approx([0, 1 / 3, 0])
-    terms = global_terms([walk, lazy], Weights(global_weight=0.5))
+    terms = global_terms([walk, lazy], CreditWeights(global_weight=0.5))
     assert terms[0] == pytest.approx([1 / 6, 0, 0]) and terms[1] == pytest.approx([-1 / 6, 0, 0])
     assert global_terms([walk], WEIGHTS) == [[0, 0, 0]]
 
@@ -125,8 +125,8 @@ def test_a_duplicate_fails_in_the_original_only() -> None:
     assert twice.taken[1].calls[0].duplicate
     one = walked(FIRST, "+ Tom lives in Porto.", "=")
     lost = {
-        credit.name: chunk_rewards(twice, credit, Weights(gamma=0))[1]
-        - chunk_rewards(one, credit, Weights(gamma=0))[1]
+        credit.name: chunk_rewards(twice, credit, CreditWeights(gamma=0))[1]
+        - chunk_rewards(one, credit, CreditWeights(gamma=0))[1]
         for credit in (TRAJECTORY, MEM_ALPHA_ORIGINAL)
     }
     assert lost["mem_alpha_original"] < lost["trajectory"] - 0.9

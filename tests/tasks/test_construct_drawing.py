@@ -26,10 +26,10 @@ from memograd.tasks.memory_construct.credit import (
     MEM_ALPHA_ORIGINAL,
     TRAJECTORY,
     Credit,
-    Weights,
+    CreditWeights,
     chunk_rewards,
 )
-from memograd.tasks.memory_construct.drawing import ConstructDrawing, Plan, Speaker
+from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
 from memograd.tasks.memory_construct.gold import GoldKeeper
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
@@ -91,7 +91,9 @@ def drawing_of(
 ) -> ConstructDrawing:
     chat = ChatIds(tiny.tokenizer, end_ids=tiny.end_ids)
     speaker = Speaker(policy, chat, Rules(), max_completion_length=12)
-    plan = Plan(credit, Weights(**weights), walks, chunks=lambda step: min(chunks, step))
+    plan = DrawingPlan(
+        credit, CreditWeights(**weights), walks, chunks=lambda step: min(chunks, step)
+    )
     return ConstructDrawing(speaker, cases, texts, plan, num_generations=SIZE)
 
 
@@ -234,7 +236,7 @@ def test_attempts(
     walk = BookWalk(case, texts, Rules())
     for one in said:
         walk.take(walk.attempt(one))
-    expected = chunk_rewards(walk, credit, Weights())
+    expected = chunk_rewards(walk, credit, CreditWeights())
     (group,) = drawn.groups
     if credit is TRAJECTORY:
         assert len(group.rollouts) == SIZE

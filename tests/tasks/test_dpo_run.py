@@ -96,6 +96,7 @@ def test_the_reference_is_the_adapter_that_training_began_with(tmp_path, setting
     assert not (run / "final" / "ref").exists() and not (run / "final" / "reference").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(tmp_path, settings) -> None:
     settings |= {"batch_size": 1, "micro_batch_size": 1}
     one, two = (dpo(DpoSettings(out=tmp_path / name, **settings)) for name in ("one", "two"))

@@ -61,7 +61,16 @@ def numbers(run: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
-@pytest.mark.parametrize("credit", ["local", "trajectory", "mem_alpha_original"])
+@pytest.mark.parametrize(
+    "credit",
+    [
+        "local",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("trajectory", "mem_alpha_original")
+        ),
+    ],
+)
 def test_resumed_it_equals_the_run_that_never_stopped(
     credit: str,
     tmp_path: Path,

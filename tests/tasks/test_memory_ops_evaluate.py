@@ -108,6 +108,7 @@ def test_the_table_of_a_run_on_its_own_held_out_logs(run: Path, embedder) -> Non
     assert "Half of the raw turns" not in text, "life logs have gold operations instead"
 
 
+@pytest.mark.slow
 def test_other_files_of_several_kinds(run: Path, files, embedder) -> None:
     options = QUICK.model_copy(update={"data": [files["chinese"], files["locomo"]]})
     results = evaluate_run(run, options, embedder=embedder)
@@ -162,6 +163,7 @@ def test_what_changed_since_cannot_be_told_from_what_was_trained_on(
         evaluate_run(made, options, embedder=embedder)
 
 
+@pytest.mark.slow
 def test_other_heads_stand_in_the_table(run: Path, files, embedder, tmp_path: Path) -> None:
     other = f"supervised={run / 'final'}"
     options = QUICK.model_copy(
@@ -175,6 +177,7 @@ def test_other_heads_stand_in_the_table(run: Path, files, embedder, tmp_path: Pa
             evaluate_run(run, options.model_copy(update={"heads": [wrong]}), embedder=embedder)
 
 
+@pytest.mark.slow
 def test_a_head_alone_is_measured_beside_a_gate_of_the_same_language(
     run: Path, files, embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

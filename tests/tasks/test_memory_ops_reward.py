@@ -86,6 +86,7 @@ def rewarded(run: Path, logs: Path, embedder, name: str) -> float:
     return float(np.mean(right))
 
 
+@pytest.mark.slow
 def test_the_policy_moves_to_what_the_reward_prefers(
     settings: OperationsConfig, log_files, own: Path, trigrams, tmp_path: Path
 ) -> None:

@@ -127,7 +127,7 @@ def test_a_trained_head_keeps_what_it_decides(
 ) -> None:
     for name, logits in (("all", {"add": 9.0}), ("nothing", {"none": 9.0})):
         save_head(make_head("minilm", 384, **logits), tmp_path / name / "final")
-        settings["memory"] = {"keep": "items", "policy": tmp_path / name}
+        settings["memory"] = {"keep": "items", "policy": tmp_path / name, "embedder": "minilm"}
         run = train(MemoryQATrainConfig(out=tmp_path / f"{name}-run", **settings))
         row = kept(run)["gen-7-2"]
         assert row["keeper"].startswith("policy:")

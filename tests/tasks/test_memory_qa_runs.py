@@ -21,7 +21,12 @@ from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED, WARM_START
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
-from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
+from memograd.tasks.memory_qa.setup import (
+    MemoryQASetup,
+    available_conversations,
+    choose_split,
+    thinned,
+)
 from memograd.tasks.registry import train
 
 
@@ -96,6 +101,7 @@ def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, setti
     assert (resumed / name).read_bytes() == (whole / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_be_made_longer(tmp_path, settings) -> None:
     whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
     short = train(MemoryQATrainConfig(out=tmp_path / "short", **{**settings, "steps": 3}))
@@ -180,6 +186,7 @@ def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None
         memory_qa.evaluate(run, Evaluation(None, ["gen-7-0"], False))
 
 
+@pytest.mark.slow
 def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     other = generate_conversations(3, seed=99, sessions=3, turns_per_session=4)
@@ -288,3 +295,19 @@ def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings) -> 
     assert methods() == [UNTRAINED, WARM_START, TRAINED]
     memory_qa.evaluate(run, Evaluation())
     assert methods() == [UNTRAINED, WARM_START, TRAINED]
+
+
+def test_questions_are_thinned_by_the_seed_and_nothing_else_changes() -> None:
+    available = generate_conversations(3, seed=0)
+    asked = [question for one in available for question in one.questions]
+
+    def kept(most: int | None, seed: int = 0) -> list:
+        thin = thinned(available, most, seed)
+        assert [one.turns for one in thin] == [one.turns for one in available]
+        return [question for one in thin for question in one.questions]
+
+    assert kept(None) == kept(len(asked)) == asked
+    assert len(kept(5)) == 5
+    assert set(kept(5)) <= set(asked)
+    assert kept(5) == kept(5)
+    assert kept(5) != kept(5, seed=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,16 @@ import torch
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
-from memograd.memory.relations.labels import RELATIONS, WORTHS
+from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder, Span
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.registry import TASKS, train
+from memograd.tasks.relations.measure import calibrated
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
+from memograd.tasks.relations.recipe import settled
 from memograd.tasks.relations.rows import (
+    TOKENS_A_BATCH,
     Examples,
     read_dialogues,
     read_pairs,
@@ -116,11 +120,63 @@ def test_segments_are_the_text_without_what_is_between() -> None:
 def test_a_pass_is_a_function_of_seed_and_number(batch_file: Path, e5: E5Weights) -> None:
     turns = read_dialogues(batch_file)
     builder = RowBuilder(e5)
-    first, again = (Examples(turns, builder, RelationsConfig(batch=3)) for _ in range(2))
-    other = Examples(turns, builder, RelationsConfig(batch=3, seed=1))
+    first, again = (
+        Examples(turns, builder, RelationsConfig(batch=3, alone_share=0.4)) for _ in range(2)
+    )
+    other = Examples(turns, builder, RelationsConfig(batch=3, alone_share=0.4, seed=1))
     assert first.batches(2) == again.batches(2)
     assert first.batches(2) != first.batches(3) != other.batches(3)
-    assert sum(len(batch) for batch in first.batches(0)) == len(turns)
+    with_items = [said for said in turns if said.items]
+    read = [sum(map(len, first.batches(number))) for number in range(10)]
+    assert 10 * len(with_items) < sum(read) < 10 * len(turns)
+    every = Examples(turns, builder, RelationsConfig(batch=3))
+    assert sum(map(len, every.batches(0))) == len(turns)
+
+
+def test_long_rows_stand_in_small_batches(tmp_path: Path, e5: E5Weights) -> None:
+    long = {"k": "life", "t": [["u", "word " * 120, []]]}
+    turns = read_dialogues(written(tmp_path / "en-x.jsonl", [long] * 60 + DIALOGUES))
+    config = RelationsConfig(batch=40)
+    batches = Examples(turns, RowBuilder(e5), config).batches(0)
+    assert sum(map(len, batches)) == len(turns)
+    for batch in batches:
+        assert len(batch) * max(len(one.row.tokens) for one in batch) <= TOKENS_A_BATCH
+
+
+def test_items_are_worded_as_a_memory_words_them(tmp_path: Path) -> None:
+    both = [["f4", "我住北京", "用户住北京。"], ["f5", "养猫", "用户养猫。"]]
+    case = {
+        "k": "life",
+        "t": [
+            ["u", "dentist is on thurs", [["f1", "dentist is on thurs", "User has a dentist."]]],
+            ["a", "Do you have a pet?"],
+            ["u", "a cat", [["f2", "a cat", "User has a cat."]]],
+            ["u", "密码是4711", [["f3", "密码是4711", "用户的密码是4711。"]]],
+            ["u", "我住北京,养猫", both],
+        ],
+    }
+    told = [said.facts for said in read_dialogues(written(tmp_path / "en-x.jsonl", [case]))]
+    assert told[0][0].item == "User said: dentist is on thurs."
+    assert "a cat" in told[2][0].item and "pet" in told[2][0].item
+    assert told[3][0].item == ""  # a memory keeps no secret
+    assert told[4][0].item == told[4][1].item == "用户住北京,养猫。"
+
+
+def test_one_item_of_two_facts_is_closed_where_one_of_them_is(
+    tmp_path: Path, e5: E5Weights
+) -> None:
+    facts = [["f1", "我住北京", "用户住北京。"], ["f2", "养猫", "用户养猫。"]]
+    case = {
+        "k": "ending",
+        "t": [
+            ["u", "我住北京,养猫", facts],
+            ["u", "猫送人了", [["f3", "猫送人了", "猫送人了。"]], [["f2", "end"]]],
+        ],
+    }
+    turns = read_dialogues(written(tmp_path / "zh-x.jsonl", [case]))
+    examples = Examples(turns[1:], RowBuilder(e5), RelationsConfig(items_as_read=1.0))
+    seen = {tuple(RELATIONS[r[0]] for r, _ in examples.of_pass(n)[0].relations) for n in range(20)}
+    assert {"end"} <= {name for names in seen for name in names} <= {"end", "same"}
 
 
 def test_examples_say_what_is_right_of_each_item(batch_file: Path, e5: E5Weights) -> None:
@@ -242,6 +298,21 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
         assert np.array_equal(first.matrices[name][0], second.matrices[name][0]), name
 
 
+def test_a_model_that_closes_too_readily_is_shifted(batch_file: Path, e5: E5Weights) -> None:
+    torch.manual_seed(0)
+    weights = RelationNetwork(e5, layers=1).to_weights()
+    bias = weights.vectors["relations.outer.bias"].copy()
+    closing = [RELATIONS.index(name) for name in CLOSING]
+    bias[closing] += 3.0
+    eager = replace(weights, vectors={**weights.vectors, "relations.outer.bias": bias})
+    turns = [said for said in read_dialogues(batch_file) if not set(said.relations) & set(CLOSING)]
+    even = [replace(said, dialogue="en-x:2") for said in turns]
+    mended = calibrated(eager, even).vectors["relations.outer.bias"]
+    others = [n for n in range(len(RELATIONS)) if n not in closing]
+    assert (mended[closing] < bias[closing] - 1).all()
+    assert np.array_equal(mended[others], bias[others])
+
+
 def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) -> None:
     unseen = written(tmp_path / "en-y.jsonl", [*DIALOGUES, *DIALOGUES])
     config = settings(
@@ -252,7 +323,9 @@ def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) 
     assert np.mean(losses[-10:]) < 0.5 * np.mean(losses[:10])
     model = RelationModel(read_weights(run / "final" / "relations.npz"))
     assert model.about.relation_temperature != 1.0 and model.about.origin["step"] == 60
-    report = json.loads((run / "decisions.json").read_text())["Statements, with what came before"]
+    report = json.loads((run / "decisions.json").read_text())[
+        "Items as the memory's reader words them, with what came before"
+    ]
     by_kind = {row["kind"]: row for row in report["decided"]}
     assert by_kind["change"]["closing"] == 1 and by_kind["change"]["leaving"] == 1
     assert "| change" in (run / "decisions.md").read_text()
@@ -262,5 +335,28 @@ def test_what_is_trained_on_is_not_measured_on(batch_file: Path, tmp_path: Path)
     with pytest.raises(BadInput, match="never for both"):
         train(settings(batch_file, tmp_path / "run", eval_data=[batch_file]))
     with pytest.raises(BadInput, match="data=FILES"):
-        train(RelationsConfig(out=tmp_path / "run"))
+        train(RelationsConfig(out=tmp_path / "run", data=[]))
     assert "relations" in TASKS
+
+
+def test_without_data_it_is_trained_on_what_the_split_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settled(RelationsConfig()).data == []
+    (tmp_path / "corpus").mkdir()
+    split = {"relations": {"train": ["dialogues/en-x"], "chosen_by": ["dialogues/en-y"]}}
+    (tmp_path / "corpus" / "split.json").write_text(json.dumps(split))
+    config = settled(RelationsConfig())
+    assert config.data == [tmp_path / "corpus" / "dialogues" / "en-x.jsonl"]
+    assert config.eval_data == [tmp_path / "corpus" / "dialogues" / "en-y.jsonl"]
+    own = settled(RelationsConfig(data=[Path("mine.jsonl")]))
+    assert own.data == [tmp_path / "mine.jsonl"] and own.eval_data == []
+
+
+def test_the_split_names_batches_once_each() -> None:
+    corpus = Path(__file__).resolve().parents[2] / "corpus"
+    split = json.loads((corpus / "split.json").read_text())["relations"]
+    named = [name for use in ("train", "chosen_by", "never_read") for name in split[use]]
+    there = {f"dialogues/{path.stem}" for path in (corpus / "dialogues").glob("*.jsonl")}
+    assert len(named) == len(set(named)) and set(named) == there

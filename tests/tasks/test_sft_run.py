@@ -114,6 +114,7 @@ def test_the_same_seed_gives_the_same_run_to_the_bit(tmp_path, settings) -> None
     assert all(torch.equal(weights[name], again[name]) for name in weights)
 
 
+@pytest.mark.slow
 def test_micro_batches_change_nothing_but_rounding(tmp_path, settings) -> None:
     whole = sft(SftSettings(out=tmp_path / "whole", **settings))
     pieces = sft(SftSettings(out=tmp_path / "pieces", **{**settings, "micro_batch_size": 1}))

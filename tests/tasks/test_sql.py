@@ -28,7 +28,7 @@ from memograd.tasks.sql import attempt
 from memograd.tasks.sql import recipe as sql
 from memograd.tasks.sql.measure import MEASURES
 from memograd.tasks.sql.recipe import questions, settled
-from memograd.tasks.sql.settings import SqlTrainConfig
+from memograd.tasks.sql.settings import SqlConfig, SqlTrainConfig
 from memograd.warm_start.sft_rows import read_sft_rows
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 
@@ -154,6 +154,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(tmp_path: Path, model: str
     assert any(row["rewards"]["valid_sql"] for row in rows[0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("talkative")
 def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -230,6 +231,28 @@ def test_bad_input_is_one_sentence_and_no_run(
     with pytest.raises(BadInput, match=sentence):
         train(config(tmp_path / "run", model, **given))
     assert not (tmp_path / "run").exists()
+
+
+def test_what_is_shared_with_held_out_questions_is_listed_and_can_be_left_out(
+    tmp_path: Path,
+) -> None:
+    def asked(number: int, row_id: int) -> str:
+        quote = {"source_table": "disease", "row_id": row_id, "field": "name", "quote": "1"}
+        sql = f"SELECT name FROM disease WHERE id = {row_id} -- {number}"
+        return json.dumps({"qid": str(number), "question": "?", "sql": sql, "evidence": [quote]})
+
+    known, held_out = tmp_path / "known.jsonl", tmp_path / "held_out.jsonl"
+    known.write_text("\n".join(asked(number, number % 3) for number in range(6)))
+    held_out.write_text("\n".join(asked(number, number % 2) for number in range(6, 8)))
+    given = SqlTrainConfig(data=known, text={"eval_data": held_out})  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"4 questions .* --apart-from") as refused:
+        questions(given)
+    for line, other in ((1, 1), (2, 2), (4, 1), (5, 2)):
+        assert f"{known}:{line} has the evidence of {held_out}:{other}" in str(refused.value)
+    train_on, measured = questions(given.model_copy(update={"sql": SqlConfig(apart_from=held_out)}))
+    assert ([one.id for one in train_on], len(measured)) == (["2", "5"], 2)
+    with pytest.raises(BadInput, match="nothing is left to train on"):
+        questions(given.model_copy(update={"sql": SqlConfig(apart_from=known)}))
 
 
 def test_warm_start_rows_are_learnt_as_episodes_would_say_them(

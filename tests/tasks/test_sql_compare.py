@@ -89,6 +89,34 @@ def test_not_forgiven(database: str, gold: str, said: str, columns: tuple[str, .
     assert not judge(database, gold, said, *columns)
 
 
+BY_ID = f"SELECT id, med_name, dosage {FROM} WHERE id = 3"
+SEARCH = f"SELECT id, med_name, dosage {FROM} WHERE dosage LIKE '%一次%' LIMIT 1"
+
+
+@pytest.mark.parametrize(
+    ("gold", "said", "right"),
+    [
+        (BY_ID, f"SELECT dosage {FROM} WHERE med_name = '华法林'", True),
+        (f"SELECT n {FROM} WHERE id = 3", f"SELECT n {FROM} WHERE med_name = '华法林'", True),
+        (f"SELECT n {FROM} WHERE id = 3", f"SELECT n {FROM} WHERE med_name = '阿司匹林'", False),
+        (f"SELECT n {FROM} WHERE id = 3", f"SELECT n {FROM}", False),
+        (f"SELECT n {FROM} WHERE id IN (1, 2)", f"SELECT n {FROM} WHERE id < 4", True),
+        (f"SELECT n {FROM} WHERE id IN (1, 2)", f"SELECT n {FROM} WHERE id > 1", False),
+        (SEARCH, f"SELECT med_name {FROM} WHERE dosage LIKE '%一次' LIMIT 1", True),
+        (SEARCH, f"SELECT id {FROM} WHERE id = 5", True),
+        (SEARCH, f"SELECT id {FROM} WHERE id IN (1, 5)", False),
+        (SEARCH, f"SELECT med_name {FROM} WHERE id = 4", False),
+    ],
+)
+def test_other_readings_of_a_gold_statement(
+    database: str, gold: str, said: str, right: bool
+) -> None:
+    asked = "n" if gold.startswith("SELECT n") else "dosage"
+    assert judge(database, gold, said, asked) is right
+    # A question that does not say what it asks about means what its statement says.
+    assert not (right and judge(database, gold, said)) or "id IN (1, 2)" in gold
+
+
 @pytest.mark.parametrize(
     ("gold", "columns", "sentence"),
     [

@@ -13,7 +13,7 @@ import pytest
 from memograd.errors import BadInput
 from memograd.tasks.sql.questions import (
     Evidence,
-    Question,
+    SqlQuestion,
     first_by_hash,
     read_questions,
     split_questions,
@@ -38,9 +38,9 @@ def write(path: Path, *lines: Any) -> Path:
     return path
 
 
-def asked(number: int, *rows: int, sql: str | None = None) -> Question:
+def asked(number: int, *rows: int, sql: str | None = None) -> SqlQuestion:
     evidence = tuple(Evidence("drugs_info", str(row), "dosage", "x") for row in rows)
-    return Question(f"q{number}", "?", sql or f"SELECT {number}", evidence, "a")
+    return SqlQuestion(f"q{number}", "?", sql or f"SELECT {number}", evidence, "a")
 
 
 def test_a_line_becomes_a_question(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_same_statement_is_not_on_both_sides() -> None:
 
 def test_what_the_file_says_wins_and_nothing_to_train_on_is_refused() -> None:
     named = [
-        Question(f"q{n}", "?", "SELECT 1", (), "a", split="test" if n == 2 else "train")
+        SqlQuestion(f"q{n}", "?", "SELECT 1", (), "a", split="test" if n == 2 else "train")
         for n in range(4)
     ]
     assert [q.id for q in split_questions(named, 0.5)[1]] == ["q2"]
@@ -179,7 +179,7 @@ def test_some_by_hash_are_the_same_in_any_order() -> None:
     ],
 )  # fmt: skip
 def test_gold_statements_by_name(sql: str, names: Any, written: str | None) -> None:
-    question = Question("q", "?", sql, (), "a", names=names)
+    question = SqlQuestion("q", "?", sql, (), "a", names=names)
     assert statement_by_name(question) == (written or sql)
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.rewards import parse_rewards
 from memograd.rewards.signature import needed_columns
 from memograd.tasks.sql.attempt import TOOL, read_attempt
 from memograd.tasks.sql.rewards import (
@@ -19,7 +18,6 @@ from memograd.tasks.sql.rewards import (
     valid_sql,
 )
 from memograd.tasks.sql.sample.build import sample_database
-from memograd.tasks.sql.settings import DEFAULT_REWARDS
 from memograd.tasks.sql.trajectories import write_call
 
 DATABASE = str(sample_database())
@@ -141,19 +139,59 @@ def test_how_much_of_a_quote_is_covered(answer: str, quotes: list[str], share: f
     assert covered(answer, quotes, "") == pytest.approx(share)
 
 
-@given(st.text(), st.lists(st.text(), max_size=3), st.text())
-def test_coverage_is_a_share_and_grows_with_the_answer(
-    answer: str, quotes: list[str], question: str
+LONG = (
+    "成人每次口服一片，每日三次，饭后半小时用温水送服；儿童用量减半，肝肾功能不全的病人须在医生"
+    "指导下调整，连续服用不得超过七天。"
+)
+WRITTEN = (
+    "大人一天吃三回，每回一片，饭后半小时用温水送服；孩子减半。肝肾不好的人要由医生来调整，"
+    "最多连着吃七天。"
+)
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        LONG,
+        f"根据查询结果，用法用量如下：\n{LONG}\n请遵医嘱。",
+        "\n".join(f"- {LONG[start : start + 9]}" for start in range(0, len(LONG), 9)),
+        "，而且还要".join(LONG[start : start + 10] for start in range(0, len(LONG), 10)),
+        LONG + "请遵医嘱用药。" * 40,
+        "；".join(reversed(LONG.split("；"))),
+    ],
+    ids=["row", "with words around", "as a list", "with fillers", "with padding", "turned round"],
+)
+def test_a_pasted_row_earns_less_than_a_written_answer(pasted: str) -> None:
+    written = covered(WRITTEN, [LONG], "怎么吃？")
+    assert covered(pasted, [LONG], "怎么吃？") < written
+    assert covered(f"{WRITTEN}\n{pasted}", [LONG], "怎么吃？") < 0.5
+
+
+def test_a_short_fact_may_be_said_in_the_rows_words() -> None:
+    assert covered("每次一片，每日三次。", ["每次一片，每日三次"], "") == 1.0
+    assert covered("孕妇禁用", ["孕妇禁用", "孕妇禁用。"], "") == 1.0
+
+
+def test_other_columns_that_are_said_as_well_cost() -> None:
+    others = ["本品为白色药片", "遮光密封保存", "有效期三年", "某某制药有限公司", "可见皮疹头晕"]
+    asked, plain = "孕妇禁用", covered("孕妇禁用", ["孕妇禁用"], "", others)
+    everything = covered("，".join([asked, *others]), [asked], "", others)
+    assert plain == 1.0
+    assert everything < 0.5
+
+
+def test_an_answer_without_end_costs() -> None:
+    words = "".join(chr(0x4E00 + number) for number in range(3_000))
+    assert covered("孕妇禁用。" + words, ["孕妇禁用"], "") < 0.5
+
+
+@given(st.text(), st.lists(st.text(), max_size=3), st.text(), st.lists(st.text(), max_size=2))
+def test_evidence_is_a_share_whatever_is_said(
+    answer: str, quotes: list[str], question: str, rows: list[str]
 ) -> None:
-    share = covered(answer, quotes, question)
-    assert 0.0 <= share <= 1.0
-    assert covered(f"{answer}\n{' '.join(quotes)}", quotes, question) >= share
+    assert 0.0 <= covered(answer, quotes, question, rows) <= 1.0
 
 
-def test_the_default_specification_names_these_rewards() -> None:
-    rewards = parse_rewards(DEFAULT_REWARDS)
-    assert [(one.name, one.weight) for one in rewards] == [
-        ("execution", 1.0), ("evidence", 0.5), ("valid_sql", 0.1),
-    ]  # fmt: skip
-    assert all(one.reads_messages for one in rewards)
-    assert [one.function for one in rewards] == [execution, evidence, valid_sql]
+@pytest.mark.parametrize("text", ["的" * 20_000, "ab " * 20_000, "药品" * 10_000])
+def test_the_cost_grows_with_the_text_alone(text: str) -> None:
+    assert covered(text, [text], "") < 0.05

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput
-from memograd.tasks.sql.questions import Question, read_questions
+from memograd.tasks.sql.questions import SqlQuestion, read_questions
 from memograd.tasks.sql.rows import make_rows, system_prompt
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Sandbox
@@ -38,9 +38,9 @@ def test_tables_that_we_do_not_know_have_their_types(tmp_path: Path) -> None:
 
 def test_questions_that_find_nothing_are_left_out_with_the_reason() -> None:
     sandbox = Sandbox(sample_database())
-    good = Question("good", "?", "SELECT id FROM disease WHERE id = 1", (), "一")
-    empty = Question("empty", "?", "SELECT id FROM disease WHERE id = 0", (), "无")
-    broken = Question("broken", "?", "SELECT id FROM diseases", (), "无")
+    good = SqlQuestion("good", "?", "SELECT id FROM disease WHERE id = 1", (), "一")
+    empty = SqlQuestion("empty", "?", "SELECT id FROM disease WHERE id = 0", (), "无")
+    broken = SqlQuestion("broken", "?", "SELECT id FROM diseases", (), "无")
     rows, left_out = make_rows([empty, good, broken], sandbox)
     (row,) = rows
     assert [message["role"] for message in row.prompt] == ["system", "user"]  # type: ignore[index]

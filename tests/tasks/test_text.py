@@ -19,7 +19,7 @@ from memograd.rewards.user_code import load_file
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.registry import train
-from memograd.tasks.text.measure import Measured, compare
+from memograd.tasks.text.measure import MeasuredRows, compare
 from memograd.tasks.text.settings import TextTrainConfig
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "text"
@@ -245,8 +245,8 @@ def test_a_run_of_another_task_is_not_gone_on_with(folder: Path) -> None:
 
 
 def test_rewards_that_apply_to_some_rows_are_compared_on_those() -> None:
-    before = Measured(["a", "b", "c"], RewardTable([1.0, 2.0, 3.0], {"x": [1.0, None, None]}))
-    after = Measured(["d", "e", "f"], RewardTable([2.0, 2.0, 5.0], {"x": [4.0, 5.0, None]}))
+    before = MeasuredRows(["a", "b", "c"], RewardTable([1.0, 2.0, 3.0], {"x": [1.0, None, None]}))
+    after = MeasuredRows(["d", "e", "f"], RewardTable([2.0, 2.0, 5.0], {"x": [4.0, 5.0, None]}))
     total, x = compare(before, after)
     assert (total.reward, total.n, total.difference[0]) == ("total", 3, 1.0)
     assert (x.reward, x.n, x.before, x.difference) == ("x", 1, (1.0, 1.0, 1.0), (3.0, 3.0, 3.0))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput
 from memograd.tasks.text.rows import (
     Dropped,
-    Row,
+    TextRow,
     check_apart,
     read_rows,
     split_rows,
@@ -29,8 +29,8 @@ def write(folder: Path, *rows: Any, name: str = "rows.jsonl") -> Path:
     return path
 
 
-def rows_of(*prompts: str) -> list[Row]:
-    return [Row(f"r{n}", prompt, {"id": f"r{n}"}, f"f:{n}") for n, prompt in enumerate(prompts)]
+def rows_of(*prompts: str) -> list[TextRow]:
+    return [TextRow(f"r{n}", prompt, {"id": f"r{n}"}, f"f:{n}") for n, prompt in enumerate(prompts)]
 
 
 # Reading
@@ -119,7 +119,10 @@ def test_duplicates_never_straddle_and_order_does_not_matter(
 
 
 def test_a_text_and_a_chat_that_says_it_are_the_same_prompt() -> None:
-    text, chat = rows_of("hello")[0], Row("c", ({"role": "user", "content": "hello"},), {}, "g:1")
+    text, chat = (
+        rows_of("hello")[0],
+        TextRow("c", ({"role": "user", "content": "hello"},), {}, "g:1"),
+    )
     with pytest.raises(BadInput, match="g:1 has the same prompt as f:0, which is trained on"):
         check_apart([text], [chat])
     check_apart([text], rows_of("bye"))
@@ -138,7 +141,7 @@ def test_one_prompt_cannot_be_split() -> None:
 # Scenarios
 
 
-def scenarios(*rows: Row, string_prompts: str = "text", limit: int = 10) -> Any:
+def scenarios(*rows: TextRow, string_prompts: str = "text", limit: int = 10) -> Any:
     return text_scenarios(
         rows,
         string_prompts=string_prompts,
@@ -149,7 +152,7 @@ def scenarios(*rows: Row, string_prompts: str = "text", limit: int = 10) -> Any:
 
 def test_a_string_is_continued_or_put_as_the_users_message() -> None:
     row = rows_of("hello")[0]
-    chat = Row("c", tuple(CHAT), {"id": "c"}, "g:1")  # type: ignore[arg-type]
+    chat = TextRow("c", tuple(CHAT), {"id": "c"}, "g:1")  # type: ignore[arg-type]
     (text, from_chat), _ = scenarios(row, chat)
     assert text.prompt == "hello"
     assert from_chat.prompt == CHAT

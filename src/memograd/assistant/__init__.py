@@ -10,13 +10,13 @@ Importing this is light: a model arrives with the first answer.
 from __future__ import annotations
 
 from memograd.assistant.chat_models import choose_chat_model
-from memograd.assistant.conversation import Conversation, Reply
+from memograd.assistant.conversation import AssistantConversation, Reply
 from memograd.assistant.helpers import Answer, process_user_memory, response_user
 from memograd.assistant.local_chat import LocalChatModel
 
 __all__ = [
     "Answer",
-    "Conversation",
+    "AssistantConversation",
     "LocalChatModel",
     "Reply",
     "choose_chat_model",

@@ -43,7 +43,7 @@ class Reply:
     answer_id: str | None
 
 
-class Conversation:
+class AssistantConversation:
     """One user's talk with a chat model over a memory.
 
     The model sees what the memory recalls for each message, and the latest exchanges of the

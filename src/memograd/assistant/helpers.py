@@ -61,7 +61,7 @@ def process_user_memory(
     UPDATE and DELETE as `Memory.add` returns them, and NONE with the reason why nothing was to be
     done. Raises BadInput for messages or ids that cannot be understood; then nothing is written.
     """
-    from memograd.memory.write.remember import Labels
+    from memograd.memory.write.labels import Labels
 
     memory = memory or shared_memory()
     events = memory.learn(

@@ -15,10 +15,15 @@ from memograd.cli import (
     doctor,
     gateway,
     gold_rows,  # noqa: F401  (its commands belong to `data`)
+    interop,  # noqa: F401  (likewise)
     learn,
+    mcp,
     memory,
+    optimize,
+    plan,
     reward_model,
     runs,
+    serve,
     sql,
     training,
     warm_start,
@@ -50,9 +55,14 @@ app.add_typer(training.app)
 app.add_typer(warm_start.app)
 app.add_typer(reward_model.app)
 app.add_typer(runs.app)
+app.add_typer(plan.app)
+app.add_typer(optimize.app, name="optimize")
 app.add_typer(learn.app)
 app.add_typer(learn.policy_app, name="policy")
+app.add_typer(learn.ranker_app, name="ranker")
 app.add_typer(sql.app, name="sql")
+app.add_typer(serve.app, name="serve")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(gateway.app)
 app.add_typer(gateway.traces_app, name="traces")
 

@@ -17,7 +17,7 @@ from memograd.cli.help import epilog
 from memograd.errors import MemogradError
 
 if TYPE_CHECKING:
-    from memograd.assistant import Conversation, Reply
+    from memograd.assistant import AssistantConversation, Reply
     from memograd.memory import Memory
 
 app = typer.Typer()
@@ -54,7 +54,7 @@ def chat(
     path: given.Where = None,
 ) -> None:
     """Talk with a model that remembers."""
-    from memograd.assistant import Conversation, choose_chat_model
+    from memograd.assistant import AssistantConversation, choose_chat_model
     from memograd.memory import Memory, Scope
 
     settings = given.settings(path, policy=policy, defer_below=defer_below)
@@ -62,10 +62,10 @@ def chat(
     model = choose_chat_model(settings)
     with Memory.open(settings=settings) as memory:
         typer.echo(f"{model.name} remembers in {settings.path}; /help lists what else.", err=True)
-        _talk(Conversation(memory, model, Scope(**ids)), memory, ids, always)
+        _talk(AssistantConversation(memory, model, Scope(**ids)), memory, ids, always)
 
 
-def _talk(talk: Conversation, memory: Memory, ids: given.Ids, always: bool) -> None:
+def _talk(talk: AssistantConversation, memory: Memory, ids: given.Ids, always: bool) -> None:
     last: Reply | None = None
     while (line := _read_line()) is not None:
         word, _, rest = line.strip().partition(" ")

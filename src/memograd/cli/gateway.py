@@ -19,6 +19,7 @@ from memograd.errors import BadInput
 
 if TYPE_CHECKING:
     from memograd.gateway.backend import Backend
+    from memograd.gateway.otlp import SpanPusher
     from memograd.gateway.records import RolloutRecord
     from memograd.gateway.store import TraceStore
 
@@ -58,7 +59,8 @@ class TraceFormat(StrEnum):
         "  memograd gateway --upstream http://localhost:8000/v1 --model qwen --token-ids",
         "Environment:\n"
         f"  {KEY}   the gateway's own API key; needed to listen beyond this machine\n"
-        f"  {UPSTREAM_KEY}  the key that the server behind the gateway wants",
+        f"  {UPSTREAM_KEY}  the key that the server behind the gateway wants\n"
+        "  OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS  as --otlp; its headers",
     )
 )
 def gateway(
@@ -92,6 +94,9 @@ def gateway(
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja chat template that shows tools.")
     ] = None,
+    otlp: Annotated[
+        str | None, typer.Option(metavar="URL", help="OpenTelemetry collector to push spans to.")
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A name that clients and pages may call it by; repeat."),
@@ -113,8 +118,10 @@ def gateway(
         raise BadInput("--token-ids is for --upstream; a local model's ids are always kept.")
     if adapter is not None and upstream is not None:
         raise BadInput("--adapter is for a local model; leave it out behind --upstream.")
+    spans = _spans(otlp)
     listening = listen(host, port)
     traces = TraceStore(store, idle_seconds=idle_seconds)
+    traces.watcher = spans
     loaded = None
     if embedder is not None:
         from memograd.memory.embedders import load_embedder
@@ -147,6 +154,8 @@ def gateway(
     finally:
         backend.close()
         traces.close()
+        if spans is not None:
+            spans.close()
 
 
 @traces_app.command("list", epilog=epilog("Examples:\n  memograd traces list --state failed"))
@@ -309,6 +318,16 @@ def _local(
         chat_template=chat_template,
         max_batch=max_batch,
     )
+
+
+def _spans(url: str | None) -> SpanPusher | None:
+    """What pushes spans; None where neither an option nor the environment names a collector."""
+    variables = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    if url is None and not any(map(os.environ.get, variables)):
+        return None
+    from memograd.gateway.otlp import SpanPusher
+
+    return SpanPusher(url)
 
 
 def _need_packages() -> None:

@@ -58,6 +58,10 @@ def add(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="When it was said; else now.")
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="DATE", help="The last day on which it is shown."),
+    ] = None,
     policy: given.Policy = None,
     defer_below: given.DeferBelow = None,
     path: given.Where = None,
@@ -66,7 +70,13 @@ def add(
     """Remember what matters in a text or in chat messages."""
     said = given.messages(text, file)
     with _open(path, make=True, policy=policy, defer_below=defer_below) as memory:
-        result = memory.add(said, **given.ids(user, agent, run), infer=not verbatim, timestamp=at)
+        result = memory.add(
+            said,
+            **given.ids(user, agent, run),
+            infer=not verbatim,
+            timestamp=at,
+            expiration_date=until,
+        )
     if json:
         show.as_json(result)
     else:
@@ -298,6 +308,25 @@ def compact(
         else:
             result = memory.compact(budget or 0, **scope)
     (show.as_json if json else show.fields)(result)
+
+
+@app.command(
+    epilog=epilog("Examples:\n  memograd memory sweep\n  memograd memory sweep --user alice")
+)
+def sweep(
+    user: given.User = None,
+    agent: given.Agent = None,
+    run: given.Run = None,
+    path: given.Where = None,
+    json: given.AsJson = False,
+) -> None:
+    """Forget what has expired (add --until); it is hidden before."""
+    with _open(path) as memory:
+        result = memory.sweep(**given.ids(user, agent, run))
+    if json:
+        show.as_json(result)
+    else:
+        typer.echo(f"{result['swept']} expired memories were forgotten.")
 
 
 @app.command(epilog=epilog("Examples:\n  memograd memory export backup.jsonl --user alice"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from memograd.config import Settings
-    from memograd.evaluation.rollout_view import Span
+    from memograd.evaluation.rollout_view import TokenText
 
 app = typer.Typer()
 runs_app = typer.Typer(no_args_is_help=True)
@@ -249,7 +249,7 @@ def _tokens(row: dict[str, Any], coloured: bool) -> Text:
     return text
 
 
-def _doubt(span: Span) -> str:
+def _doubt(span: TokenText) -> str:
     return f"{{{span.probability:.2g}}}" if span.kind == "unlikely" else ""
 
 

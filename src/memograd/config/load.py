@@ -47,7 +47,8 @@ def load_settings(
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for key, value in _flatten({} if file is None else _read_toml(file)):
+    for written, value in _flatten({} if file is None else _read_toml(file)):
+        key = written if value == {} else _spelt_out(kind, written)
         origins[key] = f"the file {file}"
         if value == {} and any(name.startswith(f"{key}.") for name in known_settings(kind)):
             continue  # a section of ours that is empty
@@ -55,7 +56,7 @@ def load_settings(
         values[key] = value
     for override in overrides:
         key, separator, text = override.partition("=")
-        key = key.strip()
+        key = _spelt_out(kind, key.strip())
         if not separator or not key:
             raise BadInput(
                 f"The command line has {override!r} where key=value is expected, such as steps=100."
@@ -84,6 +85,14 @@ def known_settings(kind: type[Settings]) -> dict[str, FieldInfo]:
         else:
             found[name] = field
     return found
+
+
+def _spelt_out(kind: type[Settings], key: str) -> str:
+    """`sampler` as `sampler.engine`, for a section whose bare name means one of its settings."""
+    field = kind.model_fields.get(key)
+    section = None if field is None else field.default
+    meant = section.shorthand if isinstance(section, Settings) else ""
+    return f"{key}.{meant}" if meant else key
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

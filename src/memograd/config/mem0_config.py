@@ -1,9 +1,10 @@
 """A configuration in mem0's form, read as settings of ours.
 
-Read: `vector_store` (milvus), `embedder` (openai, huggingface, and our own names), `llm` (openai)
-and `history_db_path`. Accepted without effect, because nothing here depends on them: `version`,
-`metric_type` (unit vectors rank alike under every metric) and the sampling parameters of `llm`
-(temperature and the like). Everything else is refused by name, so no wish is dropped in silence.
+Read: `vector_store` (milvus), `embedder` (openai, huggingface, and our own names), `llm` (openai),
+`custom_instructions` (with `llm`) and `history_db_path`. Accepted without effect, because nothing
+here depends on them: `version`, `metric_type` (unit vectors rank alike under every metric) and the
+sampling parameters of `llm` (temperature and the like). Everything else is refused by name, so no
+wish is dropped in silence.
 A section that is absent means our default, not mem0's: no server and no key are needed. With an
 `llm`, the language model finds facts and decides, as in mem0; without one, rules do.
 
@@ -24,12 +25,14 @@ from memograd.config.memory_settings import (
 )
 from memograd.errors import BadInput
 
-SECTIONS: Final = ("vector_store", "embedder", "llm", "history_db_path")
+SECTIONS: Final = ("vector_store", "embedder", "llm", "custom_instructions", "history_db_path")
 WITHOUT_EFFECT: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"version"}),
     "vector_store": frozenset({"metric_type"}),
     "embedder": frozenset(),
-    "llm": frozenset({"temperature", "max_tokens", "top_p", "top_k", "reasoning_effort"}),
+    "llm": frozenset(
+        {"temperature", "max_tokens", "top_p", "top_k", "reasoning_effort", "vision_details"}
+    ),
 }
 """Keys of the configuration ("") and of each section's `config` that change nothing here."""
 
@@ -54,6 +57,13 @@ def from_mem0_config(
             _merge(values, _embedder(*_section(key, value, providers, _EMBEDDER_KEYS)))
         elif key == "llm":
             _merge(values, _llm(_section(key, value, ("openai",), _LLM_KEYS)[1]))
+        elif key == "custom_instructions" and value is not None:
+            if config.get("llm") is None:
+                raise BadInput(
+                    "custom_instructions in the mem0 configuration has no reader: they are for a"
+                    " language model, so give llm too."
+                )
+            values["custom_instructions"] = (value, key)
         elif key == "history_db_path":
             _merge(values, _history(value))
         elif key not in WITHOUT_EFFECT[""] and value is not None:
@@ -68,7 +78,7 @@ def from_mem0_config(
 
 _STORE_KEYS: Final = ("url", "token", "collection_name", "embedding_model_dims", "db_name")
 _EMBEDDER_KEYS: Final = ("model", "api_key", "embedding_dims", "openai_base_url")
-_LLM_KEYS: Final = ("model", "api_key", "openai_base_url")
+_LLM_KEYS: Final = ("model", "api_key", "openai_base_url", "enable_vision")
 
 _Values = Mapping[str, tuple[Any, str]]
 
@@ -148,6 +158,13 @@ def _llm(given: Mapping[str, Any]) -> _Values:
         "openai_base_url": "openai_base_url",
     }
     who = {"reader": ("chat", "llm"), "manager": ("chat", "llm")}
+    if given.get("enable_vision"):
+        if not given.get("model"):
+            raise BadInput(
+                "llm.config.enable_vision in the mem0 configuration needs llm.config.model: name"
+                " the model that sees."
+            )
+        who["openai_vision_model"] = (given["model"], "llm.config.enable_vision")
     return {**_named("llm", given, names), **who}
 
 

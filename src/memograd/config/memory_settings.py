@@ -59,6 +59,8 @@ class MemorySettings(Settings):
     """Decisions of the policy that are less probable than this are left to manager."""
     categories: dict[Text, Text] = Field(default_factory=dict)
     """Your own categories of memories: a name and what belongs there."""
+    custom_instructions: Text | None = None
+    """What a reader that is a chat model should heed besides its own instructions."""
     milvus_uri: Annotated[Text | None, Field(repr=False)] = None
     """Milvus or Zilliz server, or a path ending in .db; none: Milvus Lite in the folder."""
     milvus_token: Secret | None = None
@@ -71,6 +73,8 @@ class MemorySettings(Settings):
     """Key of the endpoint."""
     openai_model: Text | None = None
     """Chat model that answers; none: no chat model."""
+    openai_vision_model: Text | None = None
+    """Chat model that describes the pictures in messages; none: nobody does."""
     openai_embedding_model: Text | None = None
     """Embedding model behind the embedder `openai`."""
 
@@ -87,6 +91,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MEMOGRAD_RELATIONS": "relations",
     "MEMOGRAD_POLICY": "policy",
     "MEMOGRAD_DEFER_BELOW": "defer_below",
+    "MEMOGRAD_CUSTOM_INSTRUCTIONS": "custom_instructions",
     "MILVUS_URI": "milvus_uri",
     "MILVUS_TOKEN": "milvus_token",
     "MILVUS_COLLECTION_NAME": "milvus_collection_name",
@@ -94,6 +99,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "OPENAI_BASE_URL": "openai_base_url",
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_MODEL": "openai_model",
+    "OPENAI_VISION_MODEL": "openai_vision_model",
     "OPENAI_EMBEDDING_MODEL": "openai_embedding_model",
 }
 """Environment variables (or lines of `.env`) and what they set; `categories` needs a file."""
@@ -104,7 +110,11 @@ ALIASES: Final[Mapping[str, str]] = {"topk": "top_k", "collection_name": "milvus
 DEFAULT_ENV_FILE: Final = Path(".env")
 
 _OTHERS_OF_OURS: Final = frozenset(  # read elsewhere, no settings of the memory
-    {"MEMOGRAD_CACHE", "MEMOGRAD_DATA_MIRROR", "MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"}
+    {
+        *("MEMOGRAD_CACHE", "MEMOGRAD_DATA_MIRROR"),
+        *("MEMOGRAD_GATEWAY_KEY", "MEMOGRAD_SERVE_TOKEN", "MEMOGRAD_UPSTREAM_KEY"),
+        *("MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"),
+    }
 )
 _NOT_SHOWN: Final = frozenset(
     {"journal_url", "milvus_token", "milvus_uri", "openai_api_key", "openai_base_url"}

@@ -45,9 +45,11 @@ class Settings(BaseModel):
 
     groups: how the help of a command shows them, the commonest first; a setting that stands in none
     is one of the command's own, which come second.
+    shorthand: of a section, the setting that its bare name means (`sampler=vllm`).
     """
 
     groups: ClassVar[Groups] = {}
+    shorthand: ClassVar[str] = ""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -119,6 +121,52 @@ class SchedulesConfig(Settings):
         return self.max_generations or 2 * num_generations
 
 
+class SamplerConfig(Settings):
+    """Who draws the answers that are learnt from; see docs/sampler.md."""
+
+    shorthand: ClassVar[str] = "engine"
+
+    engine: Literal["local", "vllm"] = "local"
+    """This process (local), or vLLM servers (vllm); `sampler=vllm` says the same."""
+    url: list[Text] = []
+    """vLLM servers, http://host:port, one or several; with sampler=vllm."""
+    start: bool = False
+    """Start a server on this machine for the run, and stop it with the run, instead of url."""
+    command: Text = "vllm"
+    """The vllm program of its own environment, for start."""
+    options: list[Text] = []
+    """More options of `vllm serve`, such as --dtype=bfloat16, for start."""
+    start_seconds: Positive = 900.0
+    """How long a server may take to come up, for start."""
+    sleep: bool = False
+    """Let servers give their GPU memory back while this process learns on the same GPUs."""
+    api_key_env: Text = "VLLM_API_KEY"
+    """Environment variable that holds the servers' key, if they want one."""
+    adapters: Path | None = None
+    """Folder for versions of the adapter, which all servers can read; none: in the run folder."""
+    seconds: Positive = 600.0
+    """How long one request may take."""
+    load_seconds: Positive = 60.0
+    """How long a server may take to load an adapter."""
+    patience: NotNegative = 120.0
+    """How long work waits for a server to come back where none is there."""
+    connections: Count = 64
+    """Prompts that a server is given at once, at most."""
+    max_staleness: Annotated[int, Field(ge=0)] = 0
+    """Steps that are drawn ahead while one is learnt from, by weights that are at most so many
+    steps old; 0: a step is drawn by the weights that learn from it."""
+    gap_exact: Annotated[float | None, Field(ge=0)] = None
+    """Difference in nats up to which a token counts as drawn by the learner itself; none: by the
+    model's number type."""
+    gap_cap: Positive = 2.0
+    """Beyond it a token weighs learner / sampler, at most this much."""
+    gap_mask: Annotated[float | None, Field(gt=0)] = None
+    """An answer whose mean difference is above this is dropped; none: by the number type."""
+    gap_stop: Annotated[float | None, Field(gt=0)] = None
+    """A step whose mean difference is above this ends the run, with the cause; none: by the number
+    type."""
+
+
 _GROUPS: Groups = {
     "Settings": (
         *("data", "model", "adapter", "steps", "out", "resume", "seed", "rewards"),
@@ -126,7 +174,7 @@ _GROUPS: Groups = {
     ),
     "Sampling": (
         *("temperature", "temperature_schedule", "temperature_end", "max_prompt_length", "stop"),
-        "schedules",
+        *("schedules", "sampler"),
     ),
     "Algorithm (docs/algorithms.md)": (
         *("algorithm", "advantage", "ratio", "aggregation", "epsilon", "epsilon_high", "beta"),
@@ -191,6 +239,8 @@ class TrainConfig(RunSettings):
     """The adapter that is trained."""
     schedules: SchedulesConfig = SchedulesConfig()
     """Curriculum, unequal groups and replay; all off by default."""
+    sampler: SamplerConfig = SamplerConfig()
+    """Who draws: this process, or vLLM servers."""
 
     # What is sampled and how it is scored.
     prompts_per_step: Count = 8
@@ -282,11 +332,12 @@ class TrainConfig(RunSettings):
     minibatches: Count = 1
     """Parts that the groups of a step are cut into; in every pass, each has an optimiser step of
     its own."""
-    forward: Literal["tree", "rows"] = "tree"
-    """Sample and score over token trees, shared tokens once (tree), or row by row (rows)."""
-    activation_checkpointing: bool = False
+    forward: Literal["auto", "packed", "tree", "rows"] = "auto"
+    """Score trees of tokens, shared tokens once, as one row (packed) or in two passes (tree), score
+    row by row (rows), or as is cheapest (auto); with rows, sampling goes row by row too."""
+    activation_checkpointing: bool | None = None
     """Keep no activations inside layers for the backward pass but compute them again: less memory,
-    more time."""
+    more time; none: on CUDA only."""
     shard: Literal["off", "fsdp2"] = "off"
     """Cut the frozen weights of the layers among several processes (fsdp2), or keep them whole in
     each."""
@@ -332,7 +383,7 @@ class TrainConfig(RunSettings):
             )
         if self.shard == "fsdp2" and self.forward == "rows":
             raise ValueError(
-                "shard=fsdp2 computes over token trees: set forward=tree, or shard=off"
+                "shard=fsdp2 computes over token trees: set forward=auto, or shard=off"
             )
         if self.minibatches > self.prompts_per_step:
             raise ValueError(
@@ -342,6 +393,35 @@ class TrainConfig(RunSettings):
         if (self.temperature_schedule == "constant") != (self.temperature_end is None):
             raise ValueError(
                 "temperature_schedule and temperature_end go together: set both, or neither"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sampler_fits(self) -> TrainConfig:
+        sampler = self.sampler
+        if sampler.engine == "local" and sampler != SamplerConfig():
+            raise ValueError(
+                "sampler.* settings are for servers: set sampler=vllm too, or leave them out"
+            )
+        if sampler.engine == "vllm" and bool(sampler.url) == sampler.start:
+            raise ValueError(
+                "sampler=vllm needs servers: give sampler.url=http://host:port, or "
+                "sampler.start=true, not both"
+            )
+        if sampler.max_staleness and self.temperature_schedule != "constant":
+            raise ValueError(
+                "sampler.max_staleness draws steps ahead, at the temperature that is known then: "
+                "leave temperature_schedule constant, or max_staleness 0"
+            )
+        if sampler.max_staleness and sampler.sleep:
+            raise ValueError(
+                "sampler.sleep lets servers rest while this process learns, and "
+                "sampler.max_staleness lets them draw then: choose one"
+            )
+        if sampler.options and not sampler.start:
+            raise ValueError(
+                "sampler.options are for a server that memograd starts: set sampler.start=true, or "
+                "give them to the server of sampler.url yourself"
             )
         return self
 

@@ -61,6 +61,13 @@ def evaluate_policy(
         answers.extend(group.texts[0] for group in groups)
         on_progress(len(answers))
     seconds = time.perf_counter() - start
+    return scored_answers(answers, scenarios, method=method, seconds=seconds)
+
+
+def scored_answers(
+    answers: Sequence[str], scenarios: Sequence[Scenario], *, method: str, seconds: float
+) -> PolicyAnswers:
+    """The report of answers that are there already; `scenarios` as `evaluate_policy` has them."""
     golds = []
     for scenario in scenarios:
         answer, *accepted = accepted_answers(scenario.columns["answer"])

@@ -20,7 +20,7 @@ LIKELY, UNLIKELY = 0.5, 0.1
 
 
 @dataclass(frozen=True)
-class Span:
+class TokenText:
     """The text of one token.
 
     `kind` is `"observation"` (not trained on), or how sure the model was of a token that it chose:
@@ -59,15 +59,15 @@ def logged_steps(run: Path) -> list[int]:
     )
 
 
-def spans(row: Mapping[str, Any]) -> Iterator[Span]:
+def spans(row: Mapping[str, Any]) -> Iterator[TokenText]:
     """The tokens of one row of a rollout, in order."""
     for text, scored, logprob in zip(row["texts"], row["scored"], row["logprobs"], strict=True):
         if not scored:
-            yield Span(text, "observation", None)
+            yield TokenText(text, "observation", None)
             continue
         probability = math.exp(float(logprob))
         if probability >= LIKELY:
             kind = "likely"
         else:
             kind = "unlikely" if probability < UNLIKELY else "open"
-        yield Span(text, kind, probability)
+        yield TokenText(text, kind, probability)

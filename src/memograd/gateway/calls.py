@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -44,6 +44,7 @@ class BegunCall:
     rollout: RolloutRecord | None
     number: int
     agent: str
+    asked: Mapping[str, Any]
     conversation: TracedConversation
     policy_version: int
     began_at: float
@@ -76,10 +77,15 @@ class Calls:
         await self.in_store(self.store.expire)
 
     async def begin(
-        self, request: ChatRequest, rollout_id: str | None, agent: str, size: int = 0
+        self,
+        request: ChatRequest,
+        rollout_id: str | None,
+        agent: str,
+        size: int = 0,
+        asked: Mapping[str, Any] | None = None,
     ) -> BegunCall:
         """Render a call's conversation, of `size` bytes as it came, and give it its number; raises
-        what is wrong with it, and then it has none."""
+        what is wrong with it, and then it has none. `asked`: what its record says of it."""
         if (request.n or 1) > self.limits.max_choices:
             raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
         began_at = time.time()
@@ -96,7 +102,16 @@ class Calls:
             seed = _seed_of(rollout.seed, number)
         version = self.backend.policy_version
         return BegunCall(
-            request, prepared, seed, rollout, number, agent, conversation, version, began_at
+            request=request,
+            prepared=prepared,
+            seed=seed,
+            rollout=rollout,
+            number=number,
+            agent=agent,
+            asked=asked or {},
+            conversation=conversation,
+            policy_version=version,
+            began_at=began_at,
         )
 
     async def answer(
@@ -181,6 +196,7 @@ def _record(begun: BegunCall, answer: BackendAnswer, rollout_id: str, latency: f
         rollout_id=rollout_id,
         number=begun.number,
         agent=begun.agent,
+        asked=begun.asked,
         model=answer.model,
         policy_version=begun.policy_version,
         messages=tuple(begun.request.said()),

@@ -47,6 +47,7 @@ class TracedConversation:
 
     def __init__(self) -> None:
         self._held: dict[bytes, HeldTokens] = {}
+        self._texts: dict[str, tuple[int, ...]] = {}
 
     def find(self, messages: Sequence[Mapping[str, Any]]) -> Known:
         """What is known of these messages."""
@@ -57,6 +58,15 @@ class TracedConversation:
                 known.ids = held.ids
                 known.written[place] = held.written
         return known
+
+    def find_text(self, text: str) -> tuple[tuple[int, ...], str]:
+        """The ids of the longest beginning of a plain text that is known, and the rest of it."""
+        known = max(filter(text.startswith, self._texts), key=len, default="")
+        return self._texts.get(known, ()), text[len(known) :]
+
+    def remember_text(self, text: str, ids: tuple[int, ...]) -> None:
+        """A plain text, its answer included, was these ids."""
+        self._texts[text] = ids
 
     def remember(
         self, messages: Sequence[Mapping[str, Any]], answer: Mapping[str, Any], held: HeldTokens

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from memograd.errors import BadInput, MemogradError
-from memograd.gateway.schema import META, METADATA, SCHEMA_VERSION
+from memograd.gateway.schema import META, METADATA, MIGRATIONS, SCHEMA_VERSION
 
 WAIT_SECONDS: Final = 30.0
 CREATING_LOCK: Final = int.from_bytes(b"mgtraces", "big")  # any constant will do
@@ -31,15 +31,20 @@ FORMS: Final = "sqlite:///traces.db or postgresql+psycopg://user@host/database"
 class TraceDatabase:
     """An open database with the trace store's tables, shared by all threads of the process."""
 
-    def __init__(self, url: str) -> None:
-        """Open it, creating the tables; raises BadInput when the place named cannot be used."""
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
+        """Open it, creating the tables; raises BadInput when the place named cannot be used.
+
+        read_only: create and change nothing, in this place or in its traces; BadInput where there
+        are no traces, or they are of an older format.
+        """
         self._url = _checked(url)
+        self._read_only = read_only
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
         self.place = str(self._url.database) if self.is_sqlite else self._url.render_as_string()
         self._writer = threading.Lock()
         self._engine = self._create_engine()
         try:
-            self._create_tables()
+            self._check_tables() if read_only else self._create_tables()
         except MemogradError as error:
             self._engine.dispose()
             raise BadInput(str(error)) from error
@@ -71,11 +76,31 @@ class TraceDatabase:
 
     def _create_engine(self) -> Engine:
         if not self.is_sqlite:
-            return create_engine(self._url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            options = {"options": "-c default_transaction_read_only=on"} if self._read_only else {}
+            return create_engine(
+                self._url,
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,
+                connect_args=options,
+            )
+        if self._read_only and not Path(str(self._url.database)).is_file():
+            raise BadInput(f"There are no traces in {self.place}: name the store of a gateway.")
         url = self._url.update_query_dict({"timeout": str(WAIT_SECONDS)})
         engine = create_engine(url, pool_size=8, max_overflow=-1)
-        event.listen(engine, "connect", _prepare_sqlite)
+        prepare = _prepare_sqlite_to_read if self._read_only else _prepare_sqlite
+        event.listen(engine, "connect", prepare)
         return engine
+
+    def _check_tables(self) -> None:
+        with self.reading() as connection:
+            if not inspect(connection).has_table(META.name):
+                raise BadInput(f"There are no traces in {self.place}: name the store of a gateway.")
+            version = connection.execute(select(META.c.value)).scalar()
+        if version != SCHEMA_VERSION:
+            raise BadInput(
+                f"The traces in {self.place} have the format {version} and this memograd reads"
+                f" {SCHEMA_VERSION}: open them once with the gateway of the newer of the two."
+            )
 
     def _create_tables(self) -> None:
         with self.writing() as connection:
@@ -96,6 +121,12 @@ class TraceDatabase:
                 METADATA.create_all(connection)
                 connection.execute(META.insert(), {"key": "version", "value": SCHEMA_VERSION})
             version = connection.execute(select(META.c.value)).scalar()
+            while version in MIGRATIONS:
+                for statement in MIGRATIONS[version]:
+                    kind = "BLOB" if self.is_sqlite else "BYTEA"
+                    connection.exec_driver_sql(statement.format(bytes=kind))
+                version = str(int(version) + 1)
+                connection.execute(META.update().values(value=version))
         if version != SCHEMA_VERSION:
             raise BadInput(
                 f"The traces in {self.place} have the format {version} and this memograd reads"
@@ -122,6 +153,11 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     _use_write_ahead_log(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _prepare_sqlite_to_read(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only=ON")
 
 
 def _use_write_ahead_log(connection: Any) -> None:

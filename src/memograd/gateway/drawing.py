@@ -143,6 +143,7 @@ class ServedAgent:
         tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
         attempts = [AgentAttempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
         forced = Sampling(temperature=temperature, max_tokens=self._longest, forced=True)
+        version = self._backend.drawn_by
         self._backend.weights_changed(forced)
         try:
             ids = wait_for(
@@ -165,6 +166,7 @@ class ServedAgent:
                 optimize_agents=self._optimize_agents,
                 self_rewarding=self._running.self_rewarding,
                 name=name,
+                version=version,
             )
             for rollout_id, name in zip(ids, flat, strict=True)
         )

@@ -30,6 +30,7 @@ from memograd.policy.continuous import ContinuousSampler, Sample, SampleRequest
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.sampler import SampledTree
 from memograd.policy.verify import TOLERANCES, sampling_error
+from memograd.rollout.allowed_tokens import TokenMasks
 from memograd.rollout.token_tree import TokenTree
 
 logger = logging.getLogger(__name__)
@@ -41,13 +42,14 @@ MAX_BATCH: Final = 64
 @dataclass(frozen=True)
 class DrawnSample:
     """A finished sample: `text` ends before the stop string, `ids` do not; `stop_reason` is `end`,
-    `length` or `stop`."""
+    `length` or `stop`; `allowed` is empty where no grammar was followed."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     tops: tuple[list[tuple[int, float]], ...]
     text: str
     stop_reason: str
+    allowed: TokenMasks = ()
 
 
 @dataclass(eq=False)
@@ -209,6 +211,7 @@ class Engine:
             tuple(sample.tops),
             "".join(job.said),
             stop_reason,
+            tuple(sample.allowed),
         )
         job.future.set_result(drawn)
 
@@ -223,7 +226,8 @@ class Engine:
             if length < 2 * self._checked_length:
                 return
             self._checked_length = length
-            tree = TokenTree.from_branches(sample.request.prompt, [tuple(sample.ids)])
+            held = [tuple(sample.allowed)] if sample.allowed else None
+            tree = TokenTree.from_branches(sample.request.prompt, [sample.ids], allowed=held)
             drawn = (np.asarray(sample.logprobs, dtype=np.float32),)
             error_nats = sampling_error(
                 self.policy.model,

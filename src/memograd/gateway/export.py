@@ -8,17 +8,21 @@ second export is the same spans. Invariant: every call is one line's span, none 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from memograd.gateway.conversation import answer_message
-from memograd.gateway.records import CallRecord, RolloutRecord
+from memograd.gateway.records import CallRecord, Choice, RolloutRecord
 from memograd.gateway.rows import dump
+from memograd.rollout.allowed_tokens import packed
 
 FORMATS: Final = ("jsonl", "otel")
 PROVIDER: Final = "memograd"
 SERVICE: Final = "memograd-gateway"
+SCOPE: Final = "memograd.gateway"
 CLIENT, INTERNAL = 3, 1
 """OTLP's numbers of span kinds."""
 
@@ -34,54 +38,94 @@ def export_lines(traces: Iterable[Trace], form: str) -> Iterator[str]:
 
 def as_json(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any]:
     """Everything that the store knows of a rollout, under the names of the records."""
-    told = [{**vars(call), "choices": [vars(choice) for choice in call.choices]} for call in calls]
+    told = [
+        {**vars(call), "choices": [_choice(choice) for choice in call.choices]} for call in calls
+    ]
     return {**vars(record), "calls": told}
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    """`allowed` as the store has it (`memograd.rollout.allowed_tokens.packed`), in base64."""
+    held = choice.allowed
+    shown = None if held is None else base64.b64encode(packed(held)).decode()
+    return {**vars(choice), "allowed": shown}
+
+
+@dataclass(frozen=True)
+class TraceSpan:
+    """A span before it is written in any protocol's way; ids are hexadecimal, times seconds."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: int
+    began: float
+    ended: float
+    attributes: Mapping[str, Any]
+    error: str | None = None
+
+
+def rollout_span(record: RolloutRecord, ended: float) -> TraceSpan:
+    """The span of a rollout, above those of its calls."""
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.conversation.id": record.id,
+        "memograd.rollout.state": record.state,
+        "memograd.rollout.reward": record.reward,
+        "memograd.policy.version": record.policy_version,
+        "error.type": record.state if record.error else None,
+    }
+    return TraceSpan(
+        trace_id=_trace_id(record.id),
+        span_id=_span_id(record.id, "rollout"),
+        parent_id=None,
+        name="invoke_agent",
+        kind=INTERNAL,
+        began=record.created_at,
+        ended=ended,
+        attributes=_given(attributes),
+        error=record.error,
+    )
+
+
+def call_span(call: CallRecord) -> TraceSpan:
+    """The span of a call."""
+    return TraceSpan(
+        trace_id=_trace_id(call.rollout_id),
+        span_id=_span_id(call.rollout_id, str(call.number)),
+        parent_id=_span_id(call.rollout_id, "rollout"),
+        name=f"chat {call.model}",
+        kind=CLIENT,
+        began=call.began_at,
+        ended=call.began_at + call.latency,
+        attributes=_given(_of_call(call)),
+    )
 
 
 def as_otlp(record: RolloutRecord, calls: Sequence[CallRecord]) -> dict[str, Any]:
     """The rollout's spans, as OTLP's JSON encoding has them."""
-    trace_id = hashlib.sha256(record.id.encode()).hexdigest()[:32]
-    root = _span_id(record.id, "rollout")
     last = max([record.updated_at, *(call.began_at + call.latency for call in calls)])
-    spans = [
-        {
-            "traceId": trace_id,
-            "spanId": root,
-            "name": "invoke_agent",
-            "kind": INTERNAL,
-            "startTimeUnixNano": _nanoseconds(record.created_at),
-            "endTimeUnixNano": _nanoseconds(last),
-            "attributes": _attributes(
-                {
-                    "gen_ai.operation.name": "invoke_agent",
-                    "gen_ai.provider.name": PROVIDER,
-                    "gen_ai.conversation.id": record.id,
-                    "memograd.rollout.state": record.state,
-                    "memograd.rollout.reward": record.reward,
-                    "memograd.policy.version": record.policy_version,
-                    "error.type": record.state if record.error else None,
-                }
-            ),
-            "status": {"code": 2, "message": record.error} if record.error else {"code": 1},
-        }
-    ]
-    for call in calls:
-        spans.append(
-            {
-                "traceId": trace_id,
-                "spanId": _span_id(record.id, str(call.number)),
-                "parentSpanId": root,
-                "name": f"chat {call.model}",
-                "kind": CLIENT,
-                "startTimeUnixNano": _nanoseconds(call.began_at),
-                "endTimeUnixNano": _nanoseconds(call.began_at + call.latency),
-                "attributes": _attributes(_of_call(call)),
-                "status": {"code": 1},
-            }
-        )
+    spans = [rollout_span(record, last), *map(call_span, calls)]
     resource = {"attributes": _attributes({"service.name": SERVICE})}
-    scope = {"scope": {"name": "memograd.gateway"}, "spans": spans}
+    scope = {"scope": {"name": SCOPE}, "spans": [_in_json(span) for span in spans]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+
+
+def _in_json(span: TraceSpan) -> dict[str, Any]:
+    parent = {} if span.parent_id is None else {"parentSpanId": span.parent_id}
+    return {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        **parent,
+        "name": span.name,
+        "kind": span.kind,
+        "startTimeUnixNano": str(nanoseconds(span.began)),
+        "endTimeUnixNano": str(nanoseconds(span.ended)),
+        "attributes": _attributes(span.attributes),
+        "status": {"code": 2, "message": span.error} if span.error else {"code": 1},
+    }
 
 
 def _of_call(call: CallRecord) -> dict[str, Any]:
@@ -149,10 +193,12 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": message["role"], "parts": parts}
 
 
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"key": key, "value": _value(value)} for key, value in values.items() if value is not None
-    ]
+    return [{"key": key, "value": _value(value)} for key, value in values.items()]
 
 
 def _value(value: Any) -> dict[str, Any]:
@@ -170,5 +216,10 @@ def _span_id(rollout_id: str, what: str) -> str:
     return hashlib.sha256(f"{rollout_id}/{what}".encode()).hexdigest()[:16]
 
 
-def _nanoseconds(seconds: float) -> str:
-    return str(int(seconds * 1e9))
+def _trace_id(rollout_id: str) -> str:
+    return hashlib.sha256(rollout_id.encode()).hexdigest()[:32]
+
+
+def nanoseconds(seconds: float) -> int:
+    """As OpenTelemetry counts time."""
+    return int(seconds * 1e9)

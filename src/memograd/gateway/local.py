@@ -15,11 +15,14 @@ from typing import Any, Final
 
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
+from memograd.gateway.constrained import GrammarConstraint, Grammars
 from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob
+from memograd.gateway.grammar import grammar_of
 from memograd.gateway.messages import from_answer, to_template
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.protocol import ChatRequest, Refused, TextRequest
 from memograd.gateway.records import CallRecord, Choice
+from memograd.gateway.remote_engine import RemoteEngine
 from memograd.gateway.text_stream import TextStream
 from memograd.policy.continuous import SampleRequest
 from memograd.policy.language_model import LanguageModel
@@ -28,17 +31,23 @@ from memograd.rollout.chat_ids import ChatIds, NextTurn
 
 NO_EFFECT: Final = {
     *("store", "service_tier", "safety_identifier", "prompt_cache_key", "verbosity"),
-    *("prompt_cache_retention", "include_reasoning"),
+    *("prompt_cache_retention", "include_reasoning", "reasoning_effort"),
 }
-"""Fields that change no answer."""
+"""Fields that change no answer; how long to think is a hint to models that think."""
 ONLY: Final[dict[str, tuple[Any, ...]]] = {
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "logit_bias": ({},),
     "modalities": (["text"],),
-    "reasoning_effort": ("none",),
+    "echo": (False,),
+    "best_of": (1,),
+    "suffix": ("",),
 }
 """Fields that may have a value without effect, beside null."""
+
+
+TEXT: Final = {"type": "text"}
+"""The `response_format` that is none."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,8 @@ class Sampling:
 
 
 class LocalBackend:
-    """A `LanguageModel` behind the gateway; `max_batch` samples are decoded together.
+    """A `LanguageModel` behind the gateway; `max_batch` samples are decoded together. Where servers
+    draw for the policy, they do here too.
 
     `chat_template`: a Jinja file that shows tools, for requests with tools; the model's own or the
     built-in one otherwise (`memograd.policy.tool_template`).
@@ -72,9 +82,14 @@ class LocalBackend:
     ) -> None:
         self.model = policy.name
         self.sampling = sampling or Sampling()
-        self.engine = Engine(policy, max_batch=max_batch)
+        self.engine: Engine | RemoteEngine = (
+            Engine(policy, max_batch=max_batch)
+            if policy.remote is None
+            else RemoteEngine(policy.remote, policy.end_ids)
+        )
         self._policy = policy
         self._version = 0
+        self._grammars = Grammars(policy)
         self._plain = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
         self._with_tools: ChatIds | None = None
         self._no_tools = ""
@@ -98,6 +113,11 @@ class LocalBackend:
         """How often the weights have changed."""
         return self._version
 
+    @property
+    def drawn_by(self) -> int | None:
+        """The version of the weights that answers now; None: what training began with."""
+        return self._policy.version if self._policy.speaker == "trained" else None
+
     def weights_changed(self, sampling: Sampling | None = None) -> None:
         """Serve with the weights as they are now, which were changed while the engine rested."""
         self._version += 1
@@ -111,6 +131,8 @@ class LocalBackend:
     def prepare(self, request: ChatRequest, conversation: TracedConversation) -> LocalRequest:
         """Render the conversation; raises `Refused` for what cannot be served."""
         _refuse_unserved(request)
+        if isinstance(request, TextRequest):
+            return self._going_on(request, conversation)
         said, tools = request.said(), request.tool_schemas()
         uses_tools = bool(tools) or any(
             message["role"] == "tool" or message.get("tool_calls") for message in said
@@ -132,10 +154,50 @@ class LocalBackend:
             tools=bool(tools),
             sampling=self._settled(request, ids),
             top_logprobs=(request.top_logprobs or 0) if request.logprobs else 0,
+            constraint=self._constraint(request),
+        )
+
+    def _constraint(self, request: ChatRequest) -> GrammarConstraint | None:
+        """What the answer is held to."""
+        grammar = grammar_of(request)
+        if grammar is None:
+            return None
+        if isinstance(self.engine, RemoteEngine):
+            raise Refused(
+                400,
+                "Sampling servers do not say which tokens a grammar allowed, so an answer that is "
+                "held to one cannot be learnt from; ask without it, or train with sampler=local.",
+                param="response_format",
+            )
+        param = "tools" if request.response_format in (None, TEXT) else "response_format"
+        return self._grammars.constraint(grammar, param)
+
+    def _going_on(self, request: TextRequest, conversation: TracedConversation) -> LocalRequest:
+        """A plain text, from the ids of its longest known beginning."""
+        known, rest = conversation.find_text(request.text)
+        tokenizer = self._policy.tokenizer
+        new = tokenizer.encode(rest, add_special_tokens=False) if known else None
+        ids = (*known, *(self._policy.encode(request.text) if new is None else new))
+        return LocalRequest(
+            backend=self,
+            prompt=ids,
+            turn=NextTurn(ids, starts_row=True),
+            tools=False,
+            sampling=self._settled(request, ids),
+            top_logprobs=(request.top_logprobs or 0) if request.logprobs else 0,
+            constraint=self._constraint(request),
         )
 
     def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """What was cut off by a stop string or its reader is not what the model said."""
+        if call.asked.get("api") == "completions":
+            text = call.messages[0]["content"]
+            for choice in call.choices:
+                if call.prompt_ids is not None and choice.token_ids is not None:
+                    ids = choice.token_ids[:-1] if self._ended(choice) else choice.token_ids
+                    whole = text + self._plain.action_text(choice.token_ids)
+                    conversation.remember_text(whole, (*call.prompt_ids, *ids))
+            return
         stops = bool(call.sampling.get("stop"))
         written = [
             None
@@ -192,6 +254,7 @@ class LocalRequest:
     tools: bool
     sampling: dict[str, Any]
     top_logprobs: int
+    constraint: GrammarConstraint | None = None
 
     async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
         """Draw all choices beside each other; with tools, text comes whole, because only its end
@@ -211,6 +274,7 @@ class LocalRequest:
                 top_p=sampling["top_p"],
                 seed=_seed_of(sampling["seed"], place),
                 top_logprobs=self.top_logprobs,
+                constraint=self.constraint,
             )
             jobs.append(
                 EngineJob(request, TextStream(self.backend._decode, sampling["stop"]), hear)
@@ -254,6 +318,7 @@ class LocalRequest:
             finish_reason="tool_calls" if calls else reason,
             token_ids=drawn.ids,
             logprobs=drawn.logprobs,
+            allowed=drawn.allowed or None,
         )
 
 
@@ -269,25 +334,6 @@ def _seed_of(seed: int, place: int) -> int:
 
 def _refuse_unserved(request: ChatRequest) -> None:
     """Raise `Refused` for what a model in this process cannot promise."""
-    if request.response_format not in (None, {"type": "text"}):
-        raise Refused(
-            400,
-            "The local model cannot be held to a response_format: ask for text, or put a server "
-            "with structured output (vLLM) behind the gateway.",
-            param="response_format",
-        )
-    if request.tool_choice not in (None, "auto", "none"):
-        raise Refused(
-            400,
-            "The local model chooses its tools itself: tool_choice must be auto or none.",
-            param="tool_choice",
-        )
-    if request.parallel_tool_calls is False and request.tools:
-        raise Refused(
-            400,
-            "The local model may call several tools at once: parallel_tool_calls cannot be false.",
-            param="parallel_tool_calls",
-        )
     for name, value in (request.model_extra or {}).items():
         if value is None or name in NO_EFFECT or value in ONLY.get(name, ()):
             continue

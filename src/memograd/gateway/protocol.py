@@ -1,8 +1,9 @@
 """What agents may ask for, in OpenAI's words, and what a refusal looks like.
 
-Only what the gateway reads is named here; other fields are kept in `model_extra`, and each backend
-says which of them it can serve. Invariant: a body that is not understood is a 400 in OpenAI's error
-form, whatever it holds.
+`ChatRequest` is what backends take; the other APIs are made into one (`completions_api`,
+`responses_request`). Only what the gateway reads is named here; other fields are kept in
+`model_extra`, and each backend says which of them it can serve. Invariant: a body that is not
+understood is a 400 in OpenAI's error form, whatever it holds.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ def _not_too_cold(temperature: float) -> float:
 
 
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(_not_too_cold)]
+TopP = Annotated[float, Field(gt=0, le=1)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+TopLogprobs = Annotated[int, Field(ge=0, le=20)]
 
 
 class Refused(MemogradError):
@@ -143,14 +147,14 @@ class ChatRequest(BaseModel):
     parallel_tool_calls: bool | None = None
     response_format: dict[str, Any] | None = None
     temperature: Temperature | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_p: TopP | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    seed: Seed | None = None
     stop: Text | Annotated[list[Text], Field(max_length=64)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    top_logprobs: TopLogprobs | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = None
@@ -174,6 +178,12 @@ class ChatRequest(BaseModel):
         """The strings that end an answer."""
         given = [self.stop] if isinstance(self.stop, str) else self.stop or []
         return [stop for stop in given if stop]
+
+
+class TextRequest(ChatRequest):
+    """A text that is continued as it stands; `messages` hold it as a trace shows it."""
+
+    text: Text
 
 
 class EmbeddingRequest(BaseModel):

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from memograd.rollout.allowed_tokens import TokenMasks
+
 VALID_TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "open": frozenset({"running", "rewarded", "failed", "timed_out"}),
     "running": frozenset({"rewarded", "finished", "failed", "timed_out"}),
@@ -50,6 +52,8 @@ class RolloutRecord:
 class Choice:
     """One answer. `token_ids` and `logprobs` are None where the backend gave none.
 
+    `allowed` are the tokens that each could have been, where the answer was held to a grammar; the
+    log-probabilities are then those of the distribution over these. None: it was not.
     `text` is what the agent read, `tool_calls` in OpenAI's form; `finish_reason` is `stop`,
     `length` or `tool_calls`, or what another server calls it.
     """
@@ -59,6 +63,7 @@ class Choice:
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    allowed: TokenMasks | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class CallRecord:
 
     `number` counts the rollout's calls in the order they began, from 0. `sampling` holds what the
     choices were drawn with (`temperature`, `top_p`, `seed`, `max_tokens`, `stop`, `n`);
+    `asked` what else its reader needs of the request: `api` (chat, responses or completions), and
+    `instructions` where the first message is this request's own and no part of the conversation;
     `logprobs_temperature` is the temperature of the distribution that the log-probabilities are of.
     `mismatch` says how the conversation differed from the tokens held of the calls before it
     (`memograd.rollout.chat_ids.MISMATCHES`), None where it did not. `latency` is in seconds.
@@ -86,5 +93,6 @@ class CallRecord:
     completion_tokens: int = 0
     logprobs_temperature: float | None = None
     mismatch: str | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
     began_at: float = 0.0
     latency: float = 0.0

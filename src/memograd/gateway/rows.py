@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import Row
 
 from memograd.gateway.records import CallRecord, Choice, RolloutRecord
+from memograd.rollout.allowed_tokens import packed, unpacked
 
 
 def rollout_of(row: Row[Any]) -> RolloutRecord:
@@ -31,6 +32,7 @@ def call_row(call: CallRecord) -> dict[str, Any]:
         "messages": dump(call.messages),
         "tools": dump(call.tools),
         "sampling": dump(call.sampling),
+        "asked": dump(call.asked),
         "prompt_ids": _packed(call.prompt_ids, "<i4"),
     }
 
@@ -47,6 +49,7 @@ def choice_rows(call: CallRecord) -> list[dict[str, Any]]:
             "finish_reason": sayable(choice.finish_reason),
             "token_ids": _packed(choice.token_ids, "<i4"),
             "logprobs": _packed(choice.logprobs, "<f8"),
+            "allowed": None if choice.allowed is None else packed(choice.allowed),
         }
         for place, choice in enumerate(call.choices)
     ]
@@ -61,6 +64,7 @@ def call_of(row: Row[Any], choices: Sequence[Row[Any]]) -> CallRecord:
             "messages": tuple(json.loads(values["messages"])),
             "tools": tuple(json.loads(values["tools"])),
             "sampling": json.loads(values["sampling"]),
+            "asked": json.loads(values["asked"] or "{}"),
             "prompt_ids": _unpacked(values["prompt_ids"], "<i4"),
             "choices": tuple(_choice_of(choice) for choice in choices),
         }
@@ -90,6 +94,7 @@ def _choice_of(row: Row[Any]) -> Choice:
         tool_calls=tuple(json.loads(row.tool_calls)),
         token_ids=_unpacked(row.token_ids, "<i4"),
         logprobs=_unpacked(row.logprobs, "<f8"),
+        allowed=None if row.allowed is None else unpacked(row.allowed),
     )
 
 

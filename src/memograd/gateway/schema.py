@@ -1,6 +1,7 @@
 """The tables of a trace store, and the version of their shape.
 
-Invariant: a store written in another format is refused, never half understood.
+Invariant: a store of an older format is brought up to this one when it is opened; one of a newer or
+another format is refused, never half understood.
 
 Token ids are little-endian int32 and log-probabilities float64, in one value an answer, because a
 long conversation has thousands of them. A rollout's API key is kept as its SHA-256 only.
@@ -23,7 +24,13 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "3"
+MIGRATIONS: Final = {
+    "1": ("ALTER TABLE calls ADD COLUMN asked TEXT",),
+    "2": ("ALTER TABLE choices ADD COLUMN allowed {bytes}",),
+}
+"""From an older version to the next: columns are added, and what they mean where they are null is
+what was true of every call before."""
 
 METADATA: Final = MetaData()
 
@@ -69,6 +76,7 @@ CALLS: Final = Table(
     Column("completion_tokens", Integer, nullable=False),
     Column("logprobs_temperature", Float(53)),
     Column("mismatch", Text),
+    Column("asked", Text),
     Column("began_at", Float(53), nullable=False),
     Column("latency", Float(53), nullable=False),
     ForeignKeyConstraint(["rollout_id"], ["rollouts.id"]),
@@ -85,5 +93,6 @@ CHOICES: Final = Table(
     Column("finish_reason", Text, nullable=False),
     Column("token_ids", LargeBinary),
     Column("logprobs", LargeBinary),
+    Column("allowed", LargeBinary),
     ForeignKeyConstraint(["rollout_id", "number"], ["calls.rollout_id", "calls.number"]),
 )

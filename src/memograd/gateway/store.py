@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
@@ -50,6 +50,18 @@ class WrongState(MemogradError):
     """The rollout's life cycle does not allow that."""
 
 
+class TraceWatcher(Protocol):
+    """Told of what was written, after it was; in the thread that wrote it, so it must not wait."""
+
+    def called(self, call: CallRecord) -> None:
+        """A call was answered."""
+        ...
+
+    def ended(self, record: RolloutRecord) -> None:
+        """A rollout is over."""
+        ...
+
+
 @dataclass(frozen=True)
 class NewRollout:
     """A rollout just made, and the key that opens it, which is kept nowhere."""
@@ -76,6 +88,7 @@ class TraceStore:
         self._database = TraceDatabase(url)
         self.idle_seconds = math.inf if idle_seconds is None else idle_seconds
         self._clock = clock
+        self.watcher: TraceWatcher | None = None
         self.place = self._database.place
 
     def close(self) -> None:
@@ -157,6 +170,8 @@ class TraceStore:
                 raise WrongState(f"The rollout {call.rollout_id} is {state}: it takes no calls.")
             connection.execute(_ADD_CALL, call_row(call))
             connection.execute(_ADD_CHOICES, choice_rows(call))
+        if self.watcher is not None:
+            self.watcher.called(call)
 
     def reward(self, rollout_id: str, reward: float) -> RolloutRecord:
         """End a rollout with its reward; raises BadInput for one that is not finite, WrongState for
@@ -189,14 +204,23 @@ class TraceStore:
         if due is None:
             return 0
         with self._database.writing() as connection:
-            return sum(
-                connection.execute(
+            ended = [
+                rollout_of(row)
+                for when, why in ((late, ends["late"]), (idle, ends["idle"]))
+                for row in connection.execute(
                     update(ROLLOUTS)
                     .where(live, when)
                     .values(state="timed_out", error=why, updated_at=now)
-                ).rowcount
-                for when, why in ((late, ends["late"]), (idle, ends["idle"]))
-            )
+                    .returning(ROLLOUTS)
+                ).all()
+            ]
+        for record in ended:
+            self._tell_end(record)
+        return len(ended)
+
+    def _tell_end(self, record: RolloutRecord) -> None:
+        if self.watcher is not None:
+            self.watcher.ended(record)
 
     # Reading
 
@@ -232,6 +256,15 @@ class TraceStore:
                 of_call[choice.number].append(choice)
         return [call_of(row, of_call[row.number]) for row in rows]
 
+    def call(self, rollout_id: str, number: int) -> CallRecord | None:
+        """One of them; None if there is none of that number, or it was not answered."""
+        of_call = and_(CALLS.c.rollout_id == rollout_id, CALLS.c.number == number)
+        chosen = and_(CHOICES.c.rollout_id == rollout_id, CHOICES.c.number == number)
+        with self._database.reading() as connection:
+            row = connection.execute(select(CALLS).where(of_call)).first()
+            found = select(CHOICES).where(chosen).order_by(CHOICES.c.place)
+            return None if row is None else call_of(row, connection.execute(found).all())
+
     def traces(
         self, ids: Sequence[str] | None = None
     ) -> Iterator[tuple[RolloutRecord, list[CallRecord]]]:
@@ -253,6 +286,7 @@ class TraceStore:
                 raise WrongState(
                     f"The rollout {rollout_id} is {found.state} and cannot become {state}."
                 )
+        self._tell_end(found)
         return found
 
     def _get(self, connection: Connection, rollout_id: str) -> RolloutRecord:

@@ -26,6 +26,11 @@ class TextStream:
         self._held = ""
         self.stopped = False
 
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts that end it."""
+        return self._stops
+
     def push(self, token: int) -> str:
         """Take a token; returns the text that is certain now, often nothing."""
         self._ids.append(token)

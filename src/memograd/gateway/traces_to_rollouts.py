@@ -26,6 +26,7 @@ from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
 from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Rollout, Turn
+from memograd.rollout.versions import one_span
 
 UNCHANGED: Final[Mapping[str, tuple[Any, ...]]] = {
     "top_k": (-1, 0),
@@ -76,13 +77,14 @@ def rollout_of_trace(
     optimize_agents: Collection[str] | None = None,
     self_rewarding: bool = True,
     name: str | None = None,
+    version: int | None = None,
 ) -> Rollout:
     """One rollout to train on.
 
     temperature: of the distribution that the loss is computed for. optimize_agents: whose calls are
     trained; all if None. self_rewarding: the rollout's own reward is wanted; if not, one that is
     `finished` will do, and it has none. name: how the rollout is called in what is told of it,
-    instead of its id.
+    instead of its id. version: of the weights that drew all of it; None: not said.
 
     Raises:
         CannotTrain: there is no reward, no call of these agents, no token ids, or the calls were
@@ -110,7 +112,7 @@ def rollout_of_trace(
     messages = tuple(to_template(said))
     return Rollout(
         id=name,
-        turns=tuple(turn for row in _rows(chosen) for turn in row),
+        turns=tuple(turn for row in _rows(chosen, version) for turn in row),
         completion=answered.text,
         reward=record.reward if self_rewarding else None,
         stopped_by="error" if record.error else _stop_reason(answered.finish_reason),
@@ -139,7 +141,7 @@ def _opening_length(calls: Sequence[CallRecord]) -> int:
     return roles.index("assistant") if "assistant" in roles else len(roles)
 
 
-def _rows(calls: Sequence[CallRecord]) -> list[list[Turn]]:
+def _rows(calls: Sequence[CallRecord], version: int | None) -> list[list[Turn]]:
     """The turns of all calls, row by row."""
     rows: list[list[Turn]] = []
     held: list[tuple[int, ...]] = []  # all ids of each row
@@ -155,6 +157,8 @@ def _rows(calls: Sequence[CallRecord]) -> list[list[Turn]]:
                 logprobs=np.asarray(choice.logprobs or (), dtype=np.float32),
                 stop_reason=_stop_reason(choice.finish_reason),
                 starts_row=goes_on is None,
+                allowed=choice.allowed or (),
+                versions=() if version is None else one_span(version, len(ids)),
             )
             if goes_on is None:
                 rows.append([turn])

@@ -23,7 +23,7 @@ import httpx
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.protocol import ChatRequest, Refused, ToolCallMessage
+from memograd.gateway.protocol import ChatRequest, Refused, TextRequest, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.rows import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
@@ -86,7 +86,14 @@ class UpstreamBackend:
             body |= {"logprobs": True, "return_token_ids": True}
             own = OWN_DISTRIBUTION
             body |= {name: value for name, value in own.items() if body.get(name) is None}
-        return UpstreamRequest(self, body)
+        if not isinstance(request, TextRequest):
+            return UpstreamRequest(self, body, "chat/completions")
+        body["prompt"] = body.pop("text")
+        body.pop("messages")
+        tops = body.pop("top_logprobs", None)
+        if body.pop("logprobs", False):
+            body["logprobs"] = tops or 0
+        return UpstreamRequest(self, body, "completions")
 
     def recall(self, call: CallRecord, conversation: TracedConversation) -> None:
         """The server tokenises every conversation itself."""
@@ -94,7 +101,7 @@ class UpstreamBackend:
     def close(self) -> None:
         """The client's connections close with the event loop that they belong to."""
 
-    async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The server's answer; raises `Refused` with its status if it refuses or fails."""
         if self._client is None:
             self._client = httpx.AsyncClient(
@@ -106,7 +113,7 @@ class UpstreamBackend:
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
-            response = await self._sent(self._client, dump(body).encode(), headers)
+            response = await self._sent(self._client, path, dump(body).encode(), headers)
             answer = response.json()
         except httpx.TimeoutException:
             raise self._failure(504, f"did not answer within {self._seconds:g} s") from None
@@ -131,11 +138,11 @@ class UpstreamBackend:
         return answer
 
     async def _sent(
-        self, client: httpx.AsyncClient, content: bytes, headers: Mapping[str, str]
+        self, client: httpx.AsyncClient, path: str, content: bytes, headers: Mapping[str, str]
     ) -> httpx.Response:
         """The server's response, asked for once more over a new connection if one breaks: servers
         close those that were idle for long, and restart."""
-        url = f"{self._base_url}/chat/completions"
+        url = f"{self._base_url}/{path}"
         try:
             return await client.post(url, content=content, headers=headers)
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
@@ -153,21 +160,24 @@ class UpstreamBackend:
 
 @dataclass(frozen=True)
 class UpstreamRequest:
-    """A request as it will be passed on."""
+    """A request as it will be passed on, to a path of the server's API."""
 
     backend: UpstreamBackend
     body: dict[str, Any]
+    path: str
 
     async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
         """Ask the server."""
         body = dict(self.body)
         if self.backend.token_ids and body.get("seed") is None:
             body["seed"] = seed % 2**31
-        answer = await self.backend.post(body)
+        answer = await self.backend.post(self.path, body)
         try:
             found = [_choice_of(choice) for choice in answer["choices"]]
             usage = answer.get("usage") or {}
             prompt_ids = answer.get("prompt_token_ids")
+            if prompt_ids is None:  # of a plain text, vLLM tells it with each choice
+                prompt_ids = answer["choices"][0].get("prompt_token_ids")
             scored = all(choice.logprobs is not None for choice, _, _ in found)
             read = BackendAnswer(
                 choices=tuple(choice for choice, _, _ in found),
@@ -202,8 +212,8 @@ def _choice_of(
     choice: Mapping[str, Any],
 ) -> tuple[Choice, list[str], list[list[tuple[str, float]]]]:
     """One choice, the texts of its tokens, and their alternatives."""
-    message = choice["message"]
-    tokens = (choice.get("logprobs") or {}).get("content") or []
+    message = choice["message"] if "message" in choice else {"content": choice["text"]}
+    tokens = _tokens(choice.get("logprobs") or {})
     ids = choice.get("token_ids")
     logprobs = tuple(float(token["logprob"]) for token in tokens) or None
     if ids is not None and logprobs is not None and len(ids) != len(logprobs):
@@ -225,3 +235,20 @@ def _choice_of(
             for token in tokens
         ],
     )
+
+
+def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A choice's tokens as chats tell them; of a plain text each thing is a list of its own."""
+    if "tokens" not in logprobs:
+        return logprobs.get("content") or []
+    tops = logprobs.get("top_logprobs") or [None] * len(logprobs["tokens"])
+    return [
+        {
+            "token": token,
+            "logprob": logprob,
+            "top_logprobs": [{"token": t, "logprob": value} for t, value in (top or {}).items()],
+        }
+        for token, logprob, top in zip(
+            logprobs["tokens"], logprobs["token_logprobs"], tops, strict=True
+        )
+    ]

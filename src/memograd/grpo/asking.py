@@ -1,8 +1,8 @@
 """What a step asks: which scenarios, and in groups of which sizes.
 
 Without schedules that is every scenario once an epoch, in groups of one size. Two schedules spend
-the rollouts where they can teach most. Both go by the pass rates, which `Asking` learns from the
-rewards of every group that was sampled, also of those that dynamic sampling threw away.
+the rollouts where they can teach most. Both go by the pass rates, which `ScenarioChooser` learns
+from the rewards of every group that was sampled, also of those that dynamic sampling threw away.
 
 **Pass rates.** An attempt passes if its total reward reaches a bar. Each scenario has two sums,
 attempts and passes; before a new group is added, both are multiplied by `memory`, because they tell
@@ -147,7 +147,7 @@ class PassRates:
         self._sums = dict(state)
 
 
-class Asking:
+class ScenarioChooser:
     """Chooses scenarios and group sizes as the settings say."""
 
     def __init__(self, scenarios: Sequence[Scenario], config: TrainConfig) -> None:

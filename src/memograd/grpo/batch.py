@@ -113,6 +113,7 @@ def sample_groups(
                         action_ids=group.tree.branch(row),
                         logprobs=group.logprobs[row],
                         stop_reason=group.stop_reasons[row],
+                        versions=group.versions[row] if group.versions else (),
                     ),
                 ),
                 completion=group.texts[row],

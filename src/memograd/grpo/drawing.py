@@ -87,7 +87,12 @@ def _dull(experience: Experience) -> list[int]:
     return [group for group, varied in enumerate(experience.advantages.varied_B) if not varied]
 
 
-def draw_by_ranks(
+def draw_by_ranks(world: World, own: Callable[[], Attempts | None]) -> Attempts:
+    """What all ranks drew, where `own` gives this one's share (`draw_share`)."""
+    return join_attempts([part for part in world.together(own) if part is not None])
+
+
+def draw_share(
     world: World,
     drawing: Drawing,
     scenarios: Sequence[Scenario],
@@ -97,25 +102,21 @@ def draw_by_ranks(
     temperature: float,
     generator: torch.Generator | None,
     sizes: Sequence[int] | None = None,
-) -> Attempts:
-    """What `drawing` makes of all `scenarios`, in groups of `sizes` rollouts (None: of one size),
-    groups whole on a rank."""
+) -> Attempts | None:
+    """What `drawing` makes of this rank's share of `scenarios`, in groups of `sizes` rollouts
+    (None: of one size), groups whole on a rank; None of no scenario. Nothing is exchanged."""
     share = world.share(len(scenarios))
-
-    def draw() -> Attempts | None:
-        if not share:
-            return None
-        return drawing(
-            scenarios[share.start : share.stop],
-            step=step,
-            attempt=attempt,
-            temperature=temperature,
-            generator=generator,
-            first=share.start,
-            sizes=None if sizes is None else sizes[share.start : share.stop],
-        )
-
-    return join_attempts([part for part in world.together(draw) if part is not None])
+    if not share:
+        return None
+    return drawing(
+        scenarios[share.start : share.stop],
+        step=step,
+        attempt=attempt,
+        temperature=temperature,
+        generator=generator,
+        first=share.start,
+        sizes=None if sizes is None else sizes[share.start : share.stop],
+    )
 
 
 def join_attempts(parts: Sequence[Attempts]) -> Attempts:

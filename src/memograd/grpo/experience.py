@@ -10,8 +10,8 @@ Invariant: `join` of all `single(b)` is the experience itself, rollout numbers i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.rewards import RewardTable
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout
+from memograd.rollout.versions import UNSAID, versions_of
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,46 @@ class Experience:
     def group_K(self) -> np.ndarray:
         """The index of each rollout's group [K]."""
         return np.repeat(np.arange(len(self.groups)), self.sizes_B)
+
+    @cached_property
+    def versions(self) -> tuple[tuple[np.ndarray, ...], ...]:
+        """The version that drew each token, by tree and branch [C_i] int64; `UNSAID` where a token
+        is not scored, or its turn does not say.
+
+        The rows of a rollout hold its actions in their order, each token once.
+        """
+        drawn = [
+            np.concatenate([versions_of(turn.versions, len(turn.action_ids)) for turn in one.turns])
+            for one in self.rollouts
+        ]
+        taken = [0] * len(drawn)
+        found: list[tuple[np.ndarray, ...]] = []
+        for tree, rollouts in zip(self.trees, self.rollouts_of_tree, strict=True):
+            rows = []
+            for scored, rollout in zip(tree.scored, rollouts, strict=True):
+                row = np.full(len(scored), UNSAID, dtype=np.int64)
+                first, count = taken[rollout], int(scored.sum())
+                row[scored] = drawn[rollout][first : first + count]
+                taken[rollout] += count
+                rows.append(row)
+            found.append(tuple(rows))
+        return tuple(found)
+
+    def cut(self, branches_of: Callable[[TokenTree], list[list[int]]]) -> Experience:
+        """The same experience with each tree cut into those of the parts of its branches that
+        `branches_of` names, in their order; rows, rollouts and what they weigh are as before."""
+        trees: list[TokenTree] = []
+        rollouts: list[tuple[int, ...]] = []
+        old: list[tuple[np.ndarray, ...]] = []
+        for place, tree in enumerate(self.trees):
+            parts = branches_of(tree)
+            for part in parts:
+                trees.append(tree if len(parts) == 1 else tree.part(part))
+                rollouts.append(tuple(self.rollouts_of_tree[place][row] for row in part))
+                old.append(tuple(self.old_logprobs[place][row] for row in part))
+        return replace(
+            self, trees=tuple(trees), rollouts_of_tree=tuple(rollouts), old_logprobs=tuple(old)
+        )
 
     def single(self, group: int, advantage: str) -> Experience:
         """The experience of one group alone, compared as `advantage` says."""

@@ -1,6 +1,7 @@
 """The gradient step: from experience to moved weights.
 
-    pieces      the trees cut into micro-batches that fit the device
+    pieces      trees that are too large cut by branches, all of them put together as micro-batches
+                that fit the device
     before      reference (and, if asked for, old) log-probabilities and values, then KL penalties,
                 advantages
     passes      for each pass: loss and gradient of every piece, one optimiser step; or, with
@@ -17,9 +18,9 @@ ratio of a later mini-batch says how far the earlier ones have moved the policy.
 Ratios that are taken over all tokens of a rollout need it whole in one micro-batch:
 `keep_rollouts_whole` merges those that share one.
 
-Invariant (house contract 3): how the trees are cut into micro-batches changes nothing but rounding,
-because every rollout's share of the batch is fixed before they are cut. Nor does it matter how many
-ranks share the groups.
+Invariant (house contract 3): how trees are cut and put into micro-batches changes nothing but
+rounding, because every rollout's share of the batch is fixed whatever they are cut into. Nor does
+it matter how many ranks share the groups.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from memograd.grpo.loss import rollout_shares
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.piece import Piece
+from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, SamplerGapTooWide, joined_gaps
 from memograd.grpo.token_advantages import judge_tokens
 from memograd.policy.protocol import Policy
 
@@ -66,8 +68,8 @@ class Update:
     """What one call of `learn` measured: means over its optimiser steps, over the groups computed.
 
     `advantages` are those that were learned from, KL penalties in them where the KL is part of the
-    reward. `sampler_gap` is the largest |learner - sampler| log-probability (nats) before the first
-    pass: rounding only, unless the sampler is another engine. What was not computed is None.
+    reward. `gaps` are |learner - sampler| log-probabilities (nats) before the first pass: rounding
+    only, unless the sampler is another engine. What was not computed is None.
     """
 
     loss: float
@@ -76,8 +78,13 @@ class Update:
     clip_fraction: float
     value_loss: float | None
     grad_norm: float
-    sampler_gap: float | None
+    gaps: SamplerGaps | None
     advantages: GroupAdvantages
+
+    @property
+    def sampler_gap(self) -> float | None:
+        """The largest of the gaps."""
+        return None if self.gaps is None else self.gaps.largest
 
 
 def learn(
@@ -93,8 +100,10 @@ def learn(
     Every rank of `world` has the same experience and computes its share of the groups in it.
 
     Raises `NotFinite` with the groups at fault if loss or gradient are not finite; this pass has
-    then not moved the weights.
+    then not moved the weights. Raises `SamplerGapTooWide` before the first pass moves them.
     """
+    # Shares of the loss belong to rollouts, so what is cut weighs what it did.
+    experience = experience.cut(policy.cut)
     advantages = experience.advantages
     trees = [
         tree
@@ -124,8 +133,13 @@ def learn(
     pieces = [piece for part in parts for piece in part]
     advantages = _advantages(pieces, experience, objective, world)
     passes = []
-    for part in parts * objective.num_iterations:
+    gaps: SamplerGaps | None = None
+    for place, part in enumerate(parts * objective.num_iterations):
         measured = world.sum(world.guarded(partial(_backward, part)))
+        if place < len(parts):
+            gaps = _gaps(world, pieces)
+            if objective.gap is not None:
+                _check_gap(gaps, optimizer, objective.gap)
         world.sum_gradients(policy.parameters())
         norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
         if not np.isfinite([*measured, float(norm)]).all():
@@ -144,7 +158,7 @@ def learn(
         clip_fraction=clipped / weight if weight else 0.0,
         value_loss=value_loss / weight if weight and objective.has_values else None,
         grad_norm=grad_norm,
-        sampler_gap=_largest_gap(world, pieces),
+        gaps=gaps,
         advantages=advantages,
     )
 
@@ -199,8 +213,22 @@ def _backward(pieces: Sequence[Piece]) -> np.ndarray:
     return measured
 
 
-def _largest_gap(world: World, pieces: Sequence[Piece]) -> float:
-    return max(world.together(lambda: max((piece.sampler_gap for piece in pieces), default=0.0)))
+def _check_gap(gaps: SamplerGaps, optimizer: torch.optim.Optimizer, limits: GapLimits) -> None:
+    """Raises `SamplerGapTooWide` before the weights move, and leaves no gradient behind."""
+    try:
+        gaps.check(limits)
+    except SamplerGapTooWide:
+        optimizer.zero_grad(set_to_none=True)
+        raise
+
+
+def _gaps(world: World, pieces: Sequence[Piece]) -> SamplerGaps:
+    """Those of all pieces on all ranks that were scored once."""
+    return joined_gaps(
+        world.together(
+            lambda: joined_gaps([piece.gaps for piece in pieces if piece.gaps is not None])
+        )
+    )
 
 
 def _microbatches(

@@ -11,6 +11,7 @@ from typing import Literal
 
 from memograd.config import TrainConfig
 from memograd.config.algorithms import Advantage, Aggregation, KlEstimator, Ratio
+from memograd.grpo.sampler_gap import GapLimits
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,14 @@ class Objective:
     gae_lambda: float = 0.95
     value_coef: float = 0.1
     value_epsilon: float = 0.2
+    gap: GapLimits | None = None
 
     @classmethod
-    def from_config(cls, config: TrainConfig) -> Objective:
-        """The objective that the settings describe."""
-        return cls(**{name: getattr(config, name) for name in cls.__dataclass_fields__})
+    def from_config(cls, config: TrainConfig, gap: GapLimits | None = None) -> Objective:
+        """The objective that the settings describe; `gap`: where another engine samples, what its
+        log-probabilities may differ by."""
+        names = set(cls.__dataclass_fields__) - {"gap"}
+        return cls(**{name: getattr(config, name) for name in names}, gap=gap)
 
     @property
     def loss_beta(self) -> float:

@@ -5,6 +5,10 @@ on its first pass: the sampler's log-probabilities are the same numbers but for 
 the adapter's dropout), and bf16 rounds by more than a sequence's or a product's ratio may move, so
 measured against them half of the tokens would be clipped before anything has moved.
 
+Where another engine samples, or an older version did, `memograd.grpo.sampler_gap` says what becomes
+of a token: it is compared with the learner's score under the version that drew it, and that score
+is the old policy's.
+
 Invariants: only tokens that the policy itself chose (`mask_RT` of its scores) meet the loss;
 whatever the sampler reported for others is ignored. The first pass over what these very weights
 sampled clips nothing.
@@ -13,6 +17,7 @@ sampled clips nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -21,16 +26,18 @@ from memograd.errors import MemogradError
 from memograd.grpo.experience import Experience
 from memograd.grpo.loss import grpo_loss, importance_weights, token_kl, token_weights
 from memograd.grpo.objective import Objective
+from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, climb
 from memograd.grpo.token_advantages import Tokens, value_losses
 from memograd.policy.protocol import Policy
 from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.rollout.versions import UNSAID
 
 
 class Piece:
     """The trees with the indices `trees`; old and reference log-probabilities are as on creation.
 
-    `sampler_gap` is the largest |learner - sampler| log-probability of the first scoring (nats),
-    replayed groups aside.
+    `gaps` are |learner - sampler| log-probabilities of the first scoring (nats), replayed groups
+    aside; None before it.
     """
 
     def __init__(
@@ -67,8 +74,13 @@ class Piece:
         )
         # Of older policies' tokens the gap would say how far the policy has moved since.
         self._fresh_R = torch.from_numpy(experience.fresh_K).to(policy.device)[self._rollouts_R]
-        self.sampler_gap = -1.0
+        self.gaps: SamplerGaps | None = None
         self._on_policy = experience.on_policy
+        self._drawn = None
+        if objective.gap is not None:
+            self._drawn = _Drawn(
+                policy, experience, trees, self._mask_RT, temperature=objective.temperature
+            )
         self._importance_RT: torch.Tensor | None = None
         self._advantages_RT = torch.zeros_like(self._weights_RT)
         self._old_values_RT = self._targets_RT = torch.zeros_like(self._weights_RT)
@@ -80,9 +92,9 @@ class Piece:
             now = policy.logprobs(self._trees, temperature=objective.temperature)
         if objective.has_values:
             self._old_values_RT = _values_of(now).detach()
-        if moves_before and objective.importance_cap is None:
+        if objective.gap is not None or (moves_before and objective.importance_cap is None):
             self._take_as_old(now.logprobs_RT)
-        if objective.importance_cap is not None:
+        elif objective.importance_cap is not None:
             self._measure_gap(now.logprobs_RT)
             self._importance_RT = importance_weights(
                 now.logprobs_RT, self._old_RT, cap=objective.importance_cap
@@ -131,7 +143,7 @@ class Piece:
             temperature=objective.temperature,
             entropy_gradient=objective.entropy_coef > 0,
         )
-        if self.sampler_gap < 0:
+        if self.gaps is None:
             self._take_as_old(scores.logprobs_RT.detach())
         parts = grpo_loss(
             logprobs_RT=scores.logprobs_RT,
@@ -166,6 +178,9 @@ class Piece:
 
     def _take_as_old(self, now_RT: torch.Tensor) -> None:
         """The learner's own scores before it moved are the old policy's, where it sampled."""
+        if self._objective.gap is not None:
+            self._climb(now_RT, self._objective.gap)
+            return
         self._measure_gap(now_RT)
         if self._on_policy:
             self._old_RT = torch.where(self._fresh_R[:, None], now_RT, self._old_RT)
@@ -180,9 +195,68 @@ class Piece:
         numbers = torch.from_numpy(numbers_N).to(spread_RT)
         return spread_RT.masked_scatter(self._mask_RT, numbers)
 
+    def _climb(self, now_RT: torch.Tensor, limits: GapLimits) -> None:
+        """Compare every fresh token with the version that drew it, and weigh it accordingly."""
+        assert self._drawn is not None
+        learner_RT, known_RT = self._drawn.scores(now_RT)
+        fresh_RT = self._mask_RT & self._fresh_R[:, None]
+        known_RT = known_RT & fresh_RT
+        if self._objective.importance_cap is not None:
+            limits = replace(limits, cap=self._objective.importance_cap)
+        rungs = climb(learner_RT, self._old_RT, known_RT, limits)
+        gaps = (learner_RT - self._old_RT).abs()[known_RT].float().cpu().numpy()
+        self.gaps = SamplerGaps(
+            gaps,
+            corrected=int((gaps > limits.exact).sum()),
+            masked=int(rungs.masked_R.sum()),
+            unknown=int((fresh_RT & ~known_RT).sum()),
+        )
+        self._importance_RT = rungs.importance_RT
+        self._weights_RT = self._weights_RT * ~rungs.masked_R[:, None]
+        self._old_RT = torch.where(known_RT, learner_RT, self._old_RT)
+
     def _measure_gap(self, logprobs_RT: torch.Tensor) -> None:
-        gap_RT = (logprobs_RT - self._old_RT)[self._fresh_R].abs()
-        self.sampler_gap = float(gap_RT.max()) if gap_RT.numel() else 0.0
+        fresh_RT = self._mask_RT & self._fresh_R[:, None]
+        gaps = (logprobs_RT - self._old_RT).abs()[fresh_RT].float().cpu().numpy()
+        self.gaps = SamplerGaps(gaps)
+
+
+class _Drawn:
+    """Which version drew which token of a piece, and what the learner says of it as that version.
+
+    Older versions are scored on creation: later, a forward pass with gradients may be waiting for
+    its backward pass, and weights must not be exchanged under it.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        experience: Experience,
+        trees: Sequence[int],
+        mask_RT: torch.Tensor,
+        *,
+        temperature: float,
+    ) -> None:
+        rows = [row for tree in trees for row in experience.versions[tree]]
+        versions_RT = torch.full(mask_RT.shape, UNSAID)
+        for place, row in enumerate(rows):
+            versions_RT[place, : len(row)] = torch.from_numpy(row)
+        versions_RT = versions_RT.to(mask_RT.device)
+        self._newest_RT = (versions_RT == policy.version) | (versions_RT == UNSAID)
+        self._known_RT = self._newest_RT
+        self._older_RT = torch.zeros(mask_RT.shape, device=mask_RT.device)
+        chosen = [experience.trees[tree] for tree in trees]
+        for version in versions_RT[~self._newest_RT].unique().tolist():
+            older = policy.logprobs_of(version, chosen, temperature=temperature)
+            if older is not None:
+                own_RT = versions_RT == version
+                self._older_RT = torch.where(own_RT, older.logprobs_RT, self._older_RT)
+                self._known_RT = self._known_RT | own_RT
+
+    def scores(self, now_RT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The learner's score of each token under the version that drew it [R, T], and where that
+        version is known [R, T]; `now_RT` are those of the newest."""
+        return torch.where(self._newest_RT, now_RT, self._older_RT), self._known_RT
 
 
 def _values_of(scores: BranchLogprobs) -> torch.Tensor:

@@ -40,6 +40,7 @@ from memograd.grpo.experience import Experience, join
 from memograd.rewards import RewardTable
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario, Turn
+from memograd.rollout.versions import VersionSpan
 
 
 def plain_groups(kept: Sequence[KeptGroup]) -> list[dict[str, Any]]:
@@ -94,6 +95,7 @@ def _plain_tree(tree: TokenTree) -> dict[str, Any]:
         "parents": torch.from_numpy(tree.parents_N),
         "branches": _tensors(tree.branches),
         "scored": _tensors(tree.scored),
+        "allowed": dict(tree.allowed),
     }
 
 
@@ -104,6 +106,7 @@ def _tree(plain: dict[str, Any]) -> TokenTree:
         parents_N=plain["parents"].numpy(),
         branches=_arrays(plain["branches"]),
         scored=_arrays(plain["scored"]),
+        allowed=plain.get("allowed", {}),
     )
 
 
@@ -116,6 +119,8 @@ def _plain_rollout(rollout: Rollout) -> dict[str, Any]:
             "stop_reason": turn.stop_reason,
             "starts_row": turn.starts_row,
             "reused_tokens": turn.reused_tokens,
+            "allowed": turn.allowed,
+            "versions": tuple((span.version, span.tokens) for span in turn.versions),
         }
         for turn in rollout.turns
     ]
@@ -129,7 +134,16 @@ def _plain_rollout(rollout: Rollout) -> dict[str, Any]:
 
 
 def _rollout(plain: dict[str, Any]) -> Rollout:
-    turns = tuple(Turn(**{**turn, "logprobs": turn["logprobs"].numpy()}) for turn in plain["turns"])
+    turns = tuple(
+        Turn(
+            **{
+                **turn,
+                "logprobs": turn["logprobs"].numpy(),
+                "versions": tuple(VersionSpan(*span) for span in turn.get("versions", ())),
+            }
+        )
+        for turn in plain["turns"]
+    )
     return Rollout(**{**plain, "turns": turns})
 
 

@@ -15,6 +15,7 @@ from memograd.grpo.experience import Experience
 from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.rollout_log import group_records, render_records
 from memograd.grpo.run_folder import RunFolder, plain_json
+from memograd.grpo.sampler_gap import SamplerGapTooWide
 from memograd.policy.protocol import Policy
 from memograd.rewards.compose import RewardError
 from memograd.rollout.types import Group
@@ -62,10 +63,14 @@ class RolloutFiles:
 
         Raises:
             RewardError: as it came, with the file in its message.
+            SamplerGapTooWide: as it came, with the file in its message.
             MemogradError: in the place of `NotFinite`, with the groups and the file.
         """
         try:
             yield
+        except SamplerGapTooWide as error:
+            file = self.write(step, groups, experience, folder="failures")
+            raise SamplerGapTooWide(f"{error} (step {step}: see {file})", error.gaps) from error
         except (NotFinite, RewardError) as error:
             places = _places(error, groups)
             file = self.write(step, groups, experience, only=places, folder="failures")

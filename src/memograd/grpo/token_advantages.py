@@ -84,7 +84,7 @@ class Tokens:
     kl_N: np.ndarray
 
 
-class Judged(Protocol):
+class JudgedPiece(Protocol):
     """The part of `memograd.grpo.piece.Piece` that is needed here."""
 
     def tokens(self) -> Tokens:
@@ -97,7 +97,7 @@ class Judged(Protocol):
 
 
 def judge_tokens(
-    pieces: Sequence[Judged], rewards_K: np.ndarray, objective: Objective, world: World
+    pieces: Sequence[JudgedPiece], rewards_K: np.ndarray, objective: Objective, world: World
 ) -> np.ndarray:
     """Give the tokens of `pieces`, this rank's share of a batch of K rollouts, their advantages.
 

@@ -29,11 +29,19 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, Stopped
 from memograd.grpo.advantage import GroupAdvantages
-from memograd.grpo.asking import Asking
+from memograd.grpo.ahead import DrawnAhead
+from memograd.grpo.asking import ScenarioChooser
 from memograd.grpo.batch import score_rows
 from memograd.grpo.checkpoint_folder import BEST
 from memograd.grpo.distributed import ALONE, World
-from memograd.grpo.drawing import Drawing, SingleTurn, draw_by_ranks, draw_informative
+from memograd.grpo.drawing import (
+    Attempts,
+    Drawing,
+    SingleTurn,
+    draw_by_ranks,
+    draw_informative,
+    draw_share,
+)
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.not_finite import check_sampled
@@ -47,14 +55,17 @@ from memograd.grpo.run_state import (
     restore_random_states,
     seed_everything,
 )
+from memograd.grpo.sampler_gap import GapLimits, SamplerGapTooWide
 from memograd.grpo.schedules import learning_rate_at, temperature_at
 from memograd.grpo.stopping import StopRequest, stop_request
 from memograd.grpo.tracking import Tracker, flat_metrics, tracked
 from memograd.policy.protocol import Policy
+from memograd.policy.remote.errors import SamplingFailed
 from memograd.rewards import WeightedReward
 from memograd.rewards.compose import RewardError
 from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Scenario
+from memograd.rollout.versions import UNSAID
 
 STATE_FILE = "trainer_state.pt"
 STATE_KEYS = {
@@ -104,7 +115,7 @@ class Trainer:
         self.step = 0
         self._verified = False
         self._scenarios = scenarios
-        self._asking = Asking(scenarios, config)
+        self._asking = ScenarioChooser(scenarios, config)
         self._replay = Replay(
             capacity=config.schedules.replay_capacity,
             max_age=config.schedules.replay_max_age,
@@ -123,7 +134,10 @@ class Trainer:
         self._evaluate = evaluate
         self._on_step = on_step if world.leads else lambda metrics: None
         self._trackers = trackers if world.leads else ()
-        self._objective = Objective.from_config(config)
+        gap = None
+        if config.sampler.engine != "local":
+            gap = GapLimits.of(config.sampler, policy.dtype)
+        self._objective = Objective.from_config(config, gap)
         self._zero_variance_fraction = 0.0
         self._optimizer = torch.optim.AdamW(
             policy.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
@@ -131,6 +145,10 @@ class Trainer:
         seed = world.seed(config.seed)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         seed_everything(seed)
+        staleness = config.sampler.max_staleness
+        self._ahead: DrawnAhead[Attempts | None] | None = (
+            DrawnAhead(staleness) if staleness else None
+        )
         self._step_began = self._small_state()
 
     def restore(self, checkpoint: Path) -> None:
@@ -161,6 +179,7 @@ class Trainer:
         own = state["ranks"][self._world.rank]
         restore_random_states(own["random"], self._generator)
         self.policy.forward = own["forward"]
+        self.policy.token_bytes = own.get("token_bytes", 0.0)
         self._zero_variance_fraction = state["zero_variance_fraction"]
         self._asking.restore(state["pass_rates"])
         self._replay.restore(kept_groups(state["replay"], self._scenarios))
@@ -178,13 +197,15 @@ class Trainer:
         settings = self._config.model_dump(mode="json")
         tracking = tracked(self._trackers, self._run.path.name, settings)
         with stop_request() as stop, ExitStack() as open_trackers:
+            if self._ahead is not None:
+                open_trackers.callback(self._ahead.close)
             self._world.guarded(lambda: open_trackers.enter_context(tracking))
             self._world.check_equal_weights(self.policy.parameters())
             while self.step < self._config.steps:
                 self._step_began = self._small_state()
                 try:
                     metrics = self._one_step()
-                except (RewardError, EpisodeError):
+                except (RewardError, EpisodeError, SamplingFailed, SamplerGapTooWide):
                     self._save_before_step()
                     raise
                 self._world.guarded(partial(self._announce, metrics))
@@ -198,6 +219,7 @@ class Trainer:
                 if signal:
                     raise self._stopped(signal)
             final = self._save("final")
+            self._publish_weights(self.step)  # whoever measures it now measures the trained policy
             self._world.guarded(open_trackers.close)
             signal = self._signal(stop)
         if signal:
@@ -225,6 +247,8 @@ class Trainer:
         config, clock = self._config, _Clock()
         self.step += 1
         objective = replace(self._objective, temperature=self._temperature())
+        with clock.phase("publish"):
+            self._publish_weights(self.step - 1)
         drawn = draw_informative(
             lambda attempt, sizes: self._draw(attempt, sizes, objective, clock),
             sizes=[config.num_generations] * config.prompts_per_step,
@@ -233,6 +257,7 @@ class Trainer:
         )
         experience = drawn.experience
         self._zero_variance_fraction = drawn.dull / drawn.groups
+        self._world.led(self.policy.rest)
         agreement = None
         if not self._verified:
             with clock.phase("verify"):
@@ -244,11 +269,14 @@ class Trainer:
         learned = replace(learned, on_policy=True)
         kept = self._rollouts.kept_on_failure(self.step, learned.groups, learned)
         with kept, clock.phase("learn"):
-            update = learn(self.policy, self._optimizer, learned, objective, self._world)
+            update = self._learn(learned, objective)
         if config.schedules.replay_groups:
             self._replay.add(experience, step=self.step, advantage=objective.advantage)
         experience = replace(experience, advantages=_first(update.advantages, experience))
         metrics = step_metrics(self.step, experience, update)
+        if objective.gap is not None and update.gaps is not None:
+            metrics |= {"sampler_version": self.policy.version, **update.gaps.metrics()}
+            metrics["sampler_staleness"] = self.policy.version - oldest_version(experience)
         if update.value_loss is not None:
             metrics["value_loss"] = update.value_loss
         metrics |= {
@@ -271,6 +299,22 @@ class Trainer:
         self._world.guarded(lambda: self._write_down(metrics, experience))
         return metrics
 
+    def _learn(self, learned: Experience, objective: Objective) -> Update:
+        """Move the weights; a sampler that cannot be learnt from is asked why."""
+        try:
+            return learn(self.policy, self._optimizer, learned, objective, self._world)
+        except SamplerGapTooWide as error:
+            prompt = learned.trees[0].prompt
+            limit = objective.gap.stop if objective.gap else 0.0
+            cause = self._world.led(
+                lambda: self.policy.why_gap(prompt, temperature=objective.temperature, limit=limit)
+            )
+            raise SamplerGapTooWide(f"{error}; {cause}; no weight was moved", error.gaps) from error
+
+    def _publish_weights(self, version: int) -> None:
+        """Let the weights as they are now draw: rank 0 tells the servers, if there are any."""
+        self.policy.follow(self._world.led(lambda: self.policy.publish(version)))
+
     def _evaluated(self, clock: _Clock) -> dict[str, Any]:
         """The score of this step and whether it is the best so far, where it is asked for.
 
@@ -280,6 +324,7 @@ class Trainer:
         if every is None or evaluate is None or self.step % every:
             return {}
         states = capture_random_states(self._generator)
+        self._publish_weights(self.step)
         with clock.phase("evaluate"):
             score = self._world.led(lambda: evaluate(f"step {self.step}"))
         restore_random_states(states, self._generator)
@@ -305,18 +350,8 @@ class Trainer:
     ) -> Experience:
         """Let the policy attempt scenarios of this step, as many rollouts as `sizes` sum to;
         attempts above 0 replace groups."""
-        scenarios, sizes = self._asking.ask(step=self.step, attempt=attempt, sizes=sizes)
         with clock.phase("sample"):
-            drawn = draw_by_ranks(
-                self._world,
-                self._drawing,
-                scenarios,
-                step=self.step,
-                attempt=attempt,
-                temperature=objective.temperature,
-                generator=self._generator,
-                sizes=sizes,
-            )
+            drawn = draw_by_ranks(self._world, self._share(attempt, sizes, objective.temperature))
         groups = drawn.groups
         with self._rollouts.kept_on_failure(self.step, groups), clock.phase("reward"):
             check_sampled(groups)
@@ -331,6 +366,37 @@ class Trainer:
             )
         self._asking.hear(experience)
         return experience
+
+    def _share(
+        self, attempt: int, sizes: Sequence[int], temperature: float
+    ) -> Callable[[], Attempts | None]:
+        """What draws this rank's share; of a step's own groups, what was drawn ahead."""
+
+        def prepare(step: int, generator: torch.Generator) -> Callable[[], Attempts | None]:
+            scenarios, own = self._asking.ask(step=step, attempt=attempt, sizes=sizes)
+            return partial(
+                draw_share,
+                self._world,
+                self._drawing,
+                scenarios,
+                step=step,
+                attempt=attempt,
+                temperature=temperature,
+                generator=generator,
+                sizes=own,
+            )
+
+        ahead = self._ahead
+        if ahead is None or attempt > 0:
+            return prepare(self.step, self._generator)
+        last = self._config.steps
+        return lambda: ahead.take(self.step, last, lambda step: prepare(step, self._fork()))
+
+    def _fork(self) -> torch.Generator:
+        """A generator of its own for what a thread draws."""
+        device = self._generator.device
+        seed = torch.randint(0, 2**48, (1,), generator=self._generator, device=device)
+        return torch.Generator(device).manual_seed(int(seed))
 
     def _temperature(self) -> float:
         config = self._config
@@ -366,6 +432,7 @@ class Trainer:
             "own": {
                 "random": capture_random_states(self._generator),
                 "forward": self.policy.forward,
+                "token_bytes": self.policy.token_bytes,
             },
         }
 
@@ -426,6 +493,19 @@ def step_metrics(step: int, experience: Experience, update: Update) -> dict[str,
         "tokens_as_tree": sum(tree.tree_tokens for tree in trees),
         "cut_fraction": float(np.mean(cut)),
     }
+
+
+def oldest_version(experience: Experience) -> int:
+    """The oldest version that drew one of its rollouts; `UNSAID` if none says."""
+    return min(
+        (
+            span.version
+            for rollout in experience.rollouts
+            for turn in rollout.turns
+            for span in turn.versions
+        ),
+        default=UNSAID,
+    )
 
 
 def _first(advantages: GroupAdvantages, experience: Experience) -> GroupAdvantages:

@@ -6,17 +6,27 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import difflib
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final
 
 from memograd.errors import BadInput
+from memograd.memory.records.expiry import to_expiry
 from memograd.memory.records.items import Kind
 from memograd.memory.records.scope import check_unicode
-from memograd.memory.write.remember import Labels
+from memograd.memory.write.labels import Labels
+
+PROCEDURAL_IN_MEM0: Final = "procedural_memory"
 
 
 def checked_labels(
-    metadata: Mapping[str, Any] | None, kind: Kind | str | None, categories: Iterable[str]
+    metadata: Mapping[str, Any] | None,
+    kind: Kind | str | None,
+    categories: Iterable[str],
+    expiration_date: object = None,
 ) -> Labels:
     """What is said about everything that one call adds."""
     if metadata is not None and not isinstance(metadata, Mapping):
@@ -31,7 +41,52 @@ def checked_labels(
     except ValueError:
         choices = ", ".join(Kind)
         raise BadInput(f"There is no kind {kind!r}: choose one of {choices}.") from None
-    return Labels(metadata=dict(metadata or {}), kind=known, categories=names)
+    return Labels(dict(metadata or {}), known, names, to_expiry(expiration_date))
+
+
+def one_of(name: str, given: Any, other_name: str, other: Any) -> Any:
+    """What is given under one of two names that mean the same; None under none of them."""
+    if given is not None and other is not None and given != other:
+        raise BadInput(f"{name} and {other_name} mean the same: give one of them.")
+    return other if given is None else given
+
+
+def kind_of(kind: Kind | str | None, memory_type: str | None) -> Kind | str | None:
+    """The kind, also by mem0's word for the one kind that it knows."""
+    if memory_type is None:
+        return kind
+    if memory_type != PROCEDURAL_IN_MEM0:
+        raise BadInput(
+            f"There is no memory_type {memory_type!r}: mem0 has {PROCEDURAL_IN_MEM0} alone, and"
+            " kind names all four kinds."
+        )
+    if kind not in (None, Kind.PROCEDURAL):
+        raise BadInput(f"kind is {kind!r} and memory_type {memory_type!r}: give one of them.")
+    return Kind.PROCEDURAL
+
+
+def checked_days(given: timedelta | float | None, name: str) -> timedelta | None:
+    """A stretch of time above zero; a number counts days."""
+    if given is None or isinstance(given, timedelta):
+        return given
+    days = checked_number(given, name)
+    try:
+        return timedelta(days=days or 0)
+    except (OverflowError, ValueError):
+        raise BadInput(f"{name} is {given!r} days: that is longer than time is.") from None
+
+
+def warn_unknown(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Name the keywords that a method of `Memory` does not have, and goes on without."""
+    known = list(inspect.signature(method).parameters) if given else []
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f": did you mean {close[0]}?" if close else "."
+            warnings.warn(
+                f"Memory.{method.__name__} has no {name}, which changes nothing here{hint}",
+                stacklevel=3,
+            )
 
 
 def checked_count(given: int | None, default: int, name: str, *, least: int = 0) -> int:

@@ -19,20 +19,40 @@ R = TypeVar("R")
 
 def _in_thread(
     method: Callable[Concatenate[Memory, P], R],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
-    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+) -> Callable[Concatenate[AsyncUpkeep, P], Coroutine[Any, Any, R]]:
+    async def call(self: AsyncUpkeep, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(method, self.memory, *args, **kwargs)
 
     update_wrapper(call, method)
     return call
 
 
-class AsyncMemory:
+class AsyncUpkeep:
+    """`MemoryUpkeep`, awaited."""
+
+    memory: Memory
+
+    answered = _in_thread(Memory.answered)
+    feedback = _in_thread(Memory.feedback)
+    compact = _in_thread(Memory.compact)
+    undo_compact = _in_thread(Memory.undo_compact)
+    sweep = _in_thread(Memory.sweep)
+    users = _in_thread(Memory.users)
+    stats = _in_thread(Memory.stats)
+    purge = _in_thread(Memory.purge)
+    purge_owner = _in_thread(Memory.purge_owner)
+    reset = _in_thread(Memory.reset)
+    export = _in_thread(Memory.export)
+    import_ = _in_thread(Memory.import_)
+    close = _in_thread(Memory.close)
+
+
+class AsyncMemory(AsyncUpkeep):
     """A `Memory` whose methods are awaited."""
 
-    def __init__(self, memory: Memory) -> None:
-        """Wrap a memory; closing this closes it."""
-        self.memory = memory
+    def __init__(self, memory: Memory | Mapping[str, Any] | Any | None = None) -> None:
+        """Wrap a memory, which closing this closes, or open one as `Memory(config)` does."""
+        self.memory = memory if isinstance(memory, Memory) else Memory(memory)
 
     @classmethod
     async def open(cls, path: Path | str | None = None, **given: Any) -> AsyncMemory:
@@ -51,22 +71,13 @@ class AsyncMemory:
         await self.close()
 
     add = _in_thread(Memory.add)
+    add_many = _in_thread(Memory.add_many)
     learn = _in_thread(Memory.learn)
     update = _in_thread(Memory.update)
     delete = _in_thread(Memory.delete)
     delete_all = _in_thread(Memory.delete_all)
-    answered = _in_thread(Memory.answered)
-    feedback = _in_thread(Memory.feedback)
-    compact = _in_thread(Memory.compact)
-    undo_compact = _in_thread(Memory.undo_compact)
     search = _in_thread(Memory.search)
     context = _in_thread(Memory.context)
     get = _in_thread(Memory.get)
     get_all = _in_thread(Memory.get_all)
     history = _in_thread(Memory.history)
-    stats = _in_thread(Memory.stats)
-    purge = _in_thread(Memory.purge)
-    reset = _in_thread(Memory.reset)
-    export = _in_thread(Memory.export)
-    import_ = _in_thread(Memory.import_)
-    close = _in_thread(Memory.close)

@@ -2,32 +2,45 @@
 
 A message is the usual dictionary with `role` and `content`; `name` says who speaks (else the role
 does), `timestamp` when it was said (else the moment given for all). A turn keeps its role, because
-only what people say in their own words becomes a fact about them. Invariant: what cannot be
-understood raises BadInput that names the message, and nothing is dropped in silence except system
-and developer messages, which are instructions and not conversation.
+only what people say in their own words becomes a fact about them. Of a picture the turn keeps a
+reference, and a caption where a vision model is given. Invariant: what cannot be understood raises
+BadInput that names the message, and nothing is dropped in silence except system and developer
+messages, which are instructions and not conversation.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
+from memograd.memory.pictures import is_picture, picture_reference, pictures_in
 from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
+
+if TYPE_CHECKING:
+    from memograd.memory.chat.chat_model import VisionModel
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
-def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
+def to_turns(
+    messages: Messages,
+    *,
+    heard_at: datetime,
+    expires_at: datetime | None = None,
+    vision: VisionModel | None = None,
+) -> list[RawTurn]:
     """The raw turns of a text or of chat messages; each gets an id of its own.
 
-    heard_at: when it was said, for messages without a `timestamp`. A turn keeps the zone of its
-    time, for "yesterday" is counted from the day it was where it was said. The `session` of a turn
-    is the ordinal number of its day, so a sitting is what was said in one day. Messages without any
-    text (a tool call, say) and system messages give no turn.
+    heard_at: when it was said, for messages without a `timestamp`. expires_at: from when on the
+    turns are hidden. vision: describes the pictures, once all messages are understood. A turn keeps
+    the zone of its time, for "yesterday" is counted from the day it was where it was said. The
+    `session` of a turn is the ordinal number of its day, so a sitting is what was said in one day.
+    Messages without any text (a tool call, say) and system messages give no turn.
     """
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
@@ -37,7 +50,8 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
         raise BadInput(
             f"messages must be a text or a list of chat messages, not {type(messages).__name__}."
         )
-    turns = []
+    turns: list[RawTurn] = []
+    pictures: dict[str, list[str]] = {}  # addresses by the turn
     for number, message in enumerate(messages, start=1):
         where = f"message {number}"
         if not isinstance(message, Mapping):
@@ -47,8 +61,8 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
             raise BadInput(f"The role of {where} must be a text such as user, not {role!r}.")
         text = _text(message.get("content"), where)
         check_unicode(text, where)
-        picture = _picture(message.get("content"))
-        if role in ("system", "developer") or not (text.strip() or picture):
+        shown = pictures_in(message.get("content"))
+        if role in ("system", "developer") or not (text.strip() or shown):
             continue
         speaker = message.get("name") or role
         if not isinstance(speaker, str):
@@ -63,27 +77,26 @@ def to_turns(messages: Messages, *, heard_at: datetime) -> list[RawTurn]:
                 text=text,
                 time=time,
                 session=time.toordinal(),
-                caption=picture,
                 role=role,
+                images=tuple(map(picture_reference, shown)),
+                expires_at=expires_at,
             )
         )
-    return turns
+        pictures[turns[-1].id] = shown
+    if vision is None:
+        return turns
+    return [
+        replace(turn, caption=_described(turn.text, pictures[turn.id], vision))
+        if turn.images
+        else turn
+        for turn in turns
+    ]
 
 
-PICTURES = frozenset({"image", "image_url", "input_image"})
-
-
-def _picture(content: object) -> str | None:
-    """The address of a message's first picture, or "picture" for one that is in the message."""
-    if isinstance(content, str) or not isinstance(content, Sequence):
-        return None
-    for part in content:
-        if isinstance(part, Mapping) and part.get("type") in PICTURES:
-            place = part.get("image_url") or part.get("url") or ""
-            place = place.get("url", "") if isinstance(place, Mapping) else place
-            remote = isinstance(place, str) and not place.startswith("data:") and len(place) < 500
-            return (place if remote else "") or "picture"
-    return None
+def _described(said: str, pictures: Sequence[str], vision: VisionModel) -> str:
+    """What is to be seen, in one line."""
+    captions = [" ".join(vision.describe(picture, said=said).split()) for picture in pictures]
+    return " ".join(caption for caption in captions if caption)
 
 
 def to_moment(value: object, what: str) -> datetime:
@@ -122,10 +135,12 @@ def _text(content: object, where: str) -> str:
         return ""
     if isinstance(content, str):
         return content
+    if isinstance(content, Mapping):
+        content = [content]
     if isinstance(content, Sequence):
         texts = []
         for part in content:
-            if isinstance(part, Mapping) and part.get("type") in PICTURES:
+            if is_picture(part):
                 continue
             if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
                 raise BadInput(

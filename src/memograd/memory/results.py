@@ -5,12 +5,18 @@ Invariant: every result is JSON as it stands. Pure functions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memograd.memory.language import is_chinese
 from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.expiry import expiry_result
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.why_sentence import why_sentence
 
 if TYPE_CHECKING:
     from memograd.memory.search import Hit
@@ -29,32 +35,40 @@ def item_result(item: MemoryItem) -> dict[str, Any]:
         "updated_at": item.updated_at.isoformat(),
         "valid_from": item.valid_from.isoformat() if item.valid_from else None,
         "valid_to": item.valid_to.isoformat() if item.valid_to else None,
+        "expiration_date": expiry_result(item.expires_at),
+        "actor_id": item.actor_id,
+        "role": item.role,
         **item.scope.ids(),
     }
 
 
-def hit_result(hit: Hit[MemoryItem], *, explain: bool) -> dict[str, Any]:
-    """An item as `search` returns it: with its score, its cosine similarity and, asked, the why."""
+def hit_result(hit: Hit[MemoryItem], *, explain: bool, query: str = "") -> dict[str, Any]:
+    """An item as `search` returns it: with its score, its cosine similarity and, asked, the why.
+
+    query: what was asked; the why is told in its language.
+    """
     result = item_result(hit.record) | {
         "score": round(hit.score, 6),
         "similarity": round(hit.why.similarity, 6),
     }
-    return result | {"explain": _why(hit)} if explain else result
+    return result | {"explain": _why(hit, query)} if explain else result
 
 
-def turn_result(hit: Hit[RawTurn], *, explain: bool) -> dict[str, Any]:
-    """A raw turn as `search(turns=...)` returns it."""
+def turn_result(hit: Hit[RawTurn], *, explain: bool, query: str = "") -> dict[str, Any]:
+    """A raw turn as `search(turns=...)` returns it; query as of `hit_result`."""
     result = turn_json(hit.record) | {
         "score": round(hit.score, 6),
         "similarity": round(hit.why.similarity, 6),
     }
-    return result | {"explain": _why(hit)} if explain else result
+    return result | {"explain": _why(hit, query)} if explain else result
 
 
 def turn_json(turn: RawTurn) -> dict[str, Any]:
     """A raw turn: who said what, when."""
     values = turn.to_json()
-    return {key: values.get(key) for key in ("id", "speaker", "text", "time", "caption")}
+    return {key: values.get(key) for key in ("id", "speaker", "text", "time", "caption")} | (
+        {"images": list(turn.images)} if turn.images else {}
+    )
 
 
 def operation_result(event: Event) -> dict[str, Any]:
@@ -75,11 +89,44 @@ def operation_result(event: Event) -> dict[str, Any]:
         "actor": event.actor,
         "created_at": (after or before)["created_at"],
         "updated_at": event.recorded_at.isoformat(),
+        "actor_id": (after or before).get("actor_id"),
+        "role": (after or before).get("role"),
         **event.scope.ids(),
     }
     if event.kind is EventKind.UPDATE:
         result["previous_memory"] = before["text"]
     return result
+
+
+def added_result(events: Sequence[Event]) -> dict[str, Any]:
+    """What one call of `add` did, as it returns it."""
+    changes = [event for event in events if event.kind is not EventKind.NONE]
+    result: dict[str, Any] = {"results": [operation_result(event) for event in changes]}
+    pending = [event for event in events if (event.after or {}).get("pending")]
+    if pending:
+        result["pending"] = [pending_result(event) for event in pending]
+    return result
+
+
+def entity_results(
+    living: Iterable[tuple[Scope, int, datetime, datetime]],
+) -> list[dict[str, Any]]:
+    """Users, agents and runs as `users` returns them; living: as of `Journal.living`."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for scope, count, first, last in living:
+        for name, value in scope.ids().items():
+            sort = name.removesuffix("_id")
+            new = {"type": sort, "id": value, "name": value, "total_memories": 0}
+            new |= {"created_at": first, "updated_at": last}
+            told = found.setdefault((sort, value), new)
+            told["total_memories"] += count
+            told["created_at"] = min(told["created_at"], first)
+            told["updated_at"] = max(told["updated_at"], last)
+    kept = [one for one in found.values() if one["total_memories"]]
+    kept.sort(key=lambda one: (one["type"] != "user", one["type"], one["id"]))
+    return [
+        one | {name: one[name].isoformat() for name in ("created_at", "updated_at")} for one in kept
+    ]
 
 
 def pending_result(event: Event) -> dict[str, Any]:
@@ -114,10 +161,10 @@ def history_result(event: Event) -> dict[str, Any]:
     }
 
 
-def _why(hit: Hit[Any]) -> dict[str, Any]:
+def _why(hit: Hit[Any], query: str) -> dict[str, Any]:
     why = hit.why
     return asdict(why) | {
         "matched": list(why.matched),
         "reasons": [{"what": what, "adds": adds} for what, adds in why.reasons],
-        "sentence": str(why),
+        "sentence": why_sentence(why, chinese=is_chinese(query)),
     }

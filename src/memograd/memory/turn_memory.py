@@ -1,4 +1,8 @@
-"""Raw turns alone, for tasks that read whole conversations: write under a scope, search within it.
+"""Raw turns, for tasks that read whole conversations: write under a scope, search within it.
+
+A search either takes the turns whose vectors are nearest to the question's, or ranks them as
+`Memory.search` does, by the trained ranker. For the second the turns' facts are remembered too:
+they are not shown, but they say what a turn is about.
 
 Invariants: nothing written under one scope is ever returned under another; adding a turn twice
 stores it once, also when two do so at once; searches keep to `top_k` and to the token budget.
@@ -6,22 +10,30 @@ stores it once, also when two do so at once; searches keep to `top_k` and to the
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.filters import scope_filter
 from memograd.memory.journal import Conflict
+from memograd.memory.records.events import NewEvent
+from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope, check_unicode
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.recall import Recall
+from memograd.memory.search.request import SearchRequest
 from memograd.memory.search.retrieved import RetrievedTurn, fill_budget
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.remember import heard
+from memograd.memory.write.changes import added, heard
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
+    from memograd.memory.reader import MemReader
 
 ATTEMPTS: Final = 10
 
@@ -32,6 +44,7 @@ class TurnMemory:
     def __init__(self, store: MemoryStore) -> None:
         """For `TurnMemory.open`."""
         self._store = store
+        self._recall = Recall(store, None)
 
     @classmethod
     def open(cls, path: Path | str, embedder: Embedder) -> TurnMemory:
@@ -43,6 +56,7 @@ class TurnMemory:
 
     def close(self) -> None:
         """Let go of all files. Closing twice is harmless."""
+        self._recall.close()
         self._store.close()
 
     def __enter__(self) -> TurnMemory:
@@ -51,8 +65,12 @@ class TurnMemory:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def add_turns(self, scope: str, turns: Sequence[RawTurn]) -> int:
+    def add_turns(
+        self, scope: str, turns: Sequence[RawTurn], *, reader: MemReader | None = None
+    ) -> int:
         """Store the turns in the order they were said; returns how many were new.
+
+        reader: whose facts of the new turns are remembered with them, for `ranked` searches.
 
         A turn that the scope holds already is left as it is, so adding twice is safe. Raises
         BadInput, before anything is stored, when one id comes with two different contents or a text
@@ -66,6 +84,7 @@ class TurnMemory:
             for _ in range(ATTEMPTS):
                 new = _unknown(turns, self._state(scope).turns_by_id)
                 events = [heard(turn, owner, verbatim=False) for turn in new]
+                events += _facts(new, reader, owner) if reader else []
                 try:
                     self._store.write(owner.owner, events)
                     return len(new)
@@ -101,21 +120,43 @@ class TurnMemory:
         top_k: int,
         token_budget: int,
         count_tokens: Callable[[str], int],
+        ranked: bool = False,
     ) -> list[list[RetrievedTurn]]:
-        """`search` for several queries, embedded in one batch; one result a query."""
+        """`search` for several queries, embedded in one batch; one result a query.
+
+        ranked: as `Memory.search` ranks turns; its scores are probabilities.
+        """
         _check_top_k(top_k)
         for query in queries:
             check_unicode(query, "a query")
+        if ranked:
+            return [
+                _fitting(self._ranked(query, scope, top_k), token_budget, count_tokens)
+                for query in queries
+            ]
         state = self._state(scope)
         places = {turn.id: place for place, turn in enumerate(state.turns)}
         found = []
         for vector in self._store.embedder.embed_queries(queries):
-            ranked = [
+            nearest = [
                 RetrievedTurn(hit.record, hit.score, rank, places[hit.record.id])
                 for rank, hit in enumerate(state.turns.dense(vector, k=top_k, eligible=None), 1)
             ]
-            found.append(_fitting(ranked, token_budget, count_tokens))
+            found.append(_fitting(nearest, token_budget, count_tokens))
         return found
+
+    def _ranked(self, query: str, scope: str, top_k: int) -> list[RetrievedTurn]:
+        """The best turns; "last week" counts from the day on which the conversation ended."""
+        turns = self._state(scope).turns
+        places = {turn.id: place for place, turn in enumerate(turns)}
+        ended = max((turn.time for turn in turns if turn.time), default=None)
+        request = SearchRequest(
+            query, scope_filter(run_id=scope), top_k=1, turns=top_k, asked_at=ended
+        )
+        return [
+            RetrievedTurn(hit.record, hit.score, rank, places[hit.record.id])
+            for rank, hit in enumerate(self._recall.search(request).turns, start=1)
+        ]
 
     def last_turns(
         self, scope: str, *, top_k: int, token_budget: int, count_tokens: Callable[[str], int]
@@ -142,6 +183,25 @@ def _scope(name: str) -> Scope:
     if not name:
         raise BadInput("A memory scope must not be empty: name the conversation it belongs to.")
     return Scope(run_id=name)
+
+
+def _facts(turns: Sequence[RawTurn], reader: MemReader, scope: Scope) -> list[NewEvent]:
+    """What the reader finds, remembered as it stands: nothing is decided between facts."""
+    written = []
+    for number, fact in enumerate(reader.read(turns)):
+        told = fact.told_at or datetime.now(UTC)
+        item = MemoryItem(
+            id=hashlib.sha256(f"{number}\0{fact.sources}\0{fact.text}".encode()).hexdigest()[:32],
+            text=fact.text,
+            scope=scope,
+            kind=fact.kind,
+            created_at=told,
+            updated_at=told,
+            valid_from=fact.valid_from,
+            sources=fact.sources,
+        )
+        written.append(added(item, actor="reader", reason="what the turn says"))
+    return written
 
 
 def _unknown(turns: Sequence[RawTurn], stored: Mapping[str, RawTurn]) -> list[RawTurn]:

@@ -9,7 +9,8 @@ begin alike.
 
 Invariant: what is drawn for a sample depends on its request alone, up to the rounding of matrix
 products, whoever shares the batch; the returned log-probabilities are those of the drawn ids in
-softmax(logits / temperature) of the tokens before them.
+softmax(logits / temperature) of the tokens before them, over the allowed tokens where a request
+has a constraint.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import torch
 from transformers import PreTrainedModel
 
 from memograd.errors import MemogradError
+from memograd.policy.constraint import Constraint, restricted
 from memograd.policy.kept_prefixes import LEAST_SHARED, Beginning, KeptPrefixes, common
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import PREFILL_TOKENS, prefill
 from memograd.policy.slot_cache import SlotCache
 from memograd.policy.tree_forward import additive_mask
+from memograd.rollout.allowed_tokens import TokenMask
 
 KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
 """Tokens of finished samples whose keys and values are kept for prompts that go on from them."""
@@ -36,6 +39,7 @@ KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
 class SampleRequest:
     """What one sample is drawn from. Temperature 0 takes the most likely token.
 
+    `constraint` says which tokens may come; the sample is drawn from the distribution over these.
     `top_p` cuts what is drawn to the most likely tokens that have that much probability (Holtzman
     et al. 2019, arXiv:1904.09751); `top_logprobs` is how many alternatives a token are reported.
     """
@@ -46,18 +50,30 @@ class SampleRequest:
     top_p: float = 1.0
     seed: int = 0
     top_logprobs: int = 0
+    constraint: Constraint | None = None
 
 
 @dataclass(eq=False)
 class Sample:
-    """A sample while it grows: drawn `ids`, `logprobs` of each, `tops` (id, log-probability)."""
+    """A sample while it grows: drawn `ids`, `logprobs` of each, `tops` (id, log-probability), and
+    the tokens `allowed` in each place, where the request has a constraint."""
 
     request: SampleRequest
     generator: torch.Generator
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     tops: list[list[tuple[int, float]]] = field(default_factory=list)
+    allowed: list[TokenMask | None] = field(default_factory=list)
+    constraint: Constraint | None = None
     stop_reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.request.constraint is not None:
+            self.constraint = self.request.constraint.fork()
+
+    def may_come(self) -> TokenMask | None:
+        """The tokens that may come next; None: all."""
+        return None if self.constraint is None else self.constraint.allowed()
 
 
 class ContinuousSampler:
@@ -182,7 +198,9 @@ class ContinuousSampler:
         """Give every sample of `batch` one more token. Raises MemogradError for NaN."""
         asked = [sample.request for sample in batch]
         temperatures = torch.tensor([request.temperature or 1.0 for request in asked])
-        logprobs_BV = torch.log_softmax(logits_BV.float().cpu() / temperatures[:, None], dim=-1)
+        masks = [sample.may_come() for sample in batch]
+        scores_BV = restricted(logits_BV.float().cpu() / temperatures[:, None], masks)
+        logprobs_BV = torch.log_softmax(scores_BV, dim=-1)
         if bool(logprobs_BV.isnan().any()):
             raise MemogradError(
                 "the model's probabilities of the next token are not numbers (NaN or infinity), so "
@@ -196,6 +214,9 @@ class ContinuousSampler:
             if sample.request.top_logprobs:
                 values, ids = logprobs_BV[row].topk(sample.request.top_logprobs)
                 sample.tops.append(list(zip(ids.tolist(), values.tolist(), strict=True)))
+            if sample.constraint is not None:
+                sample.allowed.append(masks[row])
+                sample.constraint.advance(token)
             if token in self._end_ids:
                 sample.stop_reason = "end"
             elif len(sample.ids) >= sample.request.max_tokens:

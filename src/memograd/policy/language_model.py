@@ -4,7 +4,8 @@ The adapter (peft) is all that training moves; the reference policy of the KL te
 model with the adapter switched off, or with a frozen copy of the adapter that training began with:
 there is no second model. Token ids are the interface:
 `encode` applies the chat template once, `sample` returns the ids that were drawn, `logprobs`
-scores these ids.
+scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and `learner_memory`;
+here are sampling, scoring and the choice of how both are computed.
 
 Invariant: right after loading, the policy and its reference give the same log-probabilities (a
 fresh adapter adds zero).
@@ -14,16 +15,15 @@ from __future__ import annotations
 
 import logging
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from jinja2 import TemplateError
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model
 from safetensors import SafetensorError
@@ -31,17 +31,23 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
-from memograd.policy.activation_checkpointing import checkpoint_layers
-from memograd.policy.batching import batches_by_tokens
+from memograd.policy.adapter_weights import REFERENCE, TRAINED, AdapterWeights
+from memograd.policy.batching import batches_by_sum, batches_by_tokens
+from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
 from memograd.policy.kept_prefixes import KeptPrefixes
+from memograd.policy.learner_memory import LearnerMemory
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
+from memograd.policy.memory_model import MemoryBudget
+from memograd.policy.model_tokens import ModelTokens
+from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.protocol import SampledGroup
+from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.row_sampler import sample_rows
-from memograd.policy.sampler import SampledTree, Stopped, never, sample_trees
+from memograd.policy.sampler import SampledTree, sample_trees
 from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.token_texts import ends_with_one_of, token_texts
+from memograd.policy.tree_attention import use_tree_attention
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.policy.turns import TURN_TOKENS, TurnSampler
 from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
@@ -54,21 +60,13 @@ from memograd.policy.verify import (
     sampling_error,
     small_subtrees,
 )
+from memograd.policy.versions import PublishedVersions
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Message
 
 logger = logging.getLogger(__name__)
 
-LEARN_TOKENS = {"cpu": 1024, "cuda": 32_768, "mps": 4096}
-"""About how many tokens one forward with gradients takes at once, by device: on a CPU padding costs
-more than batching saves."""
 
-TRAINED = "default"
-"""Name of the adapter that training moves: peft's own, which it saves without a subfolder."""
-REFERENCE = "reference"
-"""Name, and subfolder of a checkpoint, of the frozen adapter that training began with."""
-
-_FORWARDS = {"tree": tree_logprobs, "rows": row_logprobs}
+_FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
 
 
 @contextmanager
@@ -79,7 +77,7 @@ def _quiet_peft() -> Iterator[None]:
         yield
 
 
-class LanguageModel:
+class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemory):
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
     `peft_model` is the model with its adapter, `model` the causal language model inside (its layers
@@ -93,21 +91,36 @@ class LanguageModel:
         tokenizer: PreTrainedTokenizerBase,
         *,
         name: str,
-        forward: str = "tree",
+        forward: str = "auto",
         waits_for: torch.device | None = None,
     ) -> None:
-        """`waits_for` is where weights that are still in the CPU's memory go once `shard` is
-        called; nothing may be computed before."""
+        """`forward` is how trees are scored (`memograd.policy.forward_cost`): the cheapest of all
+        (`auto`), or one of them; with `rows` sampling goes row by row too. `waits_for` is where
+        weights that are still in the CPU's memory go once `shard` is called; nothing may be
+        computed before."""
         self.name = name
         self.tokenizer = tokenizer
         self.forward = forward
         self.peft_model = peft_model.eval()
         self.value_head: ValueHead | None = None
         self.stop: Sequence[str] = ()
+        self.remote: RemoteSampler | None = None
+        self.speaker: Speaker = "trained"
+        self._version = 0
         self._sharding: Sharding | None = None
         self._waits_for = waits_for
         self._checked_length = 0
+        self.checkpointing = False
+        self.budget: MemoryBudget | None = None
+        self._unread_peak: tuple[int, int] | None = None
         self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
+        self._packs = forward != "rows" and use_tree_attention(self.model)
+        if forward == "packed" and not self._packs:
+            raise BadInput(
+                f"the attention of {name} cannot be exchanged, so forward=packed cannot compute it;"
+                " use forward=auto"
+            )
+        self._layer_costs = LayerCosts.of(self.model)
 
     @classmethod
     def load(
@@ -117,7 +130,7 @@ class LanguageModel:
         lora: LoraConfig,
         device: str = "auto",
         seed: int = 0,
-        forward: str = "tree",
+        forward: str = "auto",
         to_cut: bool = False,
     ) -> LanguageModel:
         """Open `model` with a fresh adapter whose random half is drawn from `seed`.
@@ -154,7 +167,7 @@ class LanguageModel:
         *,
         reference: Path | Literal["saved"] | None = "saved",
         device: str = "auto",
-        forward: str = "tree",
+        forward: str = "auto",
         to_cut: bool = False,
     ) -> LanguageModel:
         """Open `model` with the adapter that `save` wrote into `folder`, ready to train on.
@@ -181,10 +194,6 @@ class LanguageModel:
             waits_for=chosen if to_cut else None,
         )
 
-    def checkpoint_activations(self) -> None:
-        """Keep no activations inside layers for the backward pass: memory for time."""
-        checkpoint_layers(self.model)
-
     def shard(self) -> Callable[[], None]:
         """Cut the frozen weights of the layers among the ranks that are joined (FSDP2).
 
@@ -193,7 +202,15 @@ class LanguageModel:
         """
         self._check_shardable()
         adapter = [weight for name, weight in self.model.named_parameters() if "lora_" in name]
-        self._sharding = Sharding(self.model, adapter=adapter, device=self.device)
+        if self.forward == "auto":
+            # All ranks must pass the body equally often, whatever trees each has.
+            self.forward = self._shared_forward()
+        self._sharding = Sharding(
+            self.model,
+            adapter=adapter,
+            device=self.device,
+            forward=lambda trees: _FORWARDS[self.forward](self.model, trees, temperature=1.0),
+        )
         self._waits_for = None
         return self._sharding.follow
 
@@ -210,6 +227,11 @@ class LanguageModel:
         """Where the weights are, or go once `shard` is called."""
         return self._waits_for or self.model.device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number type that the model computes in."""
+        return self.model.dtype
+
     def environment(self) -> dict[str, str]:
         """What numbers may depend on beside the settings: device, number type, versions."""
         packages = ("memograd", "torch", "transformers", "peft", "tokenizers")
@@ -219,57 +241,6 @@ class LanguageModel:
             "python": platform.python_version(),
             **{name: version(name) for name in packages},
         }
-
-    @property
-    def context_length(self) -> int:
-        """The longest sequence the model was made for, in tokens; no limit if it names none."""
-        text_config = self.model.config.get_text_config()
-        return int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
-
-    @property
-    def end_ids(self) -> frozenset[int]:
-        """Token ids that end an answer."""
-        declared = getattr(self.model.generation_config, "eos_token_id", None)
-        extra = declared if isinstance(declared, list) else [declared]
-        candidates: list[Any] = [self.tokenizer.eos_token_id, *extra]
-        return frozenset(int(token) for token in candidates if token is not None)
-
-    def count_tokens(self, text: str) -> int:
-        """Length of `text` in this model's tokens, without special ones."""
-        return len(self.tokenizer.encode(text, add_special_tokens=False))
-
-    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
-        """Apply the chat template once: the ids of the chat up to where the answer begins.
-
-        A text has no template: its ids, with the special tokens that the tokenizer begins with.
-        """
-        if isinstance(prompt, str):
-            return list(cast(list[int], self.tokenizer(prompt)["input_ids"]))
-        if not self.tokenizer.chat_template:
-            raise BadInput(
-                f"model={self.name} has no chat template, so a conversation cannot be put to it; "
-                "use an instruction-tuned model, add a chat_template to its tokenizer, or give it "
-                "texts"
-            )
-        chat: list[dict[str, Any]] = [dict(message) for message in prompt]
-        try:
-            ids = self.tokenizer.apply_chat_template(
-                chat, add_generation_prompt=True, tokenize=True, return_dict=False
-            )
-        except TemplateError as error:
-            raise BadInput(
-                f"the chat template of {self.name} refuses a system message followed by a user "
-                f"message ({error}); use a model whose template takes them"
-            ) from error
-        return list(cast(list[int], ids))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of an answer, without special tokens and surrounding white space."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
-
-    def token_texts(self, ids: Sequence[int]) -> list[str]:
-        """The text that each token adds, special tokens included."""
-        return token_texts(lambda part: str(self.tokenizer.decode(part)), ids)
 
     def sample(
         self,
@@ -281,7 +252,8 @@ class LanguageModel:
         generator: torch.Generator | None = None,
         kept: KeptPrefixes | None = None,
     ) -> list[SampledGroup]:
-        """Draw answers; see `memograd.policy.sampler`.
+        """Draw answers; see `memograd.policy.sampler`, or, where servers draw,
+        `memograd.policy.remote`.
 
         `kept` is for prompts that go on from earlier answers under the same weights (`in_turns`);
         row by row it is of no use.
@@ -292,6 +264,14 @@ class LanguageModel:
 
         Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
         """
+        if self.remote is not None:
+            return self.remote.sample(
+                prompts,
+                num_generations=num_generations,
+                temperature=temperature,
+                max_completion_length=max_completion_length,
+                generator=generator,
+            )
         for index, prompt in enumerate(prompts):
             if len(prompt) + max_completion_length > self.context_length:
                 raise BadInput(
@@ -309,7 +289,7 @@ class LanguageModel:
             "stopped": self._stopped(),
         }
         sampled: list[SampledTree] | None = None
-        if self.forward == "tree":
+        if self.forward != "rows":
             sampled = self._sample_over_trees(prompts, settings, kept)
         if sampled is None:
             if kept is not None:
@@ -324,28 +304,63 @@ class LanguageModel:
                 ),
                 stop_reasons=group.stop_reasons,
                 reused_tokens=group.reused_tokens,
+                versions=tuple(self._spans(len(drawn)) for drawn in group.logprobs),
             )
             for group in sampled
         ]
 
-    def _stopped(self) -> Stopped:
-        if not self.stop:
-            return never
-        return ends_with_one_of(lambda ids: str(self.tokenizer.decode(list(ids))), self.stop)
+    def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
+        """Why servers' log-probabilities differ from the learner's by more than `limit`."""
+        from memograd.policy.remote.probe import explain
 
-    def in_turns(self, tokens: int | None = None) -> TurnSampler:
+        if self.remote is None:
+            return "this process drew them itself"
+        cause = explain(self, self.remote, prompt, temperature=temperature, limit=limit)
+        return f"the server: {cause}"
+
+    @torch.no_grad()
+    def logprobs_of(
+        self, version: int, trees: Sequence[TokenTree], *, temperature: float
+    ) -> BranchLogprobs | None:
+        """Scores under an older version, without gradients; None if its weights are not kept."""
+        weights = None if self.remote is None else self.remote.weights_of(version)
+        if weights is None:
+            return None
+        with self.with_weights(weights):
+            return self.logprobs(trees, temperature=temperature)
+
+    def in_turns(self, tokens: int | None = None) -> TurnSampler | PinnedSampler:
         """What draws the actions of one batch of episodes, keeping keys and values of up to so many
         tokens between their turns (None: as many as suits the device); see `memograd.policy.turns`.
+        Servers keep them by themselves.
         """
+        if self.remote is not None:
+            return PinnedSampler(self.remote)
         return TurnSampler(self, TURN_TOKENS[self.device.type] if tokens is None else tokens)
 
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
         """Cut `trees` into pieces of similar length that fit the device; indices into `trees`."""
-        if self.forward == "tree":
-            lengths = [tree.tree_tokens for tree in trees]
-        else:
-            lengths = [tree.rows_tokens for tree in trees]
-        return batches_by_tokens(lengths, LEARN_TOKENS[self.device.type])
+        limit = self.usual_tokens()
+        if self.forward == "rows":
+            return batches_by_tokens([tree.rows_tokens for tree in trees], limit)
+        lengths = [tree.tree_tokens for tree in trees]
+        return (batches_by_tokens if self.forward == "tree" else batches_by_sum)(lengths, limit)
+
+    def cut(self, tree: TokenTree) -> list[list[int]]:
+        """The branches of `tree`, in order, in parts that fit the device as trees of their own."""
+        return cut_branches(tree, self._room())
+
+    def _forward_for(self, trees: Sequence[TokenTree]) -> Callable[..., BranchLogprobs]:
+        """What scores these trees: as told, or the cheapest."""
+        if self.forward != "auto":
+            return _FORWARDS[self.forward]
+        costs = predicted_costs(trees, self._layer_costs, self.device)
+        return _FORWARDS[cheapest(costs, (self._shared_forward(), "rows"))]
+
+    def _shared_forward(self) -> str:
+        """How shared tokens are computed once, unless the settings name it: as one row, where the
+        model's attention can be exchanged."""
+        return "packed" if self._packs else "tree"
 
     def logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
@@ -356,8 +371,9 @@ class LanguageModel:
         """
         self._set_training(torch.is_grad_enabled())
         sharding = self._sharding if torch.is_grad_enabled() else None
-        with sharding.training() if sharding else nullcontext():
-            return _FORWARDS[self.forward](
+        measured = self._measured(trees) if torch.is_grad_enabled() else nullcontext()
+        with sharding.training() if sharding else nullcontext(), measured:
+            return self._forward_for(trees)(
                 self.model,
                 trees,
                 temperature=temperature,
@@ -371,43 +387,37 @@ class LanguageModel:
     ) -> BranchLogprobs:
         """Scores under what training began with: the model, or the adapter of an earlier run."""
         self._set_training(False)
-        with self.at_start():
-            return _FORWARDS[self.forward](self.model, trees, temperature=temperature)
-
-    @contextmanager
-    def at_start(self) -> Iterator[None]:
-        """Within this block the policy is what training began with: the model, or the adapter of
-        an earlier run."""
-        with self._reference() if REFERENCE in self.peft_model.peft_config else self.untrained():
-            yield
-
-    @contextmanager
-    def untrained(self) -> Iterator[None]:
-        """Within this block the adapter is off: the policy is the model it was trained from."""
-        with self.peft_model.disable_adapter():
-            yield
-
-    @contextmanager
-    def _reference(self) -> Iterator[None]:
-        """Within this block the frozen adapter that training began with is the active one."""
-        self.peft_model.set_adapter(REFERENCE)
-        try:
-            yield
-        finally:
-            self.peft_model.set_adapter(TRAINED)
+        with self._weights_at_start():
+            return self._forward_for(trees)(self.model, trees, temperature=temperature)
 
     def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
         """Compare the tree forward with the plain one on parts of `trees`; fall back if they
-        differ.
+        differ: from the packed row to two passes, and from these to rows.
 
         Returns what was measured, or None where rows are used anyway. A fallback is a warning.
         """
-        if self.forward != "tree":
+        if self.forward == "rows":
             return None
         self._set_training(False)
-        agreement = compare_forwards(
-            self.model, self.parameters(), small_subtrees(trees), temperature=temperature
+        compare = partial(
+            compare_forwards,
+            self.model,
+            self.parameters(),
+            small_subtrees(trees),
+            temperature=temperature,
         )
+        shared = self._shared_forward() if self.forward == "auto" else self.forward
+        agreement = compare(forward=_FORWARDS[shared])
+        if not agreement.holds and self.forward == "auto" and shared == "packed":
+            packed, agreement = agreement, compare(forward=tree_logprobs)
+            if agreement.holds:
+                self.forward = "tree"
+                logger.warning(
+                    "one packed row does not agree with the plain computation on %s (log-prob "
+                    "difference %.2g): this run uses forward=tree",
+                    self.name,
+                    packed.logprob_error,
+                )
         if not agreement.holds:
             self._use_rows(
                 f"log-prob difference {agreement.logprob_error:.2g}, relative gradient error "
@@ -455,7 +465,7 @@ class LanguageModel:
             self._check_shardable()
 
     def _check_shardable(self) -> None:
-        if self.forward != "tree":
+        if self.forward == "rows":
             raise BadInput(
                 f"{self.name} is computed row by row here, which shard=fsdp2 cannot do; use "
                 "shard=off"
@@ -463,7 +473,7 @@ class LanguageModel:
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """The weights of the adapter and, if there is one, the value head, in a stable order."""
-        adapter = [p for p in self.peft_model.parameters() if p.requires_grad]
+        adapter = self._adapter_weights()
         return adapter + ([] if self.value_head is None else list(self.value_head.parameters()))
 
     def save(self, folder: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Message
+from memograd.rollout.versions import VersionSpan
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,8 @@ class SampledGroup:
 
     `tree` holds the token ids, `logprobs[i]` [C_i] the sampler's log-probabilities of branch i,
     `texts[i]` the decoded answer without end tokens, `stop_reasons[i]` `"end"` or `"length"`. Of
-    the prompt, the first `reused_tokens` were not run, because an earlier call had.
+    the prompt, the first `reused_tokens` were not run, because an earlier call had. `versions[i]`
+    are the spans of the versions that drew branch i.
     """
 
     tree: TokenTree
@@ -42,25 +44,36 @@ class SampledGroup:
     texts: tuple[str, ...]
     stop_reasons: tuple[str, ...]
     reused_tokens: int = 0
+    versions: tuple[tuple[VersionSpan, ...], ...] = ()
 
 
-class Policy(Protocol):
-    """Something that samples answers, scores them with gradients, and can be saved."""
+@dataclass(frozen=True)
+class Published:
+    """Weights that are drawn from: the number training gives them, and the name servers know them
+    by, if there are servers."""
 
-    forward: str
-    """`"tree"` or `"rows"`: how tokens are computed; a policy may settle for rows by itself."""
+    version: int
+    name: str = ""
+
+
+class PolicySampler(Protocol):
+    """The half of a policy that draws: prompts in, answers with their versions out."""
 
     @property
-    def device(self) -> torch.device:
-        """Where `logprobs` computes."""
+    def version(self) -> int:
+        """The version of the weights that draw."""
         ...
 
-    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
-        """Token ids of a chat, ready to be answered, or of a text, ready to be continued."""
+    def publish(self, version: int) -> Published:
+        """From here on the weights as they are now draw, under this version."""
         ...
 
-    def token_texts(self, ids: Sequence[int]) -> list[str]:
-        """The text that each token adds, special tokens included; for the rollout log."""
+    def follow(self, published: Published) -> None:
+        """Draw from what another process published; the weights here are the same."""
+        ...
+
+    def rest(self) -> None:
+        """Nothing is drawn until the learner has moved: who draws may let go of the device."""
         ...
 
     def sample(
@@ -81,8 +94,35 @@ class Policy(Protocol):
         from answers of the one before."""
         ...
 
+
+class PolicyLearner(Protocol):
+    """The half of a policy that learns: trees in, log-probabilities with gradients out."""
+
+    forward: str
+    """How tokens are computed (`auto`, `packed`, `tree` or `rows`); a policy may settle for rows by
+    itself."""
+
+    token_bytes: float
+    """What a token was measured to take in learning, by which trees are cut; 0: not measured. It is
+    kept in checkpoints."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where `logprobs` computes."""
+        ...
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number type that the model computes in."""
+        ...
+
     def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
         """Cut `trees` into pieces that `logprobs` can take at once; indices into `trees`."""
+        ...
+
+    def cut(self, tree: TokenTree) -> list[list[int]]:
+        """The branches of `tree`, in order, in parts that `logprobs` can take as trees of their
+        own; one part, if it can take the tree."""
         ...
 
     def logprobs(
@@ -108,4 +148,27 @@ class Policy(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write everything that is needed to load this policy again."""
+        ...
+
+    def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
+        """Why the sampler's log-probabilities differ from the learner's by more than `limit`, as
+        far as asking it again shows."""
+        ...
+
+    def logprobs_of(
+        self, version: int, trees: Sequence[TokenTree], *, temperature: float
+    ) -> BranchLogprobs | None:
+        """Scores under an older version, without gradients; None if its weights are not kept."""
+        ...
+
+
+class Policy(PolicySampler, PolicyLearner, Protocol):
+    """Something that draws answers, scores them with gradients, and can be saved."""
+
+    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Token ids of a chat, ready to be answered, or of a text, ready to be continued."""
+        ...
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds, special tokens included; for the rollout log."""
         ...

@@ -15,8 +15,10 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from memograd.policy.constraint import restricted
 from memograd.policy.token_logprobs import CHUNK, BranchLogprobs
 from memograd.policy.value_head import ValueHead
+from memograd.rollout.allowed_tokens import TokenMask, TokenMasks
 from memograd.rollout.token_tree import TokenTree
 
 
@@ -34,7 +36,7 @@ def row_logprobs(
     At most `chunk` states, but at least one row, meet the output layer at once.
     """
     longest = max(len(branch) for tree in trees for branch in tree.branches)
-    together = max(1, chunk // (longest + 1))
+    together = rows_at_once(longest, chunk)
     parts = []
     for tree in trees:
         count = len(tree.branches)
@@ -52,6 +54,11 @@ def row_logprobs(
         torch.cat(masks),
         None if value_head is None else torch.cat(values),
     )
+
+
+def rows_at_once(longest: int, chunk: int = CHUNK) -> int:
+    """How many rows go together if the longest answer has so many tokens."""
+    return max(1, chunk // (longest + 1))
 
 
 def _some_rows(
@@ -82,9 +89,11 @@ def _some_rows(
         use_cache=False,
         output_hidden_states=value_head is not None,
     )
-    logits_RTV = output.logits[:, :-1]
+    scores_RTV = output.logits[:, :-1].float() / temperature
     answers_RT = ids[:, len(prompt) :]
-    all_logprobs = torch.log_softmax(logits_RTV.float() / temperature, dim=-1)
+    masks = [mask for row in rows for mask in _padded(tree.allowed_in(row), longest)]
+    scores_RTV = restricted(scores_RTV.flatten(0, 1), masks).view_as(scores_RTV)
+    all_logprobs = torch.log_softmax(scores_RTV, dim=-1)
     with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropies_RT = -(all_logprobs.exp() * all_logprobs).sum(-1)
     logprobs_RT = all_logprobs.gather(-1, answers_RT[..., None])[..., 0]
@@ -93,3 +102,7 @@ def _some_rows(
         states_RTD = output.hidden_states[-1][:, len(prompt) - 1 : -1]
         values_RT = value_head(states_RTD) * mask_RT
     return logprobs_RT * mask_RT, entropies_RT * mask_RT, mask_RT, values_RT
+
+
+def _padded(masks: TokenMasks, length: int) -> list[TokenMask | None]:
+    return [*masks, *[None] * (length - len(masks))]

@@ -21,7 +21,7 @@ gradients or random states; of a layer that was cut nothing but the share is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ from transformers import PreTrainedModel
 
 from memograd.policy.activation_checkpointing import decoder_layers
 from memograd.policy.model_parts import body_of
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
 
 NOTHING, FORWARD, TRAIN = 0, 1, 2
@@ -48,9 +48,16 @@ class Sharding:
     """A model whose layers are cut among the ranks of the default process group."""
 
     def __init__(
-        self, model: PreTrainedModel, *, adapter: Sequence[torch.nn.Parameter], device: torch.device
+        self,
+        model: PreTrainedModel,
+        *,
+        adapter: Sequence[torch.nn.Parameter],
+        device: torch.device,
+        forward: Callable[[Sequence[TokenTree]], BranchLogprobs],
     ) -> None:
+        """`forward` is how this run scores trees: every rank's must pass the body as often."""
         self._model = model
+        self._forward = forward
         self._announced = False
         assert dist.group.WORLD is not None  # the ranks are joined
         mesh = DeviceMesh.from_group(dist.group.WORLD, device.type)
@@ -87,7 +94,7 @@ class Sharding:
             with torch.no_grad():
                 body_of(self._model)(torch.zeros((1, 1), dtype=torch.long).to(self._model.device))
             return
-        scores = tree_logprobs(self._model, [FEW], temperature=1.0)
+        scores = self._forward([FEW])
         trained = [weight for weight in self._model.parameters() if weight.requires_grad]
         torch.autograd.grad(scores.logprobs_RT.sum(), trained, allow_unused=True)
 

@@ -10,11 +10,14 @@ Invariant: the chunk size changes neither values nor gradients beyond float roun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch.utils.checkpoint import checkpoint
+
+from memograd.policy.constraint import restricted
+from memograd.rollout.allowed_tokens import TokenMask
 
 CHUNK = 512
 """States a chunk: 512 x 49,152 fp32 logits are 100 MB."""
@@ -44,29 +47,40 @@ def token_logprobs(
     *,
     temperature: float,
     entropy_gradient: bool,
+    allowed: Sequence[TokenMask | None] = (),
     chunk: int = CHUNK,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-probability of each of N tokens, and the entropy at each of M states.
 
     Token n is predicted by state `rows_N[n]`; several tokens may share a state. `head` maps states
-    to logits. Returns `logprobs_N` and `entropies_M`, fp32, under softmax(logits / temperature).
+    to logits. Returns `logprobs_N` and `entropies_M`, fp32, under softmax(logits / temperature),
+    over the tokens that `allowed` names for each state where it is given.
     """
 
     def score(
-        hidden: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor
+        hidden: torch.Tensor,
+        rows: torch.Tensor,
+        tokens: torch.Tensor,
+        masks: Sequence[TokenMask | None],
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        all_logprobs = torch.log_softmax(head(hidden).float() / temperature, dim=-1)
+        scores = restricted(head(hidden).float() / temperature, masks)
+        all_logprobs = torch.log_softmax(scores, dim=-1)
         with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
             entropies = -(all_logprobs.exp() * all_logprobs).sum(-1)
         return all_logprobs[rows, tokens], entropies
 
     states = hidden_MD.shape[0]
     if states <= chunk:
-        return score(hidden_MD, rows_N, tokens_N)
+        return score(hidden_MD, rows_N, tokens_N, allowed)
     logprobs, order, entropies = [], [], []
     for start in range(0, states, chunk):
         chosen = torch.nonzero((rows_N >= start) & (rows_N < start + chunk)).flatten()
-        arguments = (hidden_MD[start : start + chunk], rows_N[chosen] - start, tokens_N[chosen])
+        arguments = (
+            hidden_MD[start : start + chunk],
+            rows_N[chosen] - start,
+            tokens_N[chosen],
+            allowed[start : start + chunk],
+        )
         if torch.is_grad_enabled():
             logprob, entropy = checkpoint(score, *arguments, use_reentrant=False)
         else:

@@ -23,8 +23,9 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from memograd.policy.branch_scores import score_branches
 from memograd.policy.model_parts import body_of, head_of
-from memograd.policy.token_logprobs import BranchLogprobs, token_logprobs
+from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.value_head import ValueHead
 from memograd.rollout.token_tree import TokenTree
 
@@ -77,37 +78,16 @@ def tree_logprobs(
         use_cache=True,
     ).last_hidden_state
 
-    # Only states that predict a scored token meet the output layer; observations are not predicted.
-    rows, tokens, branches = [], [], []
-    states: list[np.ndarray] = []
-    base = nodes = 0
-    for row, tree in enumerate(trees):
-        predicted = tree.scored_nodes
-        parents = np.searchsorted(tree.inner_M, tree.parents_N[predicted])
-        predicting, parent_rows = np.unique(parents, return_inverse=True)
-        states.append(row * inner_count + predicting)
-        rows.append(base + parent_rows)
-        tokens.append(tree.tokens_N[predicted])
-        for branch, scored in zip(tree.branches, tree.scored, strict=True):
-            # Where a token is not scored the index is never read.
-            index = np.zeros(len(branch), dtype=np.int64)
-            index[scored] = nodes + np.searchsorted(predicted, branch[scored])
-            branches.append((index, scored))
-        base += len(predicting)
-        nodes += len(predicted)
-    states_M = torch.from_numpy(np.concatenate(states)).to(device)
-    rows_N = torch.from_numpy(np.concatenate(rows)).to(device)
-    hidden_MD = hidden_BMD.flatten(0, 1)[states_M]
-    logprobs_N, entropies_M = token_logprobs(
-        hidden_MD,
+    places = [row * inner_count + np.arange(len(tree.inner_M)) for row, tree in enumerate(trees)]
+    return score_branches(
+        trees,
+        hidden_BMD.flatten(0, 1),
+        places,
         head,
-        rows_N,
-        torch.from_numpy(np.concatenate(tokens)).to(device),
         temperature=temperature,
         entropy_gradient=entropy_gradient,
+        value_head=value_head,
     )
-    values_N = None if value_head is None else value_head(hidden_MD)[rows_N]
-    return _gather_branches(logprobs_N, entropies_M[rows_N], values_N, branches)
 
 
 def additive_mask(
@@ -117,35 +97,3 @@ def additive_mask(
     visible = torch.from_numpy(visible_BQK).to(device)[:, None]
     mask = torch.zeros(visible.shape, dtype=dtype, device=device)
     return mask.masked_fill_(~visible, torch.finfo(dtype).min)
-
-
-def _gather_branches(
-    logprobs_N: torch.Tensor,
-    entropies_N: torch.Tensor,
-    values_N: torch.Tensor | None,
-    branches: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> BranchLogprobs:
-    """Spread node scores over the branches that run through them, padded with zeros.
-
-    A branch is, for each of its tokens, an index into the nodes and whether the token is scored.
-    """
-    longest = max((len(index) for index, _ in branches), default=0)
-    index_RT = np.zeros((len(branches), longest), dtype=np.int64)
-    mask_RT = np.zeros((len(branches), longest), dtype=bool)
-    for row, (index, scored) in enumerate(branches):
-        index_RT[row, : len(index)] = index
-        mask_RT[row, : len(index)] = scored
-    device = logprobs_N.device
-    mask = torch.from_numpy(mask_RT).to(device)
-    if not mask_RT.any():
-        # Nothing is scored: nothing to gather, but the shape still says how many branches there
-        # are.
-        nothing = logprobs_N.new_zeros(mask.shape)
-        return BranchLogprobs(nothing, nothing, mask, None if values_N is None else nothing)
-    chosen = torch.from_numpy(index_RT).to(device)
-    return BranchLogprobs(
-        logprobs_N[chosen] * mask,
-        entropies_N[chosen] * mask,
-        mask,
-        None if values_N is None else values_N[chosen] * mask,
-    )

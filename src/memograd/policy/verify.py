@@ -1,6 +1,6 @@
-"""Is the tree forward right for this model? Asked once, before the first gradient of a run.
+"""Is a tree forward right for this model? Asked once, before the first gradient of a run.
 
-The tree forward assumes a decoder that takes a 4-D mask and an output layer without extras. Most
+The tree forwards assume a decoder that takes their mask and an output layer without extras. Most
 causal language models fulfil that; some (sliding windows, scaled or capped logits) do not, and
 would train on wrong numbers without a word. So the run compares log-probabilities and gradients of
 both forwards on two small subtrees of its own first batch.
@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from memograd.policy.row_forward import row_logprobs
 from memograd.policy.sampler import SampledTree
+from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_forward import tree_logprobs
 from memograd.rollout.token_tree import TokenTree
 
@@ -88,7 +89,9 @@ def _telling_branches(tree: TokenTree) -> list[int]:
 
 
 def _only(tree: TokenTree, rows: Sequence[int]) -> TokenTree:
-    return TokenTree.from_branches(tree.prompt, [tree.branch(row) for row in rows])
+    answers = [tree.branch(row) for row in rows]
+    allowed = [tree.allowed_in(row) for row in rows]
+    return TokenTree.from_branches(tree.prompt, answers, allowed=allowed)
 
 
 def compare_forwards(
@@ -97,15 +100,16 @@ def compare_forwards(
     trees: Sequence[TokenTree],
     *,
     temperature: float,
+    forward: Callable[..., BranchLogprobs] = tree_logprobs,
 ) -> Agreement:
-    """Run both forwards and their gradients with respect to `parameters` on `trees`.
+    """Run `forward` and rows, and their gradients with respect to `parameters`, on `trees`.
 
     The scalar whose gradient is compared weights every token differently (a fixed cosine pattern),
     so that errors cannot cancel. Leaves `.grad` untouched.
     """
     results = []
-    for forward in (tree_logprobs, row_logprobs):
-        scores = forward(model, trees, temperature=temperature)
+    for compute in (forward, row_logprobs):
+        scores = compute(model, trees, temperature=temperature)
         count = scores.logprobs_RT.numel()
         weights = torch.cos(torch.arange(count, device=scores.logprobs_RT.device) * 0.7)
         scalar = (scores.logprobs_RT.flatten() * weights).sum()

@@ -32,17 +32,17 @@ class _Wire(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class ChatMessage(_Wire):
+class PromptMessage(_Wire):
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
     content: Text
 
 
-class Asked(_Wire):
+class ScoredPrompt(_Wire):
     """What every request has: the prompt, and how scores are wanted."""
 
-    prompt: Text | Annotated[list[ChatMessage], Field(min_length=1)]
+    prompt: Text | Annotated[list[PromptMessage], Field(min_length=1)]
     """A text, or the messages so far."""
     length_control: bool = False
     """Take out what the answer's length earns by itself."""
@@ -55,13 +55,13 @@ class Asked(_Wire):
         return Item(messages, answer)
 
 
-class ScoreRequest(Asked):
+class ScoreRequest(ScoredPrompt):
     """One answer."""
 
     answer: Text
 
 
-class PairRequest(Asked):
+class PairRequest(ScoredPrompt):
     """Two answers to the same prompt."""
 
     first: Text
@@ -71,7 +71,7 @@ class PairRequest(Asked):
 class BatchItem(_Wire):
     """An answer of a batch, with its prompt."""
 
-    prompt: Text | Annotated[list[ChatMessage], Field(min_length=1)]
+    prompt: Text | Annotated[list[PromptMessage], Field(min_length=1)]
     answer: Text
 
 
@@ -83,7 +83,7 @@ class BatchRequest(_Wire):
 
     def asked(self) -> list[Item]:
         """The items as a scorer takes them."""
-        return [Asked(prompt=one.prompt).item(one.answer) for one in self.items]
+        return [ScoredPrompt(prompt=one.prompt).item(one.answer) for one in self.items]
 
 
 class ScoreResponse(BaseModel):

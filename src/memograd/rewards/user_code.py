@@ -26,6 +26,9 @@ from memograd.errors import BadInput
 KINDS = {"reward": "function", "environment": "class", "agent": "function"}
 """What is loaded, and what it is in Python; for error messages."""
 
+_FOLDERS: list[Path] = []
+"""The folders that `load_file` made importable in this process."""
+
 
 def load_file(path: Path, kind: str = "reward") -> ModuleType:
     """Run a Python file as a module; `BadInput` if it cannot be read, parsed or run."""
@@ -38,8 +41,7 @@ def load_file(path: Path, kind: str = "reward") -> ModuleType:
     if spec is None or spec.loader is None:
         raise BadInput(f"The {kind} file {path} is no Python file; its name must end with .py.")
     module = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
+    _make_importable(path.parent)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -88,6 +90,31 @@ def function_of(module: ModuleType, name: str, kind: str = "reward") -> Any:
             f"{name} in {where} is {type(value).__name__}, not a {KINDS[kind]}; {wanted[kind]}."
         )
     return value
+
+
+def _make_importable(folder: Path) -> None:
+    """Let files of `folder` import each other: after installed modules, before other user folders.
+
+    A helper file that another user folder has too is forgotten, so that each file finds its own
+    neighbour and not one of the same name that was imported earlier.
+    """
+    others = [one for one in _FOLDERS if one != folder]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is None or not others or "." in name:
+            continue
+        place = Path(file)
+        if place.parent in others and place.stem == name and (folder / place.name).is_file():
+            del sys.modules[name]
+    here = str(folder)
+    if here in sys.path and folder not in _FOLDERS:
+        return  # It was importable before: its place is not ours to change.
+    if here in sys.path:
+        sys.path.remove(here)
+    first = min((sys.path.index(str(one)) for one in others if str(one) in sys.path), default=None)
+    sys.path.insert(len(sys.path) if first is None else first, here)
+    if folder not in _FOLDERS:
+        _FOLDERS.append(folder)
 
 
 def _place(path: Path, error: Exception) -> str:

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.allowed_tokens import TokenMask, TokenMasks
+from memograd.rollout.token_tree import TokenTree, TreeBuilder
 from memograd.rollout.types import Rollout
 
 
@@ -42,12 +43,14 @@ class Branches:
 
 @dataclass(frozen=True)
 class BranchRow:
-    """One sequence of tokens: a prompt and what follows, [C] each."""
+    """One sequence of tokens: a prompt and what follows, [C] each; `allowed` is empty where nothing
+    was held to a grammar."""
 
     prompt: tuple[int, ...]
     ids: tuple[int, ...]
     scored: np.ndarray
     logprobs: np.ndarray
+    allowed: TokenMasks = ()
 
 
 def rows_of(rollout: Rollout) -> Iterator[BranchRow]:
@@ -58,14 +61,20 @@ def rows_of(rollout: Rollout) -> Iterator[BranchRow]:
         ids: list[int] = []
         scored: list[bool] = []
         logprobs: list[np.ndarray] = []
+        allowed: list[TokenMask | None] = []
         for place in range(start, end):
             turn = rollout.turns[place]
             seen = () if place == start else turn.observation_ids
             ids += [*seen, *turn.action_ids]
             scored += [False] * len(seen) + [True] * len(turn.action_ids)
             logprobs += [np.zeros(len(seen), dtype=np.float32), turn.logprobs]
+            allowed += [*[None] * len(seen), *(turn.allowed or [None] * len(turn.action_ids))]
         yield BranchRow(
-            prompt, tuple(ids), np.asarray(scored, dtype=bool), np.concatenate(logprobs)
+            prompt,
+            tuple(ids),
+            np.asarray(scored, dtype=bool),
+            np.concatenate(logprobs),
+            tuple(allowed) if any(mask is not None for mask in allowed) else (),
         )
 
 
@@ -73,7 +82,8 @@ def grow_trees(groups: Sequence[Sequence[Rollout]]) -> Branches:
     """The token trees of all groups' rollouts.
 
     A row joins the first tree of its group, from that of the row before it on, whose prompt its own
-    prompt begins with; what its prompt has beyond that becomes unscored tokens of its branch.
+    prompt begins with; what its prompt has beyond that becomes unscored tokens of its branch. Rows
+    that were held to different grammars in one place are in different trees.
     """
     grown: list[_Grown] = []
     number = 0
@@ -91,7 +101,10 @@ def grow_trees(groups: Sequence[Sequence[Rollout]]) -> Branches:
             number += 1
         grown += of_group
     return Branches(
-        trees=tuple(TokenTree.from_branches(tree.prompt, tree.ids, tree.scored) for tree in grown),
+        trees=tuple(
+            TokenTree.from_branches(tree.prompt, tree.ids, tree.scored, tree.allowed)
+            for tree in grown
+        ),
         rollouts_of_tree=tuple(tuple(tree.rollouts) for tree in grown),
         old_logprobs=tuple(tuple(tree.logprobs) for tree in grown),
     )
@@ -106,14 +119,40 @@ class _Grown:
         self.scored: list[list[bool]] = []
         self.logprobs: list[np.ndarray] = []
         self.rollouts: list[int] = []
+        self.allowed: list[TokenMasks] = []
+        self._builder = TreeBuilder(prompt)
+        self._held: dict[int, TokenMask | None] = {}
 
     def takes(self, row: BranchRow) -> bool:
-        return row.prompt[: len(self.prompt)] == self.prompt
+        if row.prompt[: len(self.prompt)] != self.prompt:
+            return False
+        node: int | None = 0
+        for token, mask, mine in self._predictions(row):
+            if node is None:
+                return True
+            if mine and self._held.get(node, mask) != mask:
+                return False
+            node = self._builder.find(node, token)
+        return True
+
+    def _predictions(self, row: BranchRow) -> Iterator[tuple[int, TokenMask | None, bool]]:
+        """Each token below the tree's prompt, what it could have been, and whether it is scored."""
+        more = row.prompt[len(self.prompt) :]
+        masks = row.allowed or (None,) * len(row.ids)
+        yield from ((token, None, False) for token in more)
+        yield from zip(row.ids, masks, row.scored.tolist(), strict=True)
 
     def add(self, row: BranchRow, rollout: int) -> None:
         more = row.prompt[len(self.prompt) :]
         self.ids.append((*more, *row.ids))
         self.scored.append([False] * len(more) + row.scored.tolist())
-        before = np.zeros(len(more), dtype=np.float32)
-        self.logprobs.append(np.concatenate([before, row.logprobs]))
+        nothing = np.zeros(len(more), dtype=np.float32)
+        self.logprobs.append(np.concatenate([nothing, row.logprobs]))
         self.rollouts.append(rollout)
+        before = (None,) * len(more)
+        self.allowed.append((*before, *(row.allowed or (None,) * len(row.ids))))
+        node = 0
+        for token, mask, mine in self._predictions(row):
+            if mine:
+                self._held[node] = mask
+            node = self._builder.child(node, token)

@@ -30,6 +30,7 @@ from memograd.rollout.episode import Episode, EpisodeError, Step
 from memograd.rollout.limits import Limits
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Message, Rollout, Turn
+from memograd.rollout.versions import VersionSpan
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,8 @@ class Sampled(Protocol):
     def stop_reasons(self) -> tuple[str, ...]: ...
     @property
     def reused_tokens(self) -> int: ...
+    @property
+    def versions(self) -> tuple[tuple[VersionSpan, ...], ...]: ...
 
 
 class Sampler(Protocol):
@@ -187,6 +190,7 @@ class _Live:
             starts_row=self.next.starts_row,
             # A prompt of several answers is run for the first of them.
             reused_tokens=len(prompt) if row else answers.reused_tokens,
+            versions=answers.versions[row] if answers.versions else (),
         )
         self._turns.append(turn)
         self._row = (*prompt, *action_ids)

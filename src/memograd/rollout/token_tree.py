@@ -22,13 +22,14 @@ is scored in one branch says nothing about another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.rollout.allowed_tokens import TokenMask, TokenMasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,8 @@ class TokenTree:
     `tokens_N`, `parents_N` [N] int64: nodes in topological order; node 0 is the root with parent
     -1. `branches`: for each rollout the node indices [C_i] of its answer tokens, in order.
     `scored`: for each branch [C_i] bool, True where the policy chose the token; observations are
-    False. Left out, every token is scored.
+    False. Left out, every token is scored. `allowed`: for each node whose next tokens were held to
+    a grammar, the tokens that could come; a node is held to one grammar in all branches.
     """
 
     trunk: tuple[int, ...]
@@ -46,6 +48,7 @@ class TokenTree:
     parents_N: np.ndarray
     branches: tuple[np.ndarray, ...]
     scored: tuple[np.ndarray, ...] = ()
+    allowed: Mapping[int, TokenMask] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.scored:
@@ -61,14 +64,26 @@ class TokenTree:
         prompt: Sequence[int],
         answers: Sequence[Sequence[int]],
         scored: Sequence[Sequence[bool]] | None = None,
+        allowed: Sequence[TokenMasks] | None = None,
     ) -> TokenTree:
         """Build the tree of `answers` (token ids, one sequence a rollout) below `prompt`.
 
-        `scored`: which tokens of each answer are the policy's own; all of them if left out. Raises
-        `BadInput` if the prompt is empty: there would be nothing to predict from.
+        `scored`: which tokens of each answer are the policy's own; all of them if left out.
+        `allowed`: what each of these tokens could have been, if not anything. Raises `BadInput` if
+        the prompt is empty: there would be nothing to predict from; ValueError where two answers
+        were held to different grammars in one place.
         """
         builder = TreeBuilder(prompt)
-        return builder.build([builder.insert(answer) for answer in answers], scored)
+        branches = [builder.insert(answer) for answer in answers]
+        held: dict[int, TokenMask | None] = {}
+        for number, masks in enumerate(allowed or ()):
+            own = [True] * len(masks) if scored is None else scored[number]
+            before = [0, *branches[number]]
+            for node, mask, mine in zip(before, masks, own, strict=False):
+                if mine and held.setdefault(node, mask) != mask:
+                    raise ValueError(f"the token after node {node} was held to two grammars")
+        kept = {node: mask for node, mask in held.items() if mask is not None}
+        return builder.build(branches, scored, kept)
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -78,6 +93,14 @@ class TokenTree:
     def branch(self, index: int) -> tuple[int, ...]:
         """The answer tokens of rollout `index`."""
         return tuple(int(token) for token in self.tokens_N[self.branches[index]])
+
+    def allowed_in(self, index: int) -> TokenMasks:
+        """What each answer token of rollout `index` could have been; None: anything."""
+        before = [0, *self.branches[index].tolist()][: len(self.branches[index])]
+        own = self.scored[index]
+        return tuple(
+            self.allowed.get(node) if mine else None for node, mine in zip(before, own, strict=True)
+        )
 
     @cached_property
     def scored_nodes(self) -> np.ndarray:
@@ -107,6 +130,15 @@ class TokenTree:
             if node != 0:
                 seen_MM[row] |= seen_MM[row_of[int(self.parents_N[node])]]
         return seen_MM
+
+    def part(self, rows: Sequence[int]) -> TokenTree:
+        """The tree of these branches alone, in this order."""
+        return TokenTree.from_branches(
+            self.prompt,
+            [self.branch(row) for row in rows],
+            [self.scored[row].tolist() for row in rows],
+            [self.allowed_in(row) for row in rows],
+        )
 
     @property
     def rows_tokens(self) -> int:
@@ -140,6 +172,10 @@ class TreeBuilder:
             self._children.append({})
         return node
 
+    def find(self, parent: int, token: int) -> int | None:
+        """The node of `token` below `parent`, if it is there."""
+        return self._children[parent].get(token)
+
     def insert(self, answer: Sequence[int]) -> list[int]:
         """Add one answer; returns its nodes."""
         nodes, node = [], 0
@@ -157,7 +193,10 @@ class TreeBuilder:
         return self._parents[node]
 
     def build(
-        self, branches: Sequence[Sequence[int]], scored: Sequence[Sequence[bool]] | None = None
+        self,
+        branches: Sequence[Sequence[int]],
+        scored: Sequence[Sequence[bool]] | None = None,
+        allowed: Mapping[int, TokenMask] | None = None,
     ) -> TokenTree:
         """The finished tree; `branches` are the node lists of the rollouts, in their order."""
         return TokenTree(
@@ -166,4 +205,5 @@ class TreeBuilder:
             parents_N=np.asarray(self._parents, dtype=np.int64),
             branches=tuple(np.asarray(branch, dtype=np.int64) for branch in branches),
             scored=tuple(np.asarray(own, dtype=bool) for own in scored or ()),
+            allowed=dict(allowed or {}),
         )

@@ -70,6 +70,10 @@ def _parse(body: str) -> ToolCall | MalformedCall:
     name, arguments = call.get("name"), call.get("arguments")
     if not isinstance(name, str):
         return MalformedCall(body, '"name" is missing or not a text')
+    others = [key for key in call if key not in ("name", "arguments")]
+    if "arguments" not in call and others:
+        # Read as a call without arguments, it would do what nobody asked for.
+        return MalformedCall(body, f'"arguments" is missing, and "{others[0]}" is not read')
     if arguments is None:  # templates let a tool without parameters be called without any
         arguments = {}
     if not isinstance(arguments, dict):

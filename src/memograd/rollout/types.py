@@ -17,6 +17,9 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
+from memograd.rollout.allowed_tokens import TokenMasks
+from memograd.rollout.versions import VersionSpan
+
 
 class Message(TypedDict):
     """One chat message, in the form that chat templates take; `name` is a tool's, in its result."""
@@ -56,7 +59,10 @@ class Turn:
     (cut at the limit). The turn continues the token row of the turn before it, so that its
     observation is only what is new, unless it `starts_row`: then the observation is everything that
     the model saw. Of what it saw before the action, the first `reused_tokens` were not run for this
-    turn, because an earlier turn, or another rollout of the group, had.
+    turn, because an earlier turn, or another rollout of the group, had. `allowed` are the tokens
+    that each action token could have been, where it was held to a grammar; empty: it was not, and
+    the distribution is the policy's own. `versions` are the spans of the versions that drew the
+    action (`memograd.rollout.versions`); empty: the weights that learn from it did.
     """
 
     observation_ids: tuple[int, ...]
@@ -65,12 +71,24 @@ class Turn:
     stop_reason: str
     starts_row: bool = True
     reused_tokens: int = 0
+    allowed: TokenMasks = ()
+    versions: tuple[VersionSpan, ...] = ()
 
     def __post_init__(self) -> None:
         if self.logprobs.shape != (len(self.action_ids),):
             raise ValueError(
                 f"a turn of {len(self.action_ids)} action tokens has log-probabilities of shape "
                 f"{self.logprobs.shape}"
+            )
+        if self.allowed and len(self.allowed) != len(self.action_ids):
+            raise ValueError(
+                f"a turn of {len(self.action_ids)} action tokens says of {len(self.allowed)} what "
+                "was allowed"
+            )
+        if self.versions and sum(span.tokens for span in self.versions) != len(self.action_ids):
+            raise ValueError(
+                f"a turn of {len(self.action_ids)} action tokens has versions of "
+                f"{sum(span.tokens for span in self.versions)}"
             )
 
 

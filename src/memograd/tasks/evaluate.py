@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from memograd.config import SamplerConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.resume import begun, stored_config
@@ -54,6 +55,8 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
             "conversations."
         )
     config: Any = stored_config(folder, task.settings)
+    if isinstance(config, TrainConfig):  # the servers that it was drawn from may be gone
+        config = config.model_copy(update={"sampler": SamplerConfig()})
     checkpoint = folder.latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run}).")

@@ -54,6 +54,7 @@ TOKENS_A_TEXT: Final = 256
 TOKENS_A_CALL: Final = (
     512  # one full row; more of them do not fit the caches: 1,024 take 10% longer
 )
+PADDED_TO: Final = 1.5  # padding costs what tokens cost
 TEXTS_A_SORT: Final = 1_024  # texts that are tokenised and sorted by length together
 
 
@@ -129,8 +130,11 @@ class _Model:
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
         batches = list(_batches([rows[number] for number in order]))
         means = [np.zeros((0, self._weights.hidden), dtype=np.float32)]
-        with ThreadPoolExecutor(_threads()) as pool:  # starts no thread that has nothing to do
-            means += pool.map(self._means, batches)
+        if len(batches) == 1 or _threads() == 1:
+            means += map(self._means, batches)  # by the caller's own thread
+        else:
+            with ThreadPoolExecutor(_threads()) as pool:
+                means += pool.map(self._means, batches)
         vectors = np.empty((len(rows), self._weights.hidden), dtype=np.float32)
         vectors[order] = np.concatenate(means)
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
@@ -160,10 +164,14 @@ class _Model:
 
 
 def _batches(rows: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """The rows (shortest first) in batches of at most TOKENS_A_CALL tokens with the padding."""
+    """The rows (shortest first) in batches of at most TOKENS_A_CALL tokens with the padding.
+
+    A row that would have the shortest one padded to more than its PADDED_TO begins another batch.
+    """
     batch: list[np.ndarray] = []
     for row in rows:
-        if batch and (len(batch) + 1) * len(row) > TOKENS_A_CALL:
+        padded = (len(batch) + 1) * len(row)
+        if batch and (padded > TOKENS_A_CALL or len(row) > PADDED_TO * len(batch[0])):
             yield batch
             batch = []
         batch.append(row)

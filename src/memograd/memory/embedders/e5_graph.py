@@ -44,7 +44,7 @@ def build_graph(weights: E5Weights, *, signed_weights: bool) -> bytes:
     end; `lengths` int32 `[rows]`; `shares` float32 `[rows, 1, tokens]`, what each token counts in
     the mean (0 for padding). Output: `means` float32 `[rows, hidden]`, not normalised.
     """
-    return _Builder(weights, signed_weights).build()
+    return _E5Graph(weights, signed_weights).build()
 
 
 def onnx_runtime() -> Any:
@@ -94,7 +94,7 @@ class _Quantised(NamedTuple):
     scales: str  # float32 [tokens, 1]
 
 
-class _Builder(GraphNodes):
+class _E5Graph(GraphNodes):
     """Collects nodes and constants; every method adds to the graph and returns a tensor's name."""
 
     def __init__(self, weights: E5Weights, signed_weights: bool) -> None:

@@ -43,14 +43,14 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ConditionGroup:
     """AND: all members hold (also when there are none). OR: one does. NOT: none does."""
 
     joint: Joint
     members: tuple[Node, ...]
 
 
-Node = Condition | Group
+Node = Condition | ConditionGroup
 
 
 def mentions(node: Node, field: str) -> bool:

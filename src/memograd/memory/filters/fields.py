@@ -34,11 +34,13 @@ class FieldSort(Enum):
 
 _SORTS: Final = {
     **dict.fromkeys(SCOPE_FIELDS, FieldSort.ID),
-    "id": FieldSort.TEXT,
+    **dict.fromkeys(("id", "role", "actor_id"), FieldSort.TEXT),
     "text": FieldSort.TEXT,
     "kind": FieldSort.KIND,
     "categories": FieldSort.TEXTS,
-    **dict.fromkeys(("created_at", "updated_at", "valid_from", "valid_to"), FieldSort.MOMENT),
+    **dict.fromkeys(
+        ("created_at", "updated_at", "valid_from", "valid_to", "expires_at"), FieldSort.MOMENT
+    ),
 }
 _METADATA: Final = "metadata."
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from memograd.errors import BadInput
 from memograd.memory.filters import conditions
-from memograd.memory.filters.conditions import Condition, Group, Node, Value, ValueSort
+from memograd.memory.filters.conditions import Condition, ConditionGroup, Node, Value, ValueSort
 from memograd.memory.filters.fields import canonical
 from memograd.memory.filters.matching import ItemTest, compile_node
 from memograd.memory.filters.parse import parse_mapping
@@ -61,7 +61,7 @@ class Filter:
         If so, every item of the owner matches and need not be asked one by one.
         """
         root = self.root
-        while isinstance(root, Group) and root.joint == "AND" and len(root.members) == 1:
+        while isinstance(root, ConditionGroup) and root.joint == "AND" and len(root.members) == 1:
             root = root.members[0]
         if not isinstance(root, Condition) or root.operator != "in" or len(root.operands) != 1:
             return False
@@ -82,7 +82,7 @@ def parse_filter(raw: Mapping[str, Any] | None) -> Filter:
 
     Raises BadInput in one sentence for what can never be right.
     """
-    return Filter(Group("AND", ()) if raw is None else parse_mapping(raw))
+    return Filter(ConditionGroup("AND", ()) if raw is None else parse_mapping(raw))
 
 
 def scope_filter(
@@ -113,4 +113,4 @@ def scope_filter(
         return asked
     if filters:
         members.append(asked.root)
-    return Filter(members[0] if len(members) == 1 else Group("AND", tuple(members)))
+    return Filter(members[0] if len(members) == 1 else ConditionGroup("AND", tuple(members)))

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from memograd.errors import BadInput
 from memograd.memory.filters.conditions import (
     Condition,
-    Group,
+    ConditionGroup,
     Joint,
     Node,
     Operator,
@@ -48,14 +48,16 @@ def parse_mapping(raw: object, *, depth: int = 0) -> Node:
             members.append(_group(cast(Joint, joint), value, depth=depth))
         else:
             members.extend(_conditions(key, value))
-    return members[0] if len(members) == 1 else Group("AND", tuple(members))
+    return members[0] if len(members) == 1 else ConditionGroup("AND", tuple(members))
 
 
-def _group(joint: Joint, raw: object, *, depth: int) -> Group:
+def _group(joint: Joint, raw: object, *, depth: int) -> ConditionGroup:
     members = [raw] if isinstance(raw, Mapping) else raw
     if not isinstance(members, list | tuple) or not members or not all(members):
         raise BadInput(f"{joint} in a filter takes a list of one or more conditions: {_show(raw)}.")
-    return Group(joint, tuple(parse_mapping(member, depth=depth + 1) for member in members))
+    return ConditionGroup(
+        joint, tuple(parse_mapping(member, depth=depth + 1) for member in members)
+    )
 
 
 def _conditions(key: str, raw: object) -> list[Condition]:

@@ -18,7 +18,7 @@ Layer = Literal["item", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IndexRow:
     """One searchable item or turn. seq: the event that gave it its present form."""
 
     key: str
@@ -49,7 +49,7 @@ class Effects:
 
     owners: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, IndexRow] = field(default_factory=dict)
     purged_at: int = 0
 
 
@@ -79,7 +79,7 @@ def fold(events: Iterable[Event]) -> Effects:
     return effects
 
 
-def _row(event: Event, after: Mapping[str, Any]) -> Row | None:
+def _row(event: Event, after: Mapping[str, Any]) -> IndexRow | None:
     """The row that a TURN, ADD or UPDATE leaves; None for a turn that an item repeats verbatim."""
     layer: Layer = "item"
     if event.kind is EventKind.TURN:
@@ -90,7 +90,7 @@ def _row(event: Event, after: Mapping[str, Any]) -> Row | None:
         text = after["text"]
     scope = event.scope
     key = row_key(layer, scope.owner, event.subject)
-    return Row(
+    return IndexRow(
         key, layer, scope.owner, scope.agent_id, scope.run_id, event.subject, event.seq, text
     )
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.index.connection import Connection, IndexUnavailable
-from memograd.memory.index.folding import Effects, Layer, Row, fold
+from memograd.memory.index.folding import Effects, IndexRow, Layer, fold
 from memograd.memory.index.hits import IndexHit, merged, ordered, score
 from memograd.memory.index.schema import (
     FIELDS,
@@ -373,9 +373,9 @@ class MilvusIndex:
             held.update((row["key"], int(row["seq"])) for row in found)
         return {key for key, seq in held.items() if seq > ours[key]}
 
-    def _embedded(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    def _embedded(self, rows: Sequence[IndexRow]) -> list[dict[str, Any]]:
         """The rows as Milvus takes them, embedded owner by owner."""
-        by_owner: dict[str, list[Row]] = {}
+        by_owner: dict[str, list[IndexRow]] = {}
         for row in rows:
             by_owner.setdefault(row.owner, []).append(row)
         return [
@@ -458,7 +458,7 @@ class MilvusIndex:
         return self._lock if self._connection.is_lite else nullcontext()
 
 
-def _fits(row: Row) -> bool:
+def _fits(row: IndexRow) -> bool:
     """Whether Milvus can hold the row's ids; if not, it is left out with a sentence in the log."""
     fits = all(len(text.encode("utf-8")) <= MAX_STRING_BYTES for text in (row.owner, row.item_id))
     if not fits:

@@ -14,8 +14,8 @@ package brings sqlalchemy, so it is imported by those who open a journal and not
 from __future__ import annotations
 
 from memograd.memory.journal.engine import sqlite_url
-from memograd.memory.journal.fit import Conflict
+from memograd.memory.journal.fit import AlreadyKnown, Conflict
 from memograd.memory.journal.journal import Journal
 from memograd.memory.journal.rows import DerivedText
 
-__all__ = ["Conflict", "DerivedText", "Journal", "sqlite_url"]
+__all__ = ["AlreadyKnown", "Conflict", "DerivedText", "Journal", "sqlite_url"]

@@ -13,7 +13,7 @@ Invariant: what is let in is folded without a word of warning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.engine import Connection
@@ -52,7 +52,18 @@ class Conflict(MemogradError):
     """Another writer was faster: read the memory again and decide anew."""
 
 
-def misfit(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> str | None:
+class AlreadyKnown(Conflict):
+    """What was to begin has begun already: deciding anew does not help."""
+
+
+class Misfit(NamedTuple):
+    """Why an event does not fit; begun: because its subject has begun already."""
+
+    why: str
+    begun: bool
+
+
+def misfit(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> Misfit | None:
     """Why the first of the rows that does not fit what is here, and the rows before it, does not.
 
     None when all of them fit.
@@ -65,9 +76,10 @@ def misfit(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> str | N
         elif row["erased"] or _step(stands[owner], kind, subject):
             continue
         elif kind in BEGINS:
-            return f"{subject!r} of {owner} is known already, so {kind} does not fit"
+            return Misfit(f"{subject!r} of {owner} is known already, so {kind} does not fit", True)
         else:
-            return f"{subject!r} of {owner} is not a living memory, so {kind} does not fit"
+            why = f"{subject!r} of {owner} is not a living memory, so {kind} does not fit"
+            return Misfit(why, False)
     return None
 
 
@@ -86,8 +98,9 @@ def _step(stands: dict[str, str], kind: str, subject: str) -> bool:
 
 def check_fit(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise Conflict unless all rows fit what is here and those before them."""
-    if (why := misfit(connection, rows)) is not None:
-        raise Conflict(f"The memory {why}: somebody else changed it meanwhile, try again.")
+    if (found := misfit(connection, rows)) is not None:
+        kind = AlreadyKnown if found.begun else Conflict
+        raise kind(f"The memory {found.why}: somebody else changed it meanwhile, try again.")
 
 
 def check_expected(

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, case, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
 from memograd.errors import BadInput, MemogradError
@@ -41,10 +41,12 @@ from memograd.memory.journal.rows import (
     to_derived,
     to_events,
     to_micros,
+    to_moment,
     to_row,
 )
 from memograd.memory.journal.schema import DERIVED, EVENTS, META, VERSION_KEY
-from memograd.memory.records.events import Event, NewEvent
+from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.scope import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +85,15 @@ _SEQ_AT = (
     .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.recorded_at <= bindparam("until"))
     .order_by(EVENTS.c.recorded_at.desc(), EVENTS.c.seq.desc())
     .limit(1)
+)
+_CHANGES = (EVENTS.c.owner == bindparam("owner"), EVENTS.c.kind.in_(("ADD", "UPDATE", "DELETE")))
+_COUNT_CHANGES = select(func.count()).select_from(EVENTS).where(*_CHANGES)
+_NTH_CHANGE = (
+    select(EVENTS.c.recorded_at)
+    .where(*_CHANGES)
+    .order_by(EVENTS.c.seq)
+    .limit(1)
+    .offset(bindparam("before"))
 )
 _DERIVED = select(*DERIVED_COLUMNS).where(DERIVED.c.owner == bindparam("owner"))
 _DERIVED_OF = _DERIVED.where(DERIVED.c.content_hash.in_(bindparam("hashes", expanding=True)))
@@ -233,6 +244,18 @@ class Journal:
             values = {"owner": owner, "until": to_micros(moment)}
             return connection.execute(_SEQ_AT, values).scalar() or 0
 
+    def count_changes(self, owner: str) -> int:
+        """How many times an item of the owner was added, updated or deleted."""
+        with self._database.reading() as connection:
+            return connection.execute(_COUNT_CHANGES, {"owner": owner}).scalar_one()
+
+    def moment_of_change(self, owner: str, number: int) -> datetime | None:
+        """When the owner's change of this number, from 1, was recorded; None beyond the last."""
+        values = {"owner": owner, "before": max(number, 1) - 1}
+        with self._database.reading() as connection:
+            micros = connection.execute(_NTH_CHANGE, values).scalar()
+        return None if micros is None else to_moment(micros)
+
     def last_purge(self, owner: str) -> int:
         """The place of the last PURGE of something of the owner, 0 if there is none."""
         with self._database.reading() as connection:
@@ -273,6 +296,27 @@ class Journal:
             query = query.where(EVENTS.c.run_id == run_id)
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
+
+    def living(self, owner: str | None) -> list[tuple[Scope, int, datetime, datetime]]:
+        """For each scope in which items were kept (an owner's; None: all): how many there are now,
+        when the first was learnt, when the last one changed."""
+        # Within its owner an item is added once, and once more for every time it was deleted.
+        counted = case((EVENTS.c.kind == EventKind.ADD.value, 1), else_=-1)
+        step = case((EVENTS.c.kind == EventKind.UPDATE.value, 0), else_=counted)
+        ids = (EVENTS.c.user_id, EVENTS.c.agent_id, EVENTS.c.run_id)
+        kinds = [EventKind.ADD.value, EventKind.UPDATE.value, EventKind.DELETE.value]
+        query = (
+            select(*ids, func.sum(step), *(f(EVENTS.c.recorded_at) for f in (func.min, func.max)))
+            .where(EVENTS.c.kind.in_(kinds), EVENTS.c.erased.is_(False))
+            .group_by(*ids)
+        )
+        if owner is not None:
+            query = query.where(EVENTS.c.owner == owner)
+        with self._database.reading() as connection:
+            return [
+                (Scope(*row[:3]), int(row[3]), to_moment(row[4]), to_moment(row[5]))
+                for row in connection.execute(query)
+            ]
 
     def count_added(self, owners: Sequence[str] | None) -> int:
         """How many items these owners (None: all) were ever given: no fewer than they have now.

@@ -55,10 +55,10 @@ def import_events(database: Database, events: Sequence[Event], now: datetime) ->
             del rows[known]
         new = list(rows.values())
         _check_items(connection, new)
-        if (why := misfit(connection, new)) is not None:
+        if (found := misfit(connection, new)) is not None:
             raise BadInput(
-                f"The memory {why} what is here: both have changed since they were copied, import"
-                " it into a journal of its own."
+                f"The memory {found.why} what is here: both have changed since they were copied,"
+                " import it into a journal of its own."
             )
         _place(connection, new, to_micros(now))
         if new:

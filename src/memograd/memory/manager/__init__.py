@@ -9,19 +9,16 @@ from memograd.memory.manager.protocol import (
     Change,
     MemoryManager,
     MessageManager,
-    RelatedItem,
-    StateManager,
 )
 from memograd.memory.manager.relations import RelationManager
-from memograd.memory.manager.rules import RuleManager
+from memograd.memory.manager.rules import RuleManager, decide_by_rules
 
 __all__ = [
     "Change",
     "ChatManager",
     "MemoryManager",
     "MessageManager",
-    "RelatedItem",
     "RelationManager",
     "RuleManager",
-    "StateManager",
+    "decide_by_rules",
 ]

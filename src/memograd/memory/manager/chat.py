@@ -10,14 +10,18 @@ Invariant: an UPDATE or DELETE names a related item.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
 from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel
-from memograd.memory.manager.protocol import RelatedItem
 from memograd.memory.reader.fact import Fact
+from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
+
+if TYPE_CHECKING:
+    from memograd.memory.search import Hit, Query
+    from memograd.memory.state import MemoryState
 
 DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -60,9 +64,12 @@ class ChatManager:
         """`llm:<model>`."""
         return f"llm:{self._chat.name}"
 
-    def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
         """One operation with its reason; see `MemoryManager.decide`."""
-        shown = [f"{n}. {_one_line(each.item.text)}" for n, each in enumerate(related, 1)]
+        items = [hit.record for hit in related]
+        shown = [f"{n}. {_one_line(item.text)}" for n, item in enumerate(items, 1)]
         new = "The fact is to be FORGOTTEN" if fact.retracts else "The new fact"
         messages: list[ChatMessage] = [
             {"role": "system", "content": _INSTRUCTIONS},
@@ -75,7 +82,7 @@ class ChatManager:
         return ask_checked(
             self._chat,
             messages,
-            lambda answer: _decision(answer, related),
+            lambda answer: _decision(answer, items),
             schema=DECISION_SCHEMA,
             max_tokens=self._max_tokens,
         )
@@ -86,7 +93,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _decision(answer: Mapping[str, Any], related: Sequence[RelatedItem]) -> Decision:
+def _decision(answer: Mapping[str, Any], items: Sequence[MemoryItem]) -> Decision:
     try:
         kind = OpKind(str(answer.get("op")))
     except ValueError:
@@ -94,10 +101,10 @@ def _decision(answer: Mapping[str, Any], related: Sequence[RelatedItem]) -> Deci
     number, text = answer.get("id"), answer.get("text")
     item_id = None
     if kind is not OpKind.ADD and number is not None:
-        if type(number) is not int or not 1 <= number <= len(related):
-            shown = f"1 to {len(related)}" if related else "none"
+        if type(number) is not int or not 1 <= number <= len(items):
+            shown = f"1 to {len(items)}" if items else "none"
             raise UnusableAnswer(f'"id" {number!r} was not shown; the ids are {shown}.')
-        item_id = related[number - 1].item.id
+        item_id = items[number - 1].id
     if text is not None and not isinstance(text, str):
         raise UnusableAnswer('"text" must be a text or null.')
     try:

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from memograd.memory.state import MemoryState
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedItem:
-    """A remembered item that a search for the fact found.
-
-    similarity: cosine of the two embeddings, -1 to 1. Its scale depends on the embedder: with some,
-    unrelated texts have 0.8.
-    """
-
-    item: MemoryItem
-    similarity: float
-
-
 class MemoryManager(Protocol):
     """Decides what becomes of a fact."""
 
@@ -43,30 +31,15 @@ class MemoryManager(Protocol):
         """Who decides, as it shall stand in the journal: `rules`, `llm:<model>`, `policy:<v>`."""
         ...
 
-    def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
         """One operation with its reason in one sentence.
 
-        related: the living items nearest to the fact, best first; may be empty. Raises
-        MemogradError when no decision could be had; never answers NONE instead.
-        """
-        ...
-
-
-@runtime_checkable
-class StateManager(Protocol):
-    """A manager that looks at the memory itself: vectors, ranks, how much there is."""
-
-    @property
-    def actor(self) -> str:
-        """As of `MemoryManager`."""
-        ...
-
-    def decide_in(
-        self, state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
-    ) -> Decision:
-        """One operation on a state that it must not change; otherwise as `MemoryManager.decide`.
-
-        query: the fact as it was searched for. hits: the related items, best first.
+        state: what is remembered, with vectors, ranks and how much there is; it must not be
+        changed. query: the fact as it was searched for. related: the living items nearest to it,
+        best first; may be empty. Raises MemogradError when no decision could be had; never answers
+        NONE instead.
         """
         ...
 
@@ -86,13 +59,8 @@ class Change:
 
 
 @runtime_checkable
-class MessageManager(Protocol):
-    """A manager that decides on a whole message, with what came before it."""
-
-    @property
-    def actor(self) -> str:
-        """As of `MemoryManager`."""
-        ...
+class MessageManager(MemoryManager, Protocol):
+    """A manager that can also decide on a whole message, with what came before it."""
 
     def decide_heard(
         self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]

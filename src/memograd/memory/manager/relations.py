@@ -1,84 +1,84 @@
 """The manager that a trained model guides: what a message changes in what is remembered.
 
 The model reads the whole message, with what came before it, together with each related item. What
-the message surely replaces, ends, corrects or takes back is closed; everything else is left as it
-is, and what is new is added beside it: in doubt with a link to what it may change.
+the message surely replaces or ends becomes the item's past (`past.py`); what it may have changed
+says that it is in doubt, and what is new is added beside it. Only what the message corrects or
+denies of what was just told, or asks to forget, disappears.
 
-Invariants: nothing is closed that the model does not hold for closed above the threshold, or that
-the message does not ask to forget; of an item with several clauses only those meant are taken out;
-what an assistant says closes nothing.
+Invariants: no other message takes a fact away, however it is misunderstood; of an item with several
+clauses only those meant are taken out; what an assistant says changes nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.protocol import Change, RelatedItem
-from memograd.memory.manager.rules import RuleManager
-from memograd.memory.manager.substitution import corrected
+from memograd.memory.manager.cues import (
+    ADDS,
+    ALL_SAID,
+    ASIDE,
+    BARE_REQUEST,
+    CORRECTS,
+    DENIES,
+    FAINT,
+    comparable,
+    is_elliptic,
+    of_other_kind,
+)
+from memograd.memory.manager.item_parts import (
+    LEANS,
+    is_list,
+    least_length,
+    left_of,
+    parts_of,
+    stems,
+    to_stay,
+)
+from memograd.memory.manager.past import (
+    doubted,
+    ended,
+    instead,
+    is_doubted,
+    is_past,
+    keeping_past,
+    present,
+)
+from memograd.memory.manager.protocol import Change
+from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader import forget_chinese, forget_english
 from memograd.memory.reader.fact import Fact
 from memograd.memory.reader.heard import Heard
+from memograd.memory.reasons import reason
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import parse_statement, same_text, wording
+from memograd.memory.statements import same_text, wording
 
 if TYPE_CHECKING:
     import numpy as np
 
     from memograd.memory.relations import RelationModel
+    from memograd.memory.search import Hit, Query
+    from memograd.memory.state import MemoryState
 
-CLOSE_ABOVE: Final = 0.65  # chosen on the authors s1 of tests/behaviour
-UNTOLD_ABOVE: Final = 0.7  # where nothing in the words sounds like a correction
+# Chosen on the authors s1 and s3 of tests/behaviour.
+CLOSE_ABOVE: Final = 0.75  # what it replaces or ends becomes past
+DOUBT_ABOVE: Final = 0.4  # below that, but from here on, the item says that it is in doubt
+UNTOLD_ABOVE: Final = 0.78  # a correction that nothing in the words sounds like
+VALUE_ABOVE: Final = 0.4  # but that gives a value of the same type
+BARE_VALUE_ABOVE: Final = 0.6  # or a bare value
 REMARK_ABOVE: Final = 0.5
 ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
 CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
 CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
+RETRACT_ABOVE: Final = 0.6
 FORGET_ABOVE: Final = 0.35
 LINK_ABOVE: Final = 0.25
 SAME_ABOVE: Final = 0.85
-
-_CORRECTS: Final = re.compile(
-    r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
-    r"|correction|actually|sorry|my bad|mistyped|misspoke|fat.?finger|autocorrect"
-    r"|nope"
-    r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|, not |\*\w+)\b|\w\*"
-    r"|说错|記錯|记错|打错|写错|口误|更正|纠正|不对|不是.{1,10}是|应该是|搞错|弄错|手滑|看错"
-    r"|错了|等等|哦不|噢不",
-    re.IGNORECASE,
-)
-_ADDS: Final = re.compile(
-    r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|too|add(?:ed|s|ing)?|another|on top of"
-    r"|in addition|besides|along with|second|extra|both)\b"
-    r"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|第二",
-    re.IGNORECASE,
-)
-_BARE_REQUEST: Final = re.compile(
-    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?said"
-    r"|i said anything)\b"
-    r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
-    re.IGNORECASE,
-)
-_ALL_SAID: Final = re.compile(
-    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
-    r"|都)|全(?:部|都)?(?:忘|删)",
-    re.IGNORECASE,
-)
-_REASONS: Final = {
-    "replace": ("A new value takes its place", "有了新的说法"),
-    "correct": ("It was corrected", "已更正"),
-    "end": ("It is no longer so", "已不再成立"),
-    "retract": ("It was taken back", "用户收回了这句话"),
-    "forget": ("Somebody asked to forget it", "用户要求忘记"),
-    "same": ("Already remembered", "已经记得"),
-    "new": ("Nothing remembered says this yet", "新的内容"),
-    "beside": ("New; it may change what is linked", "新的内容，可能改变相关记忆"),
-}
 
 
 class RelationManager:
@@ -91,19 +91,22 @@ class RelationManager:
         self._closing = [RELATIONS.index(name) for name in CLOSING]
         self._names = RELATIONS
         self.close_above = CLOSE_ABOVE if close_above is None else close_above
-        self._rules = RuleManager()
 
     @property
     def actor(self) -> str:
         """As of `MemoryManager`."""
         return "relations"
 
-    def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
         """One operation for a fact that came without its message; see `MemoryManager.decide`."""
+        items = [hit.record for hit in related]
         if fact.retracts:
-            return self._rules.decide(fact, related)
-        items = [each.item for each in related]
-        heard = Heard(_turn_of(fact), facts=(fact,), quotes=(fact.text,), own=fact.text)
+            return decide_by_rules(fact, items)
+        source = fact.sources[0] if fact.sources else ""
+        turn = RawTurn(source, "user", fact.text, fact.told_at, 0)
+        heard = Heard(turn, facts=(fact,), quotes=(fact.text,), own=fact.text)
         changes = self.decide_heard(heard, items, frozenset())
         closing = [c for c in changes if c.decision.op.kind in (OpKind.UPDATE, OpKind.NONE)]
         return (closing or changes[-1:])[0].decision
@@ -119,7 +122,8 @@ class RelationManager:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in heard.facts]
-        found = self._model.relate(heard.turn.text, heard.before, [item.text for item in items])
+        texts = [item.text if heard.forget else present(item.text) for item in items]
+        found = self._model.relate(heard.turn.text, heard.before, texts)
         if heard.forget:
             return self._forgotten(heard, items, recent, found) + [
                 self._new(fact, items, None) for fact in heard.facts
@@ -134,84 +138,46 @@ class RelationManager:
         found: np.ndarray,
     ) -> list[Change]:
         closing = found[:, self._closing].sum(1)
-        sounds = _CORRECTS.search(heard.own) is not None
         changes: list[Change] = []
-        used: set[int] = set()
-        rewritten = ended = False
-        adds = _ADDS.search(heard.own) is not None
-        facts, quotes = list(heard.facts), list(heard.quotes)
-        order = sorted(range(len(items)), key=lambda n: -closing[n])
-        for n in order:
-            item = items[n]
-            just_now = item.id in recent and sounds
-            value = corrected(item.text, heard.own) if just_now else None
-            least = self.close_above
-            if just_now:
-                least = min(least, CORRECT_VALUE_ABOVE if value else CORRECT_ABOVE)
-            if closing[n] < least:
-                continue
+        left = _Left(list(heard.facts), list(heard.quotes))
+        doubtful: str | None = None
+        for n in sorted(range(len(items)), key=lambda n: -closing[n]):
+            item, sure = items[n], float(closing[n])
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
-            if heard.idle and relation in ("retract", "end"):
+            if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
-            closes = relation != "retract" or wording(heard.own).negated
-            if relation == "replace" and just_now:
-                relation = "correct"
-            news = relation in ("replace", "correct")
-            if news and adds and not just_now and closing[n] < ADDED_ABOVE:
+            taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
+            if taken is not None:
+                changes.append(taken)
                 continue
-            told = sounds or item.id in recent
-            if relation == "correct" and not told and closing[n] < UNTOLD_ABOVE:
-                continue
-            ended = ended or closes
-            confidence = float(closing[n])
-            if relation == "correct":
-                value = value or corrected(item.text, heard.own)
-                if value is not None:
-                    changes.append(self._update(item, value, heard, relation, confidence))
-                    used |= {
-                        k for k, one in enumerate(quotes) if corrected(item.text, one) == value
-                    }
-                    continue
-            if relation in ("replace", "correct"):
-                fit = self._fitting(heard, item, quotes)
-                if fit is None and heard.whole and not rewritten:
-                    op = MemoryOp.update(item.id, heard.whole)
-                    decision = Decision(op, self._why(relation, item), confidence)
-                    changes.append(Change(decision, _fact_of(heard), hide=True))
-                    rewritten = True
-                    continue
-                if fit is not None and fit not in used:
-                    part = self._meant(heard, item)
-                    if part is not None and len(part) > (5 if is_chinese(part) else 12):
-                        changes.append(self._update(item, part, heard, relation, confidence))
-                        continue
-                    used.add(fit)
-                    op = MemoryOp.update(item.id, facts[fit].text)
-                    decision = Decision(op, self._why(relation, item), confidence)
-                    changes.append(Change(decision, facts[fit], hide=True))
-                    continue
-            elif (part := self._meant(heard, item)) is not None:
-                changes.append(self._update(item, part, heard, relation, confidence))
-                continue
-            op = MemoryOp.delete(item.id)
-            decision = Decision(op, self._why(relation, item), confidence)
-            changes.append(Change(decision, _fact_of(heard), hide=True))
+            adds = relation != "end" and ADDS.search(heard.own) is not None
+            if sure >= (ADDED_ABOVE if adds else self.close_above):
+                changes.append(self._made_past(heard, item, relation, sure, left))
+            elif (
+                sure >= DOUBT_ABOVE
+                and not adds
+                and not of_other_kind(heard.whole, present(item.text))
+            ):
+                doubtful = doubtful or item.id
+                if not is_doubted(item.text):
+                    text = doubted(item.text, heard.day)
+                    changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
+        told = left.rewritten or any(_tells(change, heard) for change in changes)
+        if (changes or doubtful) and not left.facts and heard.whole and not told:
+            # What ended something, or may have, is worth keeping should the model be wrong.
+            left.facts.append(replace(_fact_of(heard), text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
         unsure = [n for n in open_ if closing[n] >= LINK_ABOVE]
         link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
-        updated = any(change.decision.op.kind is OpKind.UPDATE for change in changes)
-        if ended and not facts and not updated and heard.whole:
-            # What ended something is worth keeping, too, should the model be wrong all the more.
-            facts = [replace(_fact_of(heard), text=heard.whole)]
-        for k, fact in enumerate(facts):
-            if k in used:
+        for k, fact in enumerate(left.facts):
+            if k in left.used:
                 continue
             same = next(
                 (
                     items[n]
                     for n in open_
-                    if self._says_already(items[n], fact, found[n], len(facts))
+                    if self._says_already(items[n], fact, found[n], len(left.facts))
                 ),
                 None,
             )
@@ -219,11 +185,128 @@ class RelationManager:
                 changes.append(plain)
                 open_ = [n for n in open_ if items[n].id != plain.decision.op.item_id]
             elif same is not None:
-                op = MemoryOp.none(same.id)
-                changes.append(Change(Decision(op, self._why("same", same)), fact))
+                changes.append(self._said_again(same, fact, heard))
             else:
-                changes.append(self._new(fact, items, link))
+                changes.append(self._new(fact, items, doubtful or link))
         return changes
+
+    def _taken_back(
+        self,
+        heard: Heard,
+        item: MemoryItem,
+        relation: str,
+        sure: float,
+        just_told: bool,
+        left: _Left,
+    ) -> Change | None:
+        """The item without what the message corrects or denies; None where it does neither.
+
+        Only this and a request to forget let something disappear, so both must be plain: the
+        message corrects what was told just before it, or what it names, in words or with a value
+        of the same type.
+        """
+        sounds = CORRECTS.search(heard.own) is not None
+        if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
+            denies = wording(heard.own).negated or DENIES.search(heard.own) is not None
+            if not just_told or sure < (CORRECT_ABOVE if denies else RETRACT_ABOVE):
+                return None
+            op = MemoryOp.delete(item.id)
+            if (part := self._meant(heard, item)) is not None:
+                op = MemoryOp.update(item.id, part)
+            decision = Decision(op, reason("retract", item.text, quoted=True), sure)
+            return Change(decision, _fact_of(heard), hide=True)
+        if relation == "end" and not (sounds and just_told):
+            return None
+        value = corrected(present(item.text), heard.own)
+        if value is not None and not sounds and not is_elliptic(heard.own, present(item.text)):
+            value = None
+        typed = value is not None
+        if value is not None and (bare := bare_value(heard.own)) and bare in value:
+            sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
+        if value is None and just_told and relation == "correct":
+            value = put_in_place(present(item.text), heard.own, self._model.likeness)
+        if just_told and value is not None and sounds:
+            least = CORRECT_VALUE_ABOVE
+        elif just_told and value is not None and relation == "correct":
+            least = VALUE_ABOVE if typed else BARE_VALUE_ABOVE
+            if not typed and ADDS.search(heard.own):
+                least = ADDED_ABOVE
+        elif just_told and sounds:
+            least = CORRECT_ABOVE
+        else:
+            least = UNTOLD_ABOVE
+        if (
+            sure < least
+            or not (just_told or sounds)
+            or (least == UNTOLD_ABOVE and relation != "correct")
+        ):
+            return None
+        if value is not None:
+            left.used |= {
+                k
+                for k, one in enumerate(left.quotes)
+                if len(left.quotes) == 1 or corrected(present(item.text), one) == value
+            }
+            return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
+        # A remark may look like a correction: what it may replace is kept as past.
+        plain = not FAINT.search(heard.own)
+        fit = self._fitting(heard, item, left.quotes)
+        if fit is None or fit in left.used:
+            if not heard.whole or left.rewritten:
+                return None
+            left.rewritten = True
+            text = heard.whole
+            if not plain:
+                text = instead(text, item.text, heard.day)
+            return self._update(item, text, heard, "correct", sure)
+        left.used.add(fit)
+        text = left.facts[fit].text
+        if not plain:
+            text = instead(text, item.text, heard.day)
+        op = MemoryOp.update(item.id, text)
+        return Change(
+            Decision(op, reason("correct", item.text, quoted=True), sure),
+            left.facts[fit],
+            hide=True,
+        )
+
+    def _made_past(
+        self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: _Left
+    ) -> Change:
+        """The item with what the message replaces or ends as its past."""
+        day = heard.day
+        part = self._meant(heard, item)
+        fit = (
+            self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
+        )
+        if part is not None and (
+            relation == "end" or fit is None or len(part) > least_length(part)
+        ):
+            text = instead(part, item.text, day)
+        elif fit is not None and fit not in left.used:
+            left.used.add(fit)
+            text = instead(left.facts[fit].text, item.text, day)
+            op = MemoryOp.update(item.id, text)
+            return Change(
+                Decision(op, reason("replace", item.text, quoted=True), sure),
+                left.facts[fit],
+                hide=True,
+            )
+        elif fit is None and relation != "end" and heard.whole and not left.rewritten:
+            left.rewritten = True
+            text = instead(heard.whole, item.text, day)
+        else:
+            text = ended(item.text, day)
+        why = "end" if relation in ("end", "retract") else "replace"
+        return self._update(item, text, heard, why, sure)
+
+    def _said_again(self, item: MemoryItem, fact: Fact, heard: Heard) -> Change:
+        """Nothing to do, but for an item that was in doubt until now."""
+        if is_doubted(item.text):
+            return self._update(item, present(item.text), heard, "same", 1.0, hide=False)
+        return Change(
+            Decision(MemoryOp.none(item.id), reason("same", item.text, quoted=True)), fact
+        )
 
     def _by_rules(
         self,
@@ -237,21 +320,30 @@ class RelationManager:
 
         They must compare values of one type, and the model must not hold it for a remark.
         """
-        related = [RelatedItem(items[n], 0.0) for n in open_]
-        plain = _ASIDE.sub("", fact.text)
-        decision = self._rules.decide(replace(fact, text=plain), related)
+        related = [
+            replace(items[n], text=present(items[n].text))
+            for n in open_
+            if not is_past(items[n].text)
+        ]
+        plain = ASIDE.sub("", fact.text)
+        decision = decide_by_rules(replace(fact, text=plain), related)
         if decision.op.kind not in (OpKind.UPDATE, OpKind.DELETE):
             return None
         n = next(n for n in open_ if items[n].id == decision.op.item_id)
         remark = found[n, [self._names.index("comment"), self._names.index("detail")]].sum()
-        if float(remark) >= REMARK_ABOVE or not _comparable(items[n].text, plain):
+        if float(remark) >= REMARK_ABOVE or not comparable(present(items[n].text), plain):
             return None
-        return Change(decision, fact, hide=True)
+        if (text := decision.op.text) is not None:
+            op = MemoryOp.update(items[n].id, instead(text, items[n].text, heard.day))
+        else:
+            op = MemoryOp.update(items[n].id, ended(items[n].text, heard.day))
+        return Change(replace(decision, op=op), fact, hide=True)
 
     def _says_already(self, item: MemoryItem, fact: Fact, row: np.ndarray, facts: int) -> bool:
-        if same_text(item.text, fact.text):
-            return True
-        ours, its = wording(fact.text), wording(item.text)
+        said = present(item.text)
+        if is_past(item.text) or same_text(said, fact.text):
+            return not is_past(item.text)
+        ours, its = wording(fact.text), wording(said)
         return bool(
             facts == 1
             and row[self._names.index("same")] >= SAME_ABOVE
@@ -265,33 +357,38 @@ class RelationManager:
         if len(quotes) < 2:
             return 0 if quotes else None
         scores = [
-            float(self._model.relate(quote, heard.before, [item.text])[0, self._closing].sum())
+            float(
+                self._model.relate(quote, heard.before, [present(item.text)])[
+                    0, self._closing
+                ].sum()
+            )
             for quote in quotes
         ]
         return scores.index(max(scores))
 
     def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
         """The item without the parts that are meant; None where all of it is, or it has one."""
-        parts = _parts(item.text)
-        if len(parts) < 2:
+        parts = parts_of(present(item.text))
+        if len(parts) < 2 or not (heard.forget or is_list(parts)):
             return None
         found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
         scores = [float(score) for score in found[:, self._closing].sum(1)]
-        own = _stems(heard.own)
-        named = [len(own & _stems(part)) for part, _ in parts]
+        own = stems(heard.own)
+        named = [len(own & stems(part)) for part, _ in parts]
         if heard.forget and max(named) and named.count(max(named)) == 1:
             scores[named.index(max(named))] += 1.0
+        if heard.forget:
+            stays = to_stay(heard.own)
+            scores = [
+                0.0 if stays & stems(part) else score
+                for score, (part, _) in zip(scores, parts, strict=True)
+            ]
         least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
-        if not stay or len(stay) == len(parts) or all(_LEANS.search(parts[n][0]) for n in stay):
+        stand = [n for n in stay if len(parts[n][0]) > 3 and not LEANS.search(parts[n][0])]
+        if not stand or len(stay) == len(parts):
             return None
-        text = ""
-        for n in stay:
-            text += parts[n][0] + (parts[n][1] if n != stay[-1] else "")
-        if not text.startswith(item.text[:4]) and (subject := _SUBJECT.match(item.text)):
-            bare = text.removeprefix("and ").removeprefix("User ").removeprefix("用户")
-            text = subject[0] + bare
-        return text.rstrip(" ,;，；、。.") + ("。" if is_chinese(item.text) else ".")
+        return left_of(item.text, parts, stay)
 
     def _forgotten(
         self,
@@ -302,8 +399,14 @@ class RelationManager:
     ) -> list[Change]:
         wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
         closing = found[:, self._closing].sum(1)
-        if recent and _ALL_SAID.search(heard.own):
+        if recent and ALL_SAID.search(heard.own):
             return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+        if recent and self._means_what_was_just_said(heard, items):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+        stays = to_stay(heard.own)
+        for n, item in enumerate(items):
+            if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
+                wish[n] = closing[n] = 0.0
         targets = [n for n in range(len(items)) if max(wish[n], closing[n]) >= FORGET_ABOVE]
         if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
             return []
@@ -314,103 +417,83 @@ class RelationManager:
         topic = rules.request_to_forget(heard.own)
         if topic is not None:
             fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
-            decision = self._rules.decide(fact, [RelatedItem(item, 0.0) for item in items])
+            decision = decide_by_rules(fact, items)
             if decision.op.kind is not OpKind.NONE:
                 return [Change(decision, fact, hide=True)]
-        if recent and (_BARE_REQUEST.search(heard.own) or len(heard.own) < 25):
-            return [self._without(heard, item) for item in items if item.id in recent]
+        if recent and (BARE_REQUEST.search(heard.own) or len(heard.own) < 25):
+            return [
+                self._without(heard, item)
+                for item in items
+                if item.id in recent and not stays & stems(item.text)
+            ]
         best = int(wish.argmax())
         if wish[best] >= FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
             return [self._without(heard, items[best])]
         return []
+
+    def _means_what_was_just_said(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
+        """Whether the request only points: "Forget that.", and no word of it is of an item."""
+        own = stems(BARE_REQUEST.sub(" ", heard.own))
+        return BARE_REQUEST.search(heard.own) is not None and not any(
+            own & stems(item.text) for item in items
+        )
 
     def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
         """Whether the request names a word of an earlier message that none of the items has.
 
         "My PIN is 4711." is never kept, so "Forget my PIN." is about no item.
         """
-        own = _stems(heard.own)
-        told = {stem for who, text in heard.before if who == "user" for stem in _stems(text)}
-        return bool(own & told) and not any(own & _stems(item.text) for item in items)
+        own = stems(heard.own)
+        told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
+        return bool(own & told) and not any(own & stems(item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:
             return self._update(item, text, heard, "forget", 1.0)
-        decision = Decision(MemoryOp.delete(item.id), self._why("forget", item))
+        decision = Decision(MemoryOp.delete(item.id), reason("forget", item.text, quoted=True))
         return Change(decision, _fact_of(heard), hide=True)
 
     def _update(
-        self, item: MemoryItem, text: str, heard: Heard, relation: str, confidence: float
+        self,
+        item: MemoryItem,
+        text: str,
+        heard: Heard,
+        relation: str,
+        confidence: float,
+        *,
+        hide: bool = True,
     ) -> Change:
-        decision = Decision(MemoryOp.update(item.id, text), self._why(relation, item), confidence)
-        return Change(decision, _fact_of(heard), hide=True)
+        decision = Decision(
+            MemoryOp.update(item.id, text), reason(relation, item.text, quoted=True), confidence
+        )
+        return Change(decision, _fact_of(heard), hide=hide)
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
         for item in items:
-            if same_text(item.text, fact.text):
-                return Change(Decision(MemoryOp.none(item.id), self._why("same", item)), fact)
-        reason = _REASONS["beside" if link else "new"][is_chinese(fact.text)]
-        return Change(Decision(MemoryOp.add(fact.text), reason), fact, may_change=link)
-
-    @staticmethod
-    def _why(relation: str, item: MemoryItem) -> str:
-        chinese = is_chinese(item.text)
-        return f"{_REASONS[relation][chinese]}{'：' if chinese else ': '}{item.text}"
+            if same_text(present(item.text), fact.text) and not is_past(item.text):
+                return Change(
+                    Decision(MemoryOp.none(item.id), reason("same", item.text, quoted=True)), fact
+                )
+        why = reason("beside" if link else "new", fact.text)
+        return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
 
 
-def _comparable(old: str, new: str) -> bool:
-    """Whether both name a value of one type: two names or numbers, or two other words.
+@dataclass
+class _Left:
+    """The facts of a message; used: those that already stand in an item. rewritten: all of it."""
 
-    "in Boston" and "in a small apartment" are not, nor are 律师 and 最累的.
-    """
-    ours, theirs = parse_statement(new), parse_statement(old)
-    if ours is None or theirs is None or not ours.same_subject(theirs):
-        return False
-    if ours.same_value(theirs):
-        return True
-    if is_chinese(new):
-        return not _JUDGES.search(ours.value)
-    return bool(_NAMED.search(ours.value)) == bool(_NAMED.search(theirs.value))
+    facts: list[Fact]
+    quotes: list[str]
+    used: set[int] = field(default_factory=set)
+    rewritten: bool = False
 
 
-_ASIDE: Final = re.compile(r",? (?:after all|these days|nowadays|at the moment)(?=[.!]*$)", re.I)
-_NAMED: Final = re.compile(r"[A-Z]|\d")
-_JUDGES: Final = re.compile(r"[最很太真好挺更超]|有点|非常|的$|得")
-_FUNCTION_CHARACTERS: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户")
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The beginnings of content words; in Chinese characters that carry content."""
-    chinese = re.findall(r"[\u4e00-\u9fff]+", text)
-    latin = {term[:5] for term in wording(text).terms if len(term) > 2 and term.isascii()}
-    return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
-
-
-# A part that speaks of what is taken out says nothing without it.
-_LEANS: Final = re.compile(
-    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他这那]", re.I
-)
-_JOINT: Final = re.compile(r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。|\. )\s*")
-_SUBJECT: Final = re.compile(
-    r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
-)
-
-
-def _parts(text: str) -> list[tuple[str, str]]:
-    """The parts of a statement that is a list, each with what joins it to the next."""
-    parts, start = [], 0
-    for found in _JOINT.finditer(text.rstrip(" .。")):
-        parts.append((text[start : found.start()], found[0]))
-        start = found.end()
-    parts.append((text[start:].rstrip(" .。"), ""))
-    return parts if all(len(part) > 1 for part, _ in parts) else [(text, "")]
+def _tells(change: Change, heard: Heard) -> bool:
+    """Whether the new text of an item says what the message says."""
+    return heard.whole.rstrip(" .。") in (change.decision.op.text or "")
 
 
 def _fact_of(heard: Heard) -> Fact:
     """The message as a fact that only says where and when."""
     turn = heard.turn
     return Fact(turn.text, (turn.id,), valid_from=turn.time, told_at=turn.time, forget=heard.forget)
-
-
-def _turn_of(fact: Fact) -> RawTurn:
-    return RawTurn(fact.sources[0] if fact.sources else "", "user", fact.text, fact.told_at, 0)

@@ -19,12 +19,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from memograd.memory.manager.protocol import RelatedItem
+from memograd.memory.language import is_chinese
 from memograd.memory.manager.topics import about, is_whose
 from memograd.memory.reader.fact import Fact
 from memograd.memory.reader.forget_english import reported_topic
+from memograd.memory.reasons import reason
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.statements import (
@@ -38,6 +39,10 @@ from memograd.memory.statements import (
     wording,
 )
 from memograd.memory.statements.statement import plain
+
+if TYPE_CHECKING:
+    from memograd.memory.search import Hit, Query
+    from memograd.memory.state import MemoryState
 
 _LIST = re.compile(r",|\band\b|、|，|和|与|以及")
 AT_ONCE: Final = timedelta(minutes=1)  # writers side by side commit in any order
@@ -91,25 +96,32 @@ class RuleManager:
 
     actor = "rules"
 
-    def decide(self, fact: Fact, related: Sequence[RelatedItem]) -> Decision:
-        """One operation with its reason; see `MemoryManager.decide`."""
-        said = _understand(fact.text)
-        known = [part for each in related for part in _parts(each.item)]
-        if fact.retracts:
-            return _forget(fact.text, known)
-        ended = said.statement is not None and said.statement.ended
-        if ended and not said.wording.changed_to and (deleted := _retract(said, known)):
-            return deleted
-        if replaced := _replacement(fact, said, known):
-            return replaced
-        beside: Decision | None = None
-        for rule in (_duplicate, _more_detail, _same_slot, _contradiction, _announced_change):
-            for one in known:
-                decision = rule(fact, said, one)
-                if decision is not None and decision.op.kind is not OpKind.ADD:
-                    return decision
-                beside = beside or decision  # this item must stay, another may still give way
-        return beside or Decision(MemoryOp.add(fact.text), "Nothing remembered says this yet.")
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        """`decide_by_rules`; see `MemoryManager.decide`."""
+        return decide_by_rules(fact, [hit.record for hit in related])
+
+
+def decide_by_rules(fact: Fact, items: Sequence[MemoryItem]) -> Decision:
+    """One operation with its reason, by the words of the fact and of the items alone."""
+    said = _understand(fact.text)
+    known = [part for item in items for part in _parts(item)]
+    if fact.retracts:
+        return _forget(fact.text, known)
+    ended = said.statement is not None and said.statement.ended
+    if ended and not said.wording.changed_to and (deleted := _retract(said, known)):
+        return deleted
+    if replaced := _replacement(fact, said, known):
+        return replaced
+    beside: Decision | None = None
+    for rule in (_duplicate, _more_detail, _same_slot, _contradiction, _announced_change):
+        for one in known:
+            decision = rule(fact, said, one)
+            if decision is not None and decision.op.kind is not OpKind.ADD:
+                return decision
+            beside = beside or decision  # this item must stay, another may still give way
+    return beside or Decision(MemoryOp.add(fact.text), reason("new", fact.text))
 
 
 def _understand(text: str) -> _Said:
@@ -140,7 +152,7 @@ def _retract(said: _Said, known: Sequence[_Known]) -> Decision | None:
         op = MemoryOp.update(one.item.id, _taken_out(one))
     elif one.said.statement and not _says_only(one.said):
         return None
-    return Decision(op, f"Taken back: {one.said.text}", min(1.0, score))
+    return Decision(op, reason("retract", one.said.text, quoted=True), min(1.0, score))
 
 
 def _forget(text: str, known: Sequence[_Known]) -> Decision:
@@ -154,12 +166,12 @@ def _forget(text: str, known: Sequence[_Known]) -> Decision:
     scores = [_tells_of(topic, said, one.said) for one in known]
     best = max(scores, default=0.0)
     if not best:
-        return Decision(MemoryOp.none(), "Nothing remembered says what is to be forgotten.")
+        return Decision(MemoryOp.none(), reason("nothing_to_forget", text))
     one = known[scores.index(best)]  # of equal ones the most similar
     op = MemoryOp.delete(one.item.id)
     if not one.whole:
         op = MemoryOp.update(one.item.id, _taken_out(one))
-    return Decision(op, f"To be forgotten: {one.said.text}", best)
+    return Decision(op, reason("forget", one.said.text, quoted=True), best)
 
 
 def _tells_of(topic: str, said: _Said, known: _Said) -> float:
@@ -225,9 +237,7 @@ def _replacement(fact: Fact, said: _Said, known: Sequence[_Known]) -> Decision |
         )
     ]
     # Of several hobbies the words do not tell which was given up.
-    return (
-        _rewrite(fact, said, mine[0], "A change of what was remembered") if len(mine) == 1 else None
-    )
+    return _rewrite(fact, said, mine[0], reason("changed", fact.text)) if len(mine) == 1 else None
 
 
 def _duplicate(fact: Fact, said: _Said, known: _Known) -> Decision | None:
@@ -244,7 +254,7 @@ def _duplicate(fact: Fact, said: _Said, known: _Known) -> Decision | None:
 
 
 def _already(known: _Known) -> Decision:
-    return Decision(MemoryOp.none(known.item.id), f"Already remembered: {known.item.text}")
+    return Decision(MemoryOp.none(known.item.id), reason("same", known.item.text, quoted=True))
 
 
 def _more_detail(fact: Fact, said: _Said, known: _Known) -> Decision | None:
@@ -254,7 +264,7 @@ def _more_detail(fact: Fact, said: _Said, known: _Known) -> Decision | None:
         and _content(known.said) < _content(said)
         and known.said.wording.numbers <= said.wording.numbers
     ):
-        return _rewrite(fact, said, known, "The same in more detail")
+        return _rewrite(fact, said, known, reason("more", fact.text))
     return None
 
 
@@ -290,11 +300,11 @@ def _same_slot(fact: Fact, said: _Said, known: _Known) -> Decision | None:
         if _tells_more(theirs, ours) and fewer and _says_only(said):
             return Decision(
                 MemoryOp.none(known.item.id),
-                f"Already remembered, in more detail: {known.item.text}",
+                reason("detail", known.item.text, quoted=True),
             )
         if _is_older(fact, known.item.valid_from):
             return Decision(
-                MemoryOp.add(fact.text), f"Tells of a time before: {known.item.text}", 0.7
+                MemoryOp.add(fact.text), reason("before", known.item.text, quoted=True), 0.7
             )
     elif not ours.same_value(theirs):
         return None
@@ -303,14 +313,16 @@ def _same_slot(fact: Fact, said: _Said, known: _Known) -> Decision | None:
         fact,
         said,
         known,
-        f"{ours.subject} has a new {slot}, {ours.value} instead of {theirs.value}",
+        f"{ours.subject}有了新的说法，由{theirs.value}改为{ours.value}"
+        if is_chinese(fact.text)
+        else f"{ours.subject} has a new {slot}, {ours.value} instead of {theirs.value}",
     )
 
 
 def _contradiction(fact: Fact, said: _Said, known: _Known) -> Decision | None:
     """UPDATE of an item that says the contrary."""
     ours, theirs = said.statement, known.said.statement
-    contrary = "The contrary was remembered"
+    contrary = reason("contrary", fact.text)
     if ours and theirs:
         if not ours.same_subject(theirs):
             return None
@@ -348,7 +360,7 @@ def _announced_change(fact: Fact, said: _Said, known: _Known) -> Decision | None
         overlap = agreement(mine, its)
         if not said.wording.changed_to or len(shared) < 2 or overlap < STRONG_OVERLAP:
             return None
-    return _rewrite(fact, said, known, "A change of what was remembered")
+    return _rewrite(fact, said, known, reason("changed", fact.text))
 
 
 def _less(wording_: Wording, words: frozenset[str]) -> Wording:
@@ -361,18 +373,19 @@ def _without(wording_: Wording, subject: str) -> Wording:
     return replace(wording_, terms=wording_.terms - own)
 
 
-def _rewrite(fact: Fact, said: _Said, known: _Known, reason: str) -> Decision:
+def _rewrite(fact: Fact, said: _Said, known: _Known, why: str) -> Decision:
     """UPDATE of the item, or of the clause in it; ADD where that would lose what else it says."""
     if not _says_only(known.said) and not _content(known.said) <= _content(said):
         return Decision(
-            MemoryOp.add(fact.text), f"New, but this says other things too: {known.item.text}", 0.6
+            MemoryOp.add(fact.text), reason("beside_clause", known.item.text, quoted=True), 0.6
         )
     text = fact.text
     if not known.whole:
         clause, whole = known.clauses[known.number], known.item.text
         ending = whole[clause.end :]
         text = whole[: clause.start] + fact.text.rstrip(" .!。！" if ending else "") + ending
-    return Decision(MemoryOp.update(known.item.id, text), f"{reason}: {known.said.text}", 0.8)
+    why += ("：" if is_chinese(fact.text) else ": ") + known.said.text
+    return Decision(MemoryOp.update(known.item.id, text), why, 0.8)
 
 
 def _says_only(said: _Said) -> bool:

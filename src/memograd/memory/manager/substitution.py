@@ -9,8 +9,11 @@ Invariant: only the one value changes, or the answer is None. Pure functions.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
+
+from memograd.memory.language import is_chinese
 
 _DAYS = "mon|tues?|wednes|thurs?|fri|satur|sun"
 _MONTHS = (
@@ -24,6 +27,7 @@ _NUMBER_WORDS = (
 _ZH = "零〇一二两三四五六七八九十百千"
 # In this order: what one type has taken, the next ones do not see.
 TYPES: Final = (
+    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     re.compile(
         rf"(?<!\w)\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})\b(?: \d{{4}})?"
         rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?(?!\d)(?:,? \d{{4}})?"
@@ -31,12 +35,19 @@ TYPES: Final = (
         rf"|(?:\d{{4}}年)?[\d{_ZH}]{{1,3}}月[\d{_ZH}]{{1,3}}[日号]?",
         re.I,
     ),
+    re.compile(rf"(?<=[月，,。\s])初[{_ZH}]|^初[{_ZH}]"),
+    re.compile(rf"\b(?:{_MONTHS})\b(?! \d)|(?<!\d)[\d{_ZH}]{{1,3}}月(?![\d{_ZH}]|份?饼)", re.I),
     re.compile(
         r"(?<![\d.])\d{1,2}[:.：]\d{2}(?!\.?\d)(?: ?[ap]\.?m\b\.?)?|(?<!\d)\d{1,2} ?[ap]\.?m\b\.?"
         rf"|[上下]午[\d{_ZH}]{{1,3}}点半?|[\d{_ZH}]{{1,3}}点(?:半|[\d{_ZH}]{{1,3}}分?)?",
         re.I,
     ),
-    re.compile(rf"\b(?:{_DAYS})(?:day)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
+    re.compile(
+        r"\b(?:once|twice|(?:\d+|two|three|four|five|six) times)(?: an?| per| every)? "
+        r"(?:day|week|month|year|night|hour|fortnight)\b|每[天周月年日晚][\d一二两三四五六]+次",
+        re.I,
+    ),
+    re.compile(rf"\b(?:{_DAYS})(?:days?)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
     re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
     re.compile(
         r"\+?\d[\d,.\-]*\d(?:k\b|th\b|st\b|nd\b|rd\b)?|\d+(?:k\b|st\b|nd\b|rd\b|th\b)?"
@@ -64,11 +75,18 @@ def corrected(old: str, message: str) -> str | None:
         mine = [m for m in pattern.finditer(rest_old)]
         its = [m for m in pattern.finditer(rest_new)]
         known = {_plain(m[0]) for m in mine}
-        new = [
-            m
-            for m in its
+        unknown = {
+            _plain(m[0]): m
+            for m in reversed(its)
             if _plain(m[0]) not in known and not _NEGATED.search(rest_new[: m.start()])
-        ]
+        }
+        new = list(unknown.values())
+        if len(mine) > 1 and len(new) == 1:
+            # "12 megs down and 3 up" and "it's 30 up": the word behind says which one is meant.
+            unit = _next_word(message, new[0].end())
+            alike = [m for m in mine if unit and _next_word(old, m.end()) == unit]
+            if len(alike) == 1:
+                return _put(old, alike[0].span(), new[0][0].strip())
         if len(mine) == 1 and len(new) == 1:
             return _put(old, mine[0].span(), new[0][0].strip())
         named = [m for m in mine if _plain(m[0]) in {_plain(n[0]) for n in its}]
@@ -76,20 +94,185 @@ def corrected(old: str, message: str) -> str | None:
             return _put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
         rest_new = pattern.sub(lambda m: " " * len(m[0]), rest_new)
-    return _respelt(old, message)
+    return _other_half_of_day(old, message) or _respelt(old, message)
+
+
+def _next_word(text: str, end: int) -> str:
+    found = re.match(r"\s*([^\W\d_]+)", text[end:])
+    return found[1].casefold()[:12] if found else ""
+
+
+def _other_half_of_day(old: str, message: str) -> str | None:
+    """ "*pm" for "8am"."""
+    said = re.fullmatch(
+        r"\W*(?:\w+\W+)?([ap])\.?m\.?\W*(?:sorry|oops|duh|obviously)?\W*", message, re.I
+    )
+    hours = list(re.finditer(r"(?<=\d)( ?)([ap])(\.?m\b)", old, re.I))
+    if said is None or len(hours) != 1 or hours[0][2].casefold() == said[1].casefold():
+        return None
+    return _put(old, hours[0].span(), hours[0][1] + said[1].lower() + hours[0][3])
+
+
+Likeness = Callable[[str, Sequence[str]], list[float]]
+
+
+def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
+    """The statement with the bare value of the message for the value in it that is most like it.
+
+    "actually no, panna cotta" for "User's favourite dessert is tiramisu": values of no known type.
+    None where the message has no bare value, or where two places of the statement are as likely.
+    """
+    new = bare_value(message) if is_chinese(old) == is_chinese(message) else None
+    if new is None or new.casefold() in old.casefold() or _ANSWERED.match(old):
+        return None
+    spans = _spans_chinese(old, new) if is_chinese(old) else _spans_english(old, new)
+    if not spans:
+        return None
+    end = len(old.rstrip(" .。"))
+    length = len(new) if is_chinese(old) else len(new.split())
+    scores = []
+    for (start, stop), alike in zip(
+        spans, likeness(new, [old[a:b] for a, b in spans]), strict=True
+    ):
+        said = old[start:stop]
+        same = (len(said) if is_chinese(old) else len(said.split())) == length
+        named = said[:1].isupper() == new[:1].isupper() and not is_chinese(old)
+        scores.append(alike + 0.06 * (stop == end) + 0.1 * same + 0.1 * named)
+    best = max(range(len(spans)), key=scores.__getitem__)
+    apart = [
+        score
+        for (a, b), score in zip(spans, scores, strict=True)
+        if b <= spans[best][0] or a >= spans[best][1]
+    ]
+    start, stop = spans[best]
+    in_place = is_chinese(old) and sum(map(str.__eq__, new, old[start:stop])) * 2 >= len(new)
+    rest = old[:start] + "|" + old[stop if in_place or not is_chinese(old) else start :]
+    if (
+        _shares(new, rest)
+        or scores[best] < LEAST_LIKE
+        or (apart and scores[best] - max(apart) < LEAST_APART)
+    ):
+        return None
+    return _put(old, spans[best], new)
+
+
+_ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")
+
+
+def _shares(new: str, rest: str) -> bool:
+    """Whether the new value repeats what the statement says elsewhere, and so is a remark on it."""
+    if is_chinese(new):
+        return any(new[n : n + 2] in rest for n in range(len(new) - 1))
+    words = {word.casefold() for word in _WORD.findall(rest)}
+    return any(len(word) > 3 and word.casefold() in words for word in _WORD.findall(new))
+
+
+LEAST_LIKE: Final = 0.2
+LEAST_APART: Final = 0.04
+_FUNCTION: Final = re.compile(
+    r"(?:user|users?'s?|said|their|his|her|its|is|are|was|were|be|been|has|have|had|does|do|did|will"
+    r"|the|an?|in|on|at|to|for|of|by|with|from|and|or|as|it|he|she|they|there|called|named|plays"
+    r"|works?|lives?|got|gets|just|really|like|likes)",
+    re.I,
+)
+_BARE_CHINESE: Final = re.compile(
+    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|哦|噢|啊"
+    r"|等等|其实|其實|应该|應該|是|叫|我?(?:的)?意思)+[，,。！!\s:：]*)+"
+)
+
+
+def bare_value(message: str) -> str | None:
+    """The value that an elliptic correction begins with: cello, in "cello. cello!!! sorry"."""
+    if is_chinese(message):
+        # "嘴瓢,是浙江工商": behind 是 stands the value, whatever excuse comes first.
+        told = re.search(r"[，,。!！\s](?:应该|應該)?[是係](?!不是|我|你)(.+)", message)
+        rest = _BARE_CHINESE.sub("", told[1] if told else message.strip())
+        value = re.split(r"[，,。！!？?\s；;]", rest)[0].rstrip("啦了哈呢吧啊才对先啱")
+        fit = 0 < len(value) <= 6 and not re.search(
+            r"[我你他她错錯混是有没沒把被]|[^\w.·/:-]", value
+        )
+        return value if fit else None
+    said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]
+    for part in _BEHIND.split(said)[:1]:
+        value = re.sub(
+            r"^(?:an?|the|my|our|his|her|their|in|at|to) (?=\w)", "", _FILLERS.sub("", part.strip())
+        )
+        value = value.strip(" *\"'.!")
+        if (
+            0 < len(value.split()) <= 4
+            and not _CLAUSE.search(value)
+            and not _NO_VALUE.search(value)
+        ):
+            return value
+    return None
+
+
+_CLAUSE: Final = re.compile(
+    r"\b(?:i|i'?m|my|we|he|she|they|it|you|that'?s|this|did|does|do|is|are|was|were|has|have|can|will"
+    r"|same|right|wrong|always)\b",
+    re.I,
+)
+# Where a correction comes from, and what only points at a thing, is no value of it.
+_NO_VALUE: Final = re.compile(
+    r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b|\bones?$|^[ap]\.?m\.?$",
+    re.I,
+)
+_BEHIND: Final = re.compile(
+    r"[.,!?;()]+(?:\s|$)|!+| i (?:mean|meant|should)\b| - | (?:omg|lol|haha|ffs|sorry|duh)\b", re.I
+)
+
+
+def _spans_english(old: str, new: str) -> list[tuple[int, int]]:
+    # A plain word is not put in the place of the property: User's dessert, User's girlfriend.
+    owned = re.match(
+        r"User's (?:[a-z][\w-]* ){0,2}[a-z][\w-]*(?= (?:[A-Z]|is |are |was |\w+s ))", old
+    )
+    first = owned.end() if owned else 0
+    words = [
+        word
+        for word in re.finditer(r"[\w'’.-]*[\w]|[A-Z]\w+\.", old)
+        if word.start() >= first or not word.start()
+    ]
+    longest = len(new.split()) + 1
+    return [
+        (words[i].start(), words[j].end())
+        for i in range(1, len(words))
+        for j in range(i, min(i + longest, len(words)))
+        if not any(_FUNCTION.fullmatch(word[0]) for word in words[i : j + 1])
+    ]
+
+
+def _spans_chinese(old: str, new: str) -> list[tuple[int, int]]:
+    start = re.match(r"用户(?:说：|等人|的)?", old)
+    first, last = (start.end() if start else 0), len(old.rstrip("。"))
+    return [
+        (a, b)
+        for a in range(first, last)
+        for b in range(a + 1, last + 1)
+        if abs(b - a - len(new)) <= 1 and not re.search(r"[的是叫在了吃喝用买去姓，,。]", old[a:b])
+    ]
+
+
+_OOPS: Final = re.compile(
+    r"^(?:\W*\b(?:my bad|sorry|oops|whoops|no|nope|wait|actually|ah|oh|hang on)\b[\s,.!]*)+", re.I
+)
 
 
 def _instead(old: str, message: str) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
-    bare = message.strip(" .!。！*~")
+    bare = _OOPS.sub("", message.strip(" .!。！*~"))
     for pattern in (
         r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? "
-        r"|\bis )(?P<new>[\w'’ -]{1,30}?),? not (?P<old>[\w'’ -]{1,30})$",
-        r"\b(?P<new>[\w'’-]+),? not (?:an? |the )?(?P<old>[\w'’-]+)\b",
+        r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
+        r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30})$",
+        r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
+        r"(?P<old>(?:[\w'’-]|(?<=\d)[.:](?=\d))+)(?!\w)",
         r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
         r"|- )?(?P<new>[\w'’ -]{1,30})$",
         r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
         r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
+        r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
+        r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
     ):
         for found in re.finditer(pattern, bare, re.I):
             at = old.casefold().find(found["old"].strip().casefold())
@@ -123,7 +306,7 @@ def _respelt(old: str, message: str) -> str | None:
 
 def _renamed(old: str, message: str) -> str | None:
     """The name that a message begins with, for the only name in the statement: "Wick. Sorry"."""
-    names = [m for m in _NAMES.finditer(old) if m.start() and m[0] not in ("User", "I")]
+    names = [m for m in _NAMES.finditer(old) if m.start() and m[0] not in ("User", "User's", "I")]
     bare = _FILLERS.sub("", message.strip())
     said = re.match(r"(?P<new>[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})(?=[.,!?;]| they| is\b|$)", bare)
     if len(names) != 1 or said is None or said["new"].casefold() in old.casefold():
@@ -135,9 +318,11 @@ def _renamed(old: str, message: str) -> str | None:
 _NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
 _FILLERS: Final = re.compile(
     r"^(?:\W*\b(?:no|nah|nope|well|sorry|actually|h+m+|hang on|wait|i mean|i lied?|my bad|ah|oh"
+    r"|forgive me|strictly speaking|to be precise"
     r"|argh|oops"
-    r"|correction|not \w+|it'?s|is|make that|in fact|dad says|mum says|she says"
-    r"|he says)\b[\s,.!:-]*)+",
+    r"|correction|typo|i lied|meant|misread|misremembered|apologies"
+    r"|not \w+|it'?s|it is|is|make that|in fact"
+    r"|dad says|mum says|she says|he says)\b[\s,.!:-]*)+",
     re.I,
 )
 
@@ -175,7 +360,11 @@ _COMMON: Final = frozenset(
 
 
 def _plain(value: str) -> str:
-    return re.sub(r"[\s,.:]|(?<=\d) ?[ap]\.?m\.?$", "", value.casefold()).removesuffix("day")
+    if re.search(rf"\b(?:{_MONTHS})\b", value, re.I):  # "3rd of June" is "June 3"
+        words = re.findall(r"\d+|[a-z]{3,}", value.casefold())
+        return " ".join(sorted(word[:3] for word in words if word not in ("the", "2nd")))
+    bare = re.sub(r"[\s,.:]|(?<=\d) ?[ap]\.?m\.?$", "", value.casefold())
+    return re.sub(r"days?$", "", bare)
 
 
 def _put(text: str, span: tuple[int, int], value: str) -> str:

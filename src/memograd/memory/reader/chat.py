@@ -67,16 +67,28 @@ Answer with a JSON object {{"facts": [...]}}; an empty list is fine. Each fact h
   the old statement, such as "Ann likes tea" for "I no longer like tea"."""
 
 
+_OF_THE_APPLICATION = """
+
+The application adds the following on what to write down and how. Follow it where it differs from
+the above; the form of the answer stays.
+"""
+
+
 class ChatReader:
     """Facts through a chat model.
 
-    max_tokens: bound of one answer. Raises MemogradError when the model fails or its answer stays
-    unusable after one retry.
+    max_tokens: bound of one answer. instructions: what the application wants heeded. Raises
+    MemogradError when the model fails or its answer stays unusable after one retry.
     """
 
-    def __init__(self, chat: ChatModel, *, max_tokens: int = 2000) -> None:
+    def __init__(self, chat: ChatModel, *, max_tokens: int = 2000, instructions: str = "") -> None:
         self._chat = chat
         self._max_tokens = max_tokens
+        self._instructions = instructions.strip()
+
+    def instructed(self, instructions: str) -> ChatReader:
+        """A reader that heeds these instructions instead of the ones that it was made with."""
+        return ChatReader(self._chat, max_tokens=self._max_tokens, instructions=instructions)
 
     def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
         """The facts that the model finds; see `MemReader.read`."""
@@ -88,8 +100,11 @@ class ChatReader:
             "English, the language of the conversation"
         )  # fmt: skip
         numbered = "\n".join(f"{n}. {turn.render()}" for n, turn in enumerate(turns, 1))
+        asked = _INSTRUCTIONS.format(language=language)
+        if self._instructions:
+            asked += _OF_THE_APPLICATION + self._instructions
         messages: list[ChatMessage] = [
-            {"role": "system", "content": _INSTRUCTIONS.format(language=language)},
+            {"role": "system", "content": asked},
             {"role": "user", "content": numbered},
         ]
 

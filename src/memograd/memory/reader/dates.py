@@ -27,11 +27,13 @@ class Resolved:
 
 NUMBERS: Final = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "a couple of": 2, "couple": 2,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15,
+    "twenty": 20, "thirty": 30, "a dozen": 12,
+    "a couple of": 2, "couple": 2,
 }  # fmt: skip
 _COUNT = (
-    r"(?P<count>\d{1,3}|a couple of|an?|one|two|three|four|five|six|seven|eight|nine|ten"
-    r"|eleven|twelve)"
+    r"(?P<count>\d{1,3}|a couple of|a dozen|an?|one|two|three|four|five|six|seven|eight|nine|ten"
+    r"|eleven|twelve|fifteen|twenty|thirty|a dozen)"
 )
 _DAY_NAMES = (
     r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs(?:day)?)?|fri(?:day)?"
@@ -82,6 +84,55 @@ def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
         return "in", f"{MONTHS[target.month - 1]} {target.year}", target
     target = date(max(1, day.year + number), 1, 1)
     return "in", str(target.year), target
+
+
+def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "a week today", "a fortnight tomorrow", "two weeks on Thursday", "Thursday week"."""
+    parts = found.groupdict()
+    count = (parts.get("count") or "a").casefold()
+    weeks = NUMBERS[count] if count in NUMBERS else int(count)
+    if "fortnight" in found[0].casefold():
+        weeks *= 2
+    ahead = 0
+    if name := parts.get("weekday"):
+        wanted = next(i for i, full in enumerate(WEEKDAYS) if full.startswith(name.casefold()[:3]))
+        ahead = (wanted - day.weekday()) % 7 or 7
+    elif "tomorrow" in found[0].casefold():
+        ahead = 1
+    target = day + timedelta(days=7 * weeks + ahead)
+    return "on", format_date(target), target
+
+
+def _before_last(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "Sunday before last", "the week after next"."""
+    sign = -1 if "last" in found[0].casefold() else 1
+    if name := found["weekday"]:
+        wanted = next(i for i, full in enumerate(WEEKDAYS) if full.startswith(name.casefold()[:3]))
+        away = (sign * (wanted - day.weekday())) % 7 or 7
+        target = day + timedelta(days=sign * (away + 7))
+        return "on", f"{WEEKDAYS[wanted].capitalize()} {format_date(target)}", target
+    unit = found["unit"].casefold()
+    if unit == "year":
+        target = date(day.year + 2 * sign, 1, 1)
+        return "in", str(target.year), target
+    if unit == "month":
+        target = shift_month(day, 2 * sign)
+        return "in", f"{MONTHS[target.month - 1]} {target.year}", target
+    if unit == "weekend":
+        target = day + timedelta(days=5 - day.weekday() + 14 * sign)
+        return "on", f"the weekend of {format_date(target)}", target
+    target = day + timedelta(days=14 * sign - day.weekday())
+    return "in", f"the week of {format_date(target)}", target
+
+
+def _part_of_month(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    step = {"next": 1, "last": -1}.get((found["which"] or "this").casefold(), 0)
+    target = shift_month(day, step)
+    part = found["part"].casefold()
+    named = f"{MONTHS[target.month - 1]} {target.year}"
+    if part == "first":
+        return "on", format_date(target), target
+    return "at", f"the {part} of {named}", target
 
 
 def _a_few_ago(found: re.Match[str], day: date) -> tuple[str, str, date]:
@@ -155,12 +206,24 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rule(r"tonight", _fixed(0, "on the night of {}")),
     _rule(r"this (?P<part>morning|afternoon|evening)",
           lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d)}", d)),
+    _rule(rf"(?:a fortnight|{_COUNT} weeks?) (?:from )?(?:today|tomorrow|(?:on )?{_DAY_NAMES})",
+          _weeks_from),
+    _rule(rf"{_DAY_NAMES} week(?! \w+ing)", _weeks_from),
+    _rule(rf"(?:the )?(?:{_DAY_NAMES}|(?P<unit>week|weekend|month|year))"
+          r" (?:before last|after next)", _before_last),
+    _rule(r"(?:the )?(?P<part>end|beginning|middle|first) of (?P<which>the|this|next|last) month",
+          _part_of_month),
+    _rule(r"a fortnight ago", _fixed(-14)),
+    _rule(r"in a fortnight", _fixed(14)),
     _rule(r"(?:earlier )?today", _fixed(0)),
     _rule(r"tomorrow", _fixed(1)),
     _rule(rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
     _rule(r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
     _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", lambda m, d: _ago(m, d, 1)),
-    _rule(rf"(?P<which>last|this past|past|next|this) {_DAY_NAMES}", _near_weekday),
+    _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s? from (?:now|today)",
+          lambda m, d: _ago(m, d, 1)),
+    _rule(rf"(?P<which>last|this past|past|next|this coming|this|coming) {_DAY_NAMES}",
+          _near_weekday),
     _rule(r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
           r"|summer|fall|autumn|winter)", _span),
     _rule(rf"(?P<which>last|next) {_MONTH_NAMES}", _month),

@@ -42,7 +42,8 @@ def format_chinese(day: date) -> str:
 
 
 def _step(word: str) -> int:
-    return -2 if word.startswith("上上") else -1 if word[0] == "上" else 1 if word[0] == "下" else 0
+    steps = {"上": -1, "下": 1}.get(word[0], 0)
+    return 2 * steps if word[:2] in ("上上", "下下") else steps
 
 
 def _monday(day: date) -> date:
@@ -70,6 +71,11 @@ def _month(found: re.Match[str], day: date) -> tuple[str, date]:
     return f"{target.year}年{target.month}月", target
 
 
+def _part_of_month(found: re.Match[str], day: date) -> tuple[str, date]:
+    target = shift_month(day, _step(found["which"]) if found["which"] else 0)
+    return f"{target.year}年{target.month}月{found['part']}", target
+
+
 def _ago(found: re.Match[str], day: date) -> tuple[str, date]:
     count = number(found["n"]) * (-1 if found["side"] in ("前", "以前", "之前") else 1)
     unit = found["unit"]
@@ -88,11 +94,16 @@ def _ago(found: re.Match[str], day: date) -> tuple[str, date]:
 
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, date]]]
 _RULES: Final[tuple[_Rule, ...]] = (
-    (re.compile(rf"(?P<which>上上个?|上个?|下下?个?|这个?|本){_WEEKDAY}"), _weekday),
+    (re.compile(rf"(?P<which>上上个?|上个?|下下个?|下个?|这个?|本){_WEEKDAY}"), _weekday),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
      _week),
     (re.compile(r"(?P<which>上上个|上个?|下个?|这个|本)月(?!份?[饼球亮])"), _month),
+    (re.compile(r"(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
+     _part_of_month),
+    (re.compile(rf"(?:再过|(?<![经越路走])过){_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
+                r"(?P<side>)"),
+     _ago),
     (re.compile(rf"{_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
                 r"(?P<side>以前|之前|前|以后|之后|后)(?!面|天)"),
      _ago),

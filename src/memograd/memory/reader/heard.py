@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol, runtime_checkable
 
 from memograd.memory.reader.fact import Fact
@@ -33,6 +34,11 @@ class Heard:
     secret: bool = False
     whole: str = ""
     own: str = ""
+
+    @property
+    def day(self) -> date | None:
+        """The day it was said, where that is known."""
+        return self.turn.time.date() if self.turn.time else None
 
 
 @runtime_checkable

@@ -44,6 +44,12 @@ _MAIL: Final = re.compile(
     r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
     re.I | re.M,
 )
+_PLAY: Final = re.compile(
+    r"\b(?:pretend(?: that)? (?:you|to be|i)|role-?\s?play|act as"
+    r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
+    r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
+    re.I,
+)
 _SECRET: Final = re.compile(
     r"\b(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp|api[ _-]?key"
     r"|secret key"
@@ -73,6 +79,8 @@ def foreign(text: str) -> list[tuple[int, int]]:
         behind = re.search(r"[:：]\s*|\n\s*", text[task.start() :])
         if behind and len(text) - task.start() - behind.end() > 12:
             found.append((task.start() + behind.end(), len(text)))
+    if play := _PLAY.search(text):
+        found.append((play.start(), len(text)))
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)

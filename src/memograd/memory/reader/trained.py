@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.language import language_of
+from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import forget_chinese, forget_english, screen_chinese, screen_english
 from memograd.memory.reader.fact import Fact
 from memograd.memory.reader.heard import Heard, Said
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
 
 BEFORE_TURNS: Final = 3
-KEEP_ABOVE: Final = 0.5
+KEEP_ABOVE: Final = 0.45
 KEEP_ASSISTANT_ABOVE: Final = 0.6
 KEEP_ANSWER_ABOVE: Final = 0.35
 KEEP_CLAUSE_ABOVE: Final = 0.75
-KEEP_QUESTION_ABOVE: Final = 0.85  # where it does not even speak of the speaker
+KEEP_QUESTION_ABOVE: Final = 0.45  # where it does not even speak of the speaker
 FORGET_ABOVE: Final = 0.6
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
+# Of an assistant's message the beginning is read for facts, which takes one row of the model. The
+# rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
+ASSISTANT_READ: Final = 1_000  # characters
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _EVERYTHING: Final = re.compile(
@@ -56,11 +59,15 @@ _NOT_SAVED: Final = re.compile(
     r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
     r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
     r"|keep)\w*\b"
-    r"(?= (?:this|that|it|my|the|any|what|these|those|his|her|a record|in)\b|\W*$)"
+    r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
+    r"|\W*$)"
     r"|not for (?:the |your )?(?:memory|records?|file))"
-    r"|(?:别|不要|不用|不必|请勿|勿|甭)[给帮替我你]{0,2}(?:记|存|保存|记录|留)|当我没说|就当没听"
+    r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"
     r"|仅此一次",
     re.IGNORECASE,
+)
+_NOT_SAVED_AHEAD: Final = re.compile(
+    rf"(?:{_NOT_SAVED.pattern}|\bnot for your notes?)[^.!?。！？]{{0,30}}[:：]", re.IGNORECASE
 )
 _FORGETS: Final = re.compile(
     r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
@@ -71,16 +78,19 @@ _FORGETS: Final = re.compile(
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
     r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了"
-    r"|掉)|清掉|撤回|忘了吧|忘掉)",
+    r"|掉)|清掉|撤回|忘了[吧它]|忘掉)",
     re.IGNORECASE,
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 _IDLE: Final = re.compile(
-    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this) \w+|(?:scrap|scratch|drop|skip"
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
+    r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b)\w+(?!\W*$)"
+    r"|(?:scrap|scratch|drop|skip"
     r"|ditch)"
     r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff)\b)\w+"
+    r"|(?:wanna|want to|trying to|try to|need to|help me(?: to)?) forget"
     r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
-    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚)|差点忘|别忘|忘记(?!我|这|那|刚)",
+    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
 _OF_MEMORY: Final = re.compile(
@@ -95,11 +105,20 @@ _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|�
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
-    r"|n(?:o|ope|ah|ever)|not (?:really|at all|any ?more)|god no|hell (?:yes|no|yeah)|both"
+    r"|n(?:o|ope|ah|ever|one)|not (?:really|at all|any ?more|that i know of|yet)|god no"
+    r"|hell (?:yes|no|yeah)|both"
     r"|neither|either"
     r"|the (?:former|latter|first|second|last)(?: one)?"
+    r"|(?:that|this)(?:'s| is) (?:right|correct|true|it|so)|you(?:'re| are) (?:right|correct)|quite"
     r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
     r"|都不)\b[\s\W]*",
+    re.IGNORECASE,
+)
+# An offer for good is a question about what one wants: "use metric units from now on?"
+_FOR_GOOD: Final = re.compile(
+    r"\b(?:from now on|always|in (?:the )?future|going forward"
+    r"|every (?:day|week|month|time|morning)"
+    r"|weekly|daily|monthly)\b|以后|今后|每[天周月次]|一直",
     re.IGNORECASE,
 )
 _OFFER: Final = re.compile(
@@ -150,7 +169,11 @@ class TrainedReader:
         secret = role == "user" and has_secret(turn.text)
         if not sentences:
             return Heard(turn, before, secret=secret)
-        worth = self._model.worth(turn.text, before, [text for _, _, text in sentences], role=role)
+        read = turn.text
+        if role == "assistant":
+            sentences = [one for one in sentences if one[0] < ASSISTANT_READ]
+            read = turn.text[: sentences[-1][1]] if sentences else ""
+        worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
             keep = [
                 text for (_, _, text), (fact, _, _) in zip(sentences, worth, strict=True)
@@ -162,6 +185,10 @@ class TrainedReader:
         last = next((text for who, text in reversed(before) if who == "user"), "")
         if len(own) < 80 and re.search(r"\d", own) and has_secret(last):
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
+        sentences, worth, kept_back = self._without_secrets(turn.text, before, sentences, worth)
+        if not sentences:
+            return Heard(turn, before, secret=True, own=own)
+        secret = secret or kept_back
         if len(own) <= LONGEST:
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
         if _EVERYTHING.search(own) and len(own) < 160:
@@ -171,7 +198,7 @@ class TrainedReader:
         )
         idle = _IDLE.search(own) is not None and _OF_MEMORY.search(own) is None
         forget = forget and not idle
-        if _NOT_SAVED.search(own):
+        if _NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_ = [], []
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
@@ -180,13 +207,11 @@ class TrainedReader:
             if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
-            bare = answers and _BARE_ANSWER.match(text) and not _OFFER.search(answers)
-            least = KEEP_ANSWER_ABOVE if answers else KEEP_ABOVE
-            if _asks(text) and not _FIRST_PERSON.search(text):
-                least = KEEP_QUESTION_ABOVE
+            bare = answers and _BARE_ANSWER.match(text) and not _only_offers(answers)
+            least = KEEP_ANSWER_ABOVE if answers else _least(text)
             if fact < least and not bare:
                 continue
-            if answers and _OFFER.search(answers) and _BARE_ANSWER.fullmatch(text):
+            if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
                 continue
             draft = say_answer(answers, text, setting) if answers else say(text, setting)
             keep.append(text)
@@ -202,6 +227,46 @@ class TrainedReader:
             whole="" if secret or len(own) > LONGEST else say(" ".join(own.split()), setting).text,
             own=own,
         )
+
+    def _without_secrets(
+        self,
+        message: str,
+        before: tuple[Said, ...],
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
+    ) -> tuple[list[tuple[int, int, str]], np.ndarray, bool]:
+        """The sentences, of those with a secret the harmless clauses; whether what follows was
+        asked not to be saved and so is left out.
+
+        "wifi密码是happy8866,家里路由器是华硕的" tells of a router. A clause with a digit may be
+        a part of the secret.
+        """
+        import numpy as np
+
+        parts: list[tuple[int, int, str]] = []
+        rows: list[np.ndarray] = []
+        for (start, end, text), row in zip(sentences, worth, strict=True):
+            if parts and _NOT_SAVED_AHEAD.search(text):
+                return parts, np.stack(rows), True
+            if not has_secret(text) or len(text) > LONGEST:
+                parts.append((start, end, text))
+                rows.append(row)
+                continue
+            clauses = [
+                (found.start(), found[0].strip(" ,，、"))
+                for found in _CLAUSE.finditer(text)
+                if not has_secret(found[0]) and not re.search(r"\d", found[0])
+            ]
+            if not clauses:
+                parts.append((start, end, text))
+                rows.append(row)
+                continue
+            found_worth = self._model.worth(message, before, [said for _, said in clauses])
+            for (at, said), own_row in zip(clauses, found_worth, strict=True):
+                if own_row[0] >= KEEP_CLAUSE_ABOVE:
+                    parts.append((start + at, start + at + len(said), said))
+                    rows.append(own_row)
+        return parts, np.stack(rows) if rows else worth[:0], False
 
     def _with_clauses(
         self,
@@ -219,18 +284,32 @@ class TrainedReader:
 
         parts: list[tuple[int, int, str]] = []
         rows = []
-        for (start, end, text), row in zip(sentences, worth, strict=True):
+        clauses_of: dict[int, list[tuple[int, str]]] = {}
+        for number, ((_, _, text), row) in enumerate(zip(sentences, worth, strict=True)):
             clauses = [(m.start(), m[0].strip(" ,，、")) for m in _CLAUSE.finditer(text)]
-            clauses = [(at, said) for at, said in clauses if len(said) > 5]
+            clauses = [
+                (at, said) for at, said in clauses if len(said) > (3 if is_chinese(said) else 5)
+            ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
-            whole = row[0] >= KEEP_ABOVE and not told
-            if whole or row[2] >= FORGET_ABOVE or len(clauses) < 2:
+            whole = row[0] >= _least(text) and not told
+            if not whole and row[2] < FORGET_ABOVE and len(clauses) > 1:
+                clauses_of[number] = clauses
+        every = [said for clauses in clauses_of.values() for _, said in clauses]
+        worth_of_clauses = self._model.worth(message, before, every) if every else worth[:0]
+        for number, ((start, end, text), row) in enumerate(zip(sentences, worth, strict=True)):
+            if number not in clauses_of:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
-            found = self._model.worth(message, before, [said for _, said in clauses])
+            clauses = clauses_of[number]
+            found = worth_of_clauses[: len(clauses)]
+            worth_of_clauses = worth_of_clauses[len(clauses) :]
+            for n, (_, said) in enumerate(clauses):
+                if _asks(text) and _OWN_SUBJECT.match(said) and not _asks(said):
+                    # 我有高血压,能喝咖啡吗: told by the way, so it is also read alone.
+                    found[n] = max(found[n], self._model.worth(said, (), [said])[0], key=_fact)
             good = [n for n in range(len(clauses)) if found[n, 0] >= KEEP_CLAUSE_ABOVE]
-            if row[0] >= KEEP_ABOVE and len(good) < len(clauses):
+            if row[0] >= KEEP_ABOVE and len(good) < len(clauses) and not _asks(text):
                 good = []  # told in two breaths, but not two facts
             if not good:
                 parts.append((start, end, text))
@@ -240,6 +319,20 @@ class TrainedReader:
                 parts.append((start + at, start + at + len(said), said))
                 rows.append(found[n])
         return parts, np.stack(rows)
+
+
+def _least(text: str) -> float:
+    """The worth from which a sentence is kept; a question that names no speaker needs more."""
+    asks = _asks(text) and not _FIRST_PERSON.search(text)
+    return KEEP_QUESTION_ABOVE if asks else KEEP_ABOVE
+
+
+def _only_offers(question: str) -> bool:
+    return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None
+
+
+def _fact(row: np.ndarray) -> float:
+    return float(row[0])
 
 
 def _placed(text: str) -> list[tuple[int, str]]:
@@ -282,9 +375,17 @@ def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:
     return len(text.split()) <= words and not subject
 
 
+_TRIES_OUT: Final = re.compile(
+    r"\W*(?:(?:测试|測試|试试|在吗|在嗎|喂+|test(?:ing)?|asdf\w*|qwer\w*|\d{1,3})[\W_]*)+",
+    re.IGNORECASE,
+)
+
+
 def _is_idle(text: str) -> bool:
     """Whether it has too little in it, or only greets and reacts."""
     if len(re.findall(r"\w", text)) < 2:
+        return True
+    if _TRIES_OUT.fullmatch(text):
         return True
     chinese = language_of(text) == "zh"
     if len(text) > 8 if chinese else len(text.split()) > 3:

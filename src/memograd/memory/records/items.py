@@ -39,7 +39,8 @@ class MemoryItem:
     metadata: JSON values of the application's own. categories: names that the application defines.
     sources: ids of the raw turns it came from, within the same owner. valid_from, valid_to: when it
     was true, None where unknown or still so. created_at: when the item's first version was learnt,
-    updated_at: when this one was; both in UTC.
+    updated_at: when this one was; both in UTC. expires_at: from when on it is hidden, in UTC; None:
+    never. role, actor_id: as whom it was first said, and by what name, if one was given.
     """
 
     id: str
@@ -53,6 +54,9 @@ class MemoryItem:
     sources: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    role: str | None = None
+    actor_id: str | None = None
 
     @property
     def content_hash(self) -> str:
@@ -75,6 +79,9 @@ class MemoryItem:
             "sources": list(self.sources),
             "valid_from": self.valid_from.isoformat() if self.valid_from else None,
             "valid_to": self.valid_to.isoformat() if self.valid_to else None,
+            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "role": self.role,
+            "actor_id": self.actor_id,
         }
         return values | {key: value for key, value in optional.items() if value}
 
@@ -93,6 +100,9 @@ class MemoryItem:
             sources=tuple(values.get("sources", ())),
             valid_from=_moment(values.get("valid_from")),
             valid_to=_moment(values.get("valid_to")),
+            expires_at=_moment(values.get("expires_at")),
+            role=values.get("role"),
+            actor_id=values.get("actor_id"),
         )
 
 

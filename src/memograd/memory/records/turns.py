@@ -36,7 +36,9 @@ class RawTurn:
     id: unique within its conversation, such as `D1:3`. time: when the session took place, None
     where unknown. session: number of the sitting it belongs to. caption: description of a photo
     shared with it. role: `user`, `assistant`, `tool` and the like, None where only the speaker is
-    known. scope: whose memory heard it, where one did; no part of what was said.
+    known. images: references to the pictures shared with it, as `picture_reference` makes them.
+    expires_at: from when on it is hidden, in UTC. scope: whose memory heard it, where one did; no
+    part of what was said.
     """
 
     id: str
@@ -46,6 +48,8 @@ class RawTurn:
     session: int
     caption: str | None = None
     role: str | None = None
+    images: tuple[str, ...] = ()
+    expires_at: datetime | None = None
     scope: Scope | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -63,12 +67,16 @@ class RawTurn:
         the text and no caption 0.49, as rendered 0.44.
         """
         dated = f" [{format_date(self.time)}]" if self.time else ""
-        return f"{self.speaker}: {self.text.strip() or self.caption or ''}{dated}"
+        said = self.text.strip() or self.caption or ("picture" if self.images else "")
+        return f"{self.speaker}: {said}{dated}"
 
     def render(self) -> str:
         """The one line that a prompt shows: `[7 May 2023] Caroline: text`."""
         dated = f"[{format_date(self.time)}] " if self.time else ""
         photo = f" (shares a photo: {self.caption})" if self.caption else ""
+        if not photo and self.images:
+            places = ", ".join(one for one in self.images if "://" in one)
+            photo = f" (shares a photo: {places})" if places else " (shares a photo)"
         # Line breaks inside a text would let it forge the dated line of another speaker.
         return " ".join(f"{dated}{self.speaker}: {self.text}{photo}".splitlines())
 
@@ -84,13 +92,15 @@ class RawTurn:
             "time": self.time.isoformat() if self.time else None,
             "caption": self.caption,
             "role": self.role,
+            "images": list(self.images) or None,
+            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
         }
         return values | {key: value for key, value in optional.items() if value is not None}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RawTurn:
         """The turn that `to_json` wrote."""
-        time = values.get("time")
+        time, expires_at = values.get("time"), values.get("expires_at")
         return cls(
             id=values["id"],
             speaker=values["speaker"],
@@ -99,4 +109,6 @@ class RawTurn:
             session=values["session"],
             caption=values.get("caption"),
             role=values.get("role"),
+            images=tuple(values.get("images", ())),
+            expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
         )

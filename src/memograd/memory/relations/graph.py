@@ -1,9 +1,9 @@
 """The relation model as an ONNX graph that multiplies in 8 bits.
 
-One row of tokens goes through the encoder; spans of it (items, or segments of the message) are
-averaged, set beside the mean of the message, and classified by two small networks. Weights are one
-byte each, with one scale for each output; activations are one byte with one scale for each token.
-Attention, LayerNorm, GELU and the two classifiers are float32.
+One row of tokens goes through the encoder; what is made of its vectors (`model.py`) is not part of
+the graph, so that a row is computed once whatever is asked of it. Weights are one byte each, with
+one scale for each output; activations are one byte with one scale for each token. Attention,
+LayerNorm and GELU are float32.
 
 Invariant: the graph computes what `tasks.relations.network` trains, up to the rounding of 8 bits
 (`tests/memory/test_relation_model.py`).
@@ -30,15 +30,13 @@ def build_graph(weights: Weights, *, signed_weights: bool) -> bytes:
     signed_weights: int8 weights, which is fast on processors that add products of unsigned and
     signed bytes exactly; false: uint8, which is exact everywhere.
 
-    Inputs, all float32: `embedded` `[1, tokens, hidden]`, the sums of word, position and part
-    embeddings; `shares` `[spans, tokens]`, what each token counts in the mean of each span;
-    `message` `[1, tokens]`, the same for the message. Outputs: `relations` and `worths`, logits
-    `[spans, labels]`.
+    Input: `embedded` float32 `[tokens, hidden]`, the sums of word, position and part embeddings.
+    Output: `encoded` float32 `[tokens, hidden]`.
     """
-    return _Builder(weights, signed_weights).build()
+    return _RelationGraph(weights, signed_weights).build()
 
 
-class _Builder(GraphNodes):
+class _RelationGraph(GraphNodes):
     """Collects nodes and constants; every method adds to the graph and returns a tensor's name."""
 
     def __init__(self, weights: Weights, signed_weights: bool) -> None:
@@ -54,33 +52,19 @@ class _Builder(GraphNodes):
         from onnx import TensorProto, helper
 
         hidden = self._weights.hidden
-        x = self._norm(self._node("Reshape", ["embedded", self._flat]), "embeddings.norm")
+        x = self._norm("embedded", "embeddings.norm")
         for number in range(self._weights.layers):
             x = self._layer(x, f"layers.{number}")
-        spans = self._node("MatMul", ["shares", x])
-        message = self._node("MatMul", ["message", x])
-        message = self._node("Expand", [message, self._node("Shape", [spans])])
-        both = self._node("Concat", [spans, message], axis=1)
-        outputs = []
-        for name in ("relations", "worths"):
-            inner = self._node("Tanh", [self._dense(both, f"{name}.inner")])
-            logits = self._dense(inner, f"{name}.outer")
-            self._nodes.append(helper.make_node("Identity", [logits], [name]))
-            width = self._weights.vectors[f"{name}.outer.bias"].shape[0]
-            outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["spans", width]))
+        self._nodes.append(helper.make_node("Identity", [x], ["encoded"]))
 
-        def tensor(name: str, *axes: str | int) -> Any:
-            return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
+        def tensor(name: str) -> Any:
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", hidden])
 
         graph = helper.make_graph(
             self._nodes,
             "relations",
-            [
-                tensor("embedded", 1, "tokens", hidden),
-                tensor("shares", "spans", "tokens"),
-                tensor("message", 1, "tokens"),
-            ],
-            outputs,
+            [tensor("embedded")],
+            [tensor("encoded")],
             list(self._constants.values()),
         )
         opsets = [helper.make_opsetid("", 20), helper.make_opsetid(_MICROSOFT, 1)]
@@ -108,13 +92,6 @@ class _Builder(GraphNodes):
         wide = self._node("BiasGelu", [wide, self._vector(f"{name}.wide.bias")], domain=_MICROSOFT)
         narrow = self._product(self._quantise(wide), f"{name}.narrow")
         return self._norm(self._node("Add", [narrow, x]), f"{name}.narrow.norm")
-
-    def _dense(self, x: str, name: str) -> str:
-        import numpy as np
-
-        matrix = np.ascontiguousarray(self._weights.vectors[f"{name}.weight"].T)
-        product = self._node("MatMul", [x, self._constant(f"{name}.weight", matrix)])
-        return self._node("Add", [product, self._vector(f"{name}.bias")])
 
     def _norm(self, x: str, name: str) -> str:
         return self._node(

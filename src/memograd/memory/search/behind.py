@@ -109,6 +109,5 @@ def _source_ranks(
 
 def with_positions(state: MemoryState, hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
     """The hits with the places of their turns in the order they were heard."""
-    wanted = {hit.record.id for hit in hits}
-    places = {turn.id: place for place, turn in enumerate(state.turns) if turn.id in wanted}
-    return [replace(hit, position=places[hit.record.id]) for hit in hits]
+    places = state.turns.numbers([hit.record.id for hit in hits])
+    return [replace(hit, position=place) for hit, place in zip(hits, places, strict=True)]

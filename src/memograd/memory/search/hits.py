@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.why_sentence import why_sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,34 +61,8 @@ class Why:
     beside: str | None = None
 
     def __str__(self) -> str:
-        """One sentence in English."""
-        if self.beside is not None:
-            return f"Shown because it stands beside {self.beside}."
-        reasons = []
-        if self.dense_rank is not None:
-            reasons.append(f"rank {self.dense_rank} by meaning")
-        if self.lexical_rank is not None:
-            words = ", ".join(self.matched)
-            reasons.append(
-                f"rank {self.lexical_rank} by words (BM25 {self.lexical_score:.2f} for {words})"
-            )
-        if self.window_rank is not None:
-            reasons.append(f"rank {self.window_rank} by the words around it")
-        if self.source_rank is not None:
-            reasons.append(f"the source of the memory at rank {self.source_rank}")
-        sentence = f"Found as {' and as '.join(reasons)}, with similarity {self.similarity:.2f}"
-        if self.probability is not None:
-            sentence += f", and holds the answer with probability {self.probability:.2f}"
-        if self.reasons:
-            told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in self.reasons)
-            sentence += f"; what weighed most: {told}"
-        if self.not_trained:
-            sentence += f" (by rank fusion: {self.not_trained.rstrip('.')})"
-        if self.recency != 1.0:
-            sentence += f", its score times {self.recency:.2f} for its age"
-        if self.rerank_score is not None:
-            sentence += f", then scored {self.rerank_score:.2f} by the reranker"
-        return sentence + "."
+        """One sentence in English; `why_sentence` tells it in Chinese, too."""
+        return why_sentence(self, chinese=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,70 +1,65 @@
-"""Finding: from a query and a filter to items and the raw turns behind them.
+"""Finding: from a request to items and the raw turns behind them, and to the text of a prompt.
 
-A query reaches the owners that its filter lets through. Up to `STATE_ITEMS` items are searched
-exactly, in the states of these owners; beyond that the Milvus index proposes candidates. Both
-answer from the journal as it is at that moment. Without a server the states go on much further,
-since Milvus Lite needs 0.6 s for 100,000 items where a state needs 0.008 s (`docs/log.md`).
+    request ──► Reach: a state ──► the trained ranker, or rank fusion ──► items, turns ──► context
 
 Invariant: what is found matches the filter, always.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.filters import Filter
 from memograd.memory.language import estimate_tokens
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search import (
-    DEPTH_PER_RESULT,
-    Context,
-    Hit,
-    Mode,
-    Query,
-    Reranker,
-    build_context,
-    retrieve,
-    turns_behind,
-)
-from memograd.memory.search.behind import with_positions
-from memograd.memory.search.hits import T, Why
-from memograd.memory.search.index_search import IndexSearch
+from memograd.memory.search.behind import turns_behind, with_positions
+from memograd.memory.search.context import Context, build_context
+from memograd.memory.search.hits import Hit, Query, T, Why
+from memograd.memory.search.paging import Page, page_of
+from memograd.memory.search.ranker.linear import Ranker
 from memograd.memory.search.ranker.trained import (
+    FollowedRanking,
     Ranking,
     asked,
     candidates_of,
-    choose_ranking,
     judge_items,
     judge_turns,
 )
-from memograd.memory.search.retriever import Weighing, check_query, finish
+from memograd.memory.search.reach import Reach, Reached
+from memograd.memory.search.request import SearchRequest
+from memograd.memory.search.rerank import Reranker
+from memograd.memory.search.retriever import (
+    DEPTH_PER_RESULT,
+    Weighing,
+    check_query,
+    finish,
+    retrieve,
+)
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
 
 if TYPE_CHECKING:
     import numpy as np
 
-logger = logging.getLogger(__name__)
-
 WITH_NEIGHBOURS: Final = 3  # hits whose neighbours a context shows, too
-STATE_ITEMS: Final = 50_000  # with a Milvus server
-STATE_ITEMS_WITHOUT_SERVER: Final = 200_000  # half a gigabyte at 384 dimensions
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Items, best first, and the raw turns behind them, best first."""
+    """Items, best first, and the raw turns behind them, best first.
+
+    warning: why the ranker that the settings ask for did not rank; empty where it did.
+    """
 
     items: list[Hit[MemoryItem]]
     turns: list[Hit[RawTurn]]
+    warning: str = ""
 
 
 class Recall:
@@ -72,155 +67,51 @@ class Recall:
 
     def __init__(self, store: MemoryStore, reranker: Reranker | None) -> None:
         self._store, self._reranker = store, reranker
-        self._index = IndexSearch(store)
+        self._reach = Reach(store)
         settings = store.settings
-        self.ranking = choose_ranking(settings.ranking, store.embedder.name)
+        self._followed = FollowedRanking(settings.ranking, store.embedder.name)
         self._category_names: list[str] = list(settings.categories)
         self._category_vectors: np.ndarray | None = None
 
-    def search(
-        self,
-        query: str,
-        wanted: Filter,
-        *,
-        top_k: int,
-        turns: int,
-        threshold: float | None,
-        as_of: datetime | None,
-        mode: Mode,
-        recency_half_life: timedelta | None,
-        rerank: bool,
-        asked_at: datetime | None = None,
-        explain: bool = False,
-    ) -> Found:
-        """The best items (and `turns` raw turns) that the filter lets through.
+    @property
+    def ranking(self) -> Ranking:
+        """By what a search ranks at this moment."""
+        return self._followed.now()
 
-        asked_at: what "last week" in the query counts from; `as_of` or the present if not given.
-        """
-        if rerank and self._reranker is None:
+    def search(self, request: SearchRequest) -> Found:
+        """The best items and raw turns that the filter lets through."""
+        if request.rerank and self._reranker is None:
             raise BadInput("rerank=True needs a reranker: give one to Memory.open(reranker=...).")
-        check_query(top_k, mode)
-        query_asked = self.query(query)
-        state, eligible = self.reach(
-            wanted,
-            as_of,
-            query_asked,
-            depth=DEPTH_PER_RESULT * top_k,
-            turn_depth=DEPTH_PER_RESULT * turns,
-            mode=mode,
-        )
-        reranker = self._reranker if rerank else None
-        ranking = self._ranking_for(state, mode)
+        check_query(request.top_k, request.mode)
+        query = self.query(request.query)
+        reached = self._reach.of(request, query)
+        ranking = self._ranking_for(reached.state, request)
+        reranker = self._reranker if request.rerank else None
         if ranking.ranker is not None:
-            return self._trained(
-                state,
-                query_asked,
-                ranking,
-                eligible,
-                wanted,
-                top_k=top_k,
-                turns=turns,
-                threshold=threshold,
-                asked_at=asked_at or as_of or self._store.now().astimezone(),
-                weighing=Weighing(recency_half_life, None, reranker),
-                explain=explain,
-            )
-        hits = retrieve(
-            state.items,
-            query_asked,
-            top_k=top_k,
-            mode=mode,
-            eligible=eligible,
-            threshold=threshold,
-            recency_half_life=recency_half_life,
-            reranker=reranker,
-        )
-        behind = self._behind(state, query_asked, hits, eligible, turns, wanted)
-        return Found(_because(hits, ranking), _because(behind, ranking))
+            if request.asked_at is None:
+                now = request.as_of or self._store.now().astimezone()
+                request = replace(request, asked_at=now)
+            return trained(request, query, reached, ranking.ranker, reranker)
+        return fused(request, query, reached, ranking, reranker)
 
-    def _ranking_for(self, state: MemoryState, mode: Mode) -> Ranking:
+    def _ranking_for(self, state: MemoryState, request: SearchRequest) -> Ranking:
         """The ranking of this memory where it can rank what this search has."""
-        if self.ranking.ranker is None:
-            return self.ranking
-        if mode != "hybrid":
-            return Ranking(None, f"the mode is {mode}")
+        ranking = self.ranking
+        if ranking.ranker is None:
+            return ranking
+        if request.mode != "hybrid":
+            return Ranking(None, f"the mode is {request.mode}")
         if state.proposed:
             return Ranking(None, "the index proposes candidates, and the ranker compares all turns")
-        return self.ranking
+        return ranking
 
-    def _trained(
-        self,
-        state: MemoryState,
-        query: Query,
-        ranking: Ranking,
-        eligible: Callable[[MemoryItem], bool] | None,
-        wanted: Filter,
-        *,
-        top_k: int,
-        turns: int,
-        threshold: float | None,
-        asked_at: datetime,
-        weighing: Weighing,
-        explain: bool,
-    ) -> Found:
-        """Items and turns by the trained ranker."""
-        ranker = ranking.ranker
-        assert ranker is not None
-        most = DEPTH_PER_RESULT * max(top_k, turns) if weighing.wants_more else max(top_k, turns)
-
-        seen = asked(
-            state,
-            query,
-            asked_at=asked_at,
-            item_eligible=eligible,
-            turn_eligible=self._turn_eligible(state, eligible, wanted) if turns else None,
-            with_turns=turns > 0,
-        )
-        items = candidates_of(
-            judge_items(seen, ranker.items),
-            state.items,
-            query,
-            ranker.items,
-            ranker.item_probability,
-            most=most,
-            threshold=threshold,
-            explain=explain,
-        )
-        hits = finish(state.items, query, items, top_k, weighing)
-        if not turns:
-            return Found(hits, [])
-        told = candidates_of(
-            judge_turns(seen, ranker.turns),
-            state.turns,
-            query,
-            ranker.turns,
-            ranker.turn_probability,
-            most=most,
-            threshold=threshold,
-            explain=explain,
-        )
-        behind = finish(state.turns, query, told, turns, weighing)
-        return Found(hits, with_positions(state, behind))
-
-    def context(
-        self, query: str, wanted: Filter, *, top_k: int, turns: int, token_budget: int
-    ) -> Context:
+    def context(self, request: SearchRequest, *, token_budget: int) -> Context:
         """The text that shows a prompt what is remembered, within the budget."""
-        state, eligible = self.reach(wanted)
-        seen = [item for item in state.items if eligible is None or eligible(item)]
+        reached = self._reach.listing(request.wanted)
+        seen = reached.items()
         core = [item for item in reversed(seen) if item.kind is Kind.CORE]
-        found = self.search(
-            query,
-            wanted,
-            top_k=top_k,
-            turns=turns,
-            threshold=None,
-            as_of=None,
-            mode="hybrid",
-            recency_half_life=None,
-            rerank=False,
-        )
-        hits, behind = found.items, _with_neighbours(state, found.turns, eligible is None)
+        found = self.search(request)
+        behind = _with_neighbours(reached, found.turns)
         shown = {hit.record.id for hit in behind}
         facts: dict[str, list[MemoryItem]] = {}
         for item in seen:
@@ -229,23 +120,40 @@ class Recall:
                     facts.setdefault(source, []).append(item)
         return build_context(
             core,
-            hits,
+            found.items,
             behind,
             token_budget=token_budget,
             count_tokens=estimate_tokens,
             core_budget=self._store.settings.core_token_budget,
-            query=query,
+            query=request.query,
             facts=facts,
         )
 
     def all_items(
-        self, wanted: Filter, *, limit: int | None, as_of: datetime | None
+        self,
+        wanted: Filter,
+        *,
+        limit: int | None = None,
+        as_of: datetime | None = None,
+        show_expired: bool = False,
     ) -> list[MemoryItem]:
         """Every item that the filter lets through, in the order they were learnt."""
-        state, eligible = self.reach(wanted, as_of)
-        items = [item for item in state.items if eligible is None or eligible(item)]
+        items = self._reach.listing(wanted, as_of, show_expired=show_expired).items()
         items.sort(key=lambda item: item.created_at)
         return items if limit is None else items[:limit]
+
+    def page(
+        self,
+        wanted: Filter,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of: datetime | None = None,
+        show_expired: bool = False,
+    ) -> Page:
+        """The first `limit` items (None: all) behind the cursor, in the order they were learnt."""
+        reached = self._reach.listing(wanted, as_of, show_expired=show_expired)
+        return page_of(reached.seen(), cursor, limit)
 
     def query(self, text: str) -> Query:
         """The query with its vector and search terms. Raises BadInput when it says nothing."""
@@ -253,93 +161,6 @@ class Recall:
             raise BadInput("The query is empty: say what you are looking for.")
         check_unicode(text, "the query")
         return Query(text, self._store.embedder.embed_queries([text])[0], analyse(text))
-
-    def reach(
-        self,
-        wanted: Filter,
-        as_of: datetime | None = None,
-        query: Query | None = None,
-        *,
-        depth: int = 0,
-        turn_depth: int = 0,
-        mode: Mode = "hybrid",
-    ) -> tuple[MemoryState, Callable[[MemoryItem], bool] | None]:
-        """A state that holds all that the filter may let through, and what is left to check.
-
-        With a query that reaches more items than states should hold, the state has the `depth` best
-        candidates of the index instead, and the `turn_depth` best turns. `as_of` is always answered
-        from the journal.
-        """
-        states, owners = self._store.states, self._store.owners(wanted)
-        if as_of is not None:
-            past = self._union([states.at(owner, as_of) for owner in owners])
-            return past, self._left_to_check(wanted, owners)
-        if query is not None and not states.holds(owners) and self._is_large(owners):
-            try:
-                everywhere = wanted.pinned("user_id") is None
-                candidates = self._index.propose(
-                    query,
-                    wanted,
-                    None if everywhere else owners,
-                    depth=depth,
-                    turn_depth=turn_depth,
-                    mode=mode,
-                )
-                return candidates, self._left_to_check(wanted, owners)
-            except MemogradError as error:
-                logger.warning("Answering without the index, which takes longer: %s", error)
-        found = [states.current(owner) for owner in owners]
-        state = found[0] if len(found) == 1 else self._union(found)
-        return state, self._left_to_check(wanted, owners)
-
-    @staticmethod
-    def _left_to_check(wanted: Filter, owners: list[str]) -> Callable[[MemoryItem], bool] | None:
-        """None when everything of the one owner matches anyway."""
-        return None if len(owners) == 1 and wanted.is_owner(owners[0]) else wanted.matches
-
-    def _is_large(self, owners: list[str]) -> bool:
-        server = (self._store.settings.milvus_uri or "").startswith(("http://", "https://"))
-        limit = STATE_ITEMS if server else STATE_ITEMS_WITHOUT_SERVER
-        journal = self._store.journal  # most journals are small as a whole, which is quick to tell
-        return journal.count_added(None) > limit and journal.count_added(owners) > limit
-
-    def _union(self, states: list[MemoryState]) -> MemoryState:
-        return MemoryState.union(states, dimension=self._store.embedder.dimension)
-
-    def _behind(
-        self,
-        state: MemoryState,
-        asked: Query,
-        hits: list[Hit[MemoryItem]],
-        eligible: Callable[[MemoryItem], bool] | None,
-        top_k: int,
-        wanted: Filter,
-    ) -> list[Hit[RawTurn]]:
-        """The best raw turns, by rank fusion."""
-        if not top_k:
-            return []
-        allowed = self._turn_eligible(state, eligible, wanted)
-        return turns_behind(state, asked, hits, top_k=top_k, eligible=allowed)
-
-    @staticmethod
-    def _turn_eligible(
-        state: MemoryState, eligible: Callable[[MemoryItem], bool] | None, wanted: Filter
-    ) -> Callable[[RawTurn], bool] | None:
-        """Under a filter, the turns that an item behind the filter came from.
-
-        A filter by ids alone says of every turn whether it was heard there, an assistant's too.
-        """
-        if eligible is None:
-            return None
-        sources = {source for item in state.items if eligible(item) for source in item.sources}
-        if not wanted.asks_ids_alone():
-            return lambda turn: turn.id in sources
-
-        def heard_there(turn: RawTurn) -> bool:
-            known = turn.scope is not None and wanted.matches_scope(turn.scope)
-            return known or turn.id in sources
-
-        return heard_there
 
     def categorise(self, text: str) -> tuple[str, ...]:
         """The category whose description is nearest to the text, if categories are defined."""
@@ -355,15 +176,96 @@ class Recall:
 
     def after_purge(self) -> None:
         """See to it that the index forgets, too, what was purged."""
-        self._index.after_purge()
+        self._reach.index.after_purge()
 
     def rebuild_index(self) -> None:
         """Fill the index anew, if there is one."""
-        self._index.rebuild()
+        self._reach.index.rebuild()
 
     def close(self) -> None:
         """Let the index go."""
-        self._index.close()
+        self._reach.index.close()
+
+
+def fused(
+    request: SearchRequest,
+    query: Query,
+    reached: Reached,
+    ranking: Ranking,
+    reranker: Reranker | None,
+) -> Found:
+    """Items and turns by rank fusion, with the reason why."""
+    hits = retrieve(
+        reached.state.items,
+        query,
+        top_k=request.top_k,
+        mode=request.mode,
+        eligible=reached.eligible,
+        threshold=request.threshold,
+        recency_half_life=request.recency_half_life,
+        reranker=reranker,
+    )
+    behind: list[Hit[RawTurn]] = []
+    if request.turns:
+        behind = turns_behind(
+            reached.state,
+            query,
+            hits,
+            top_k=request.turns,
+            mode=request.mode,
+            eligible=reached.turn_eligible(),
+            threshold=request.threshold,
+            recency_half_life=request.recency_half_life,
+            reranker=reranker,
+        )
+    warning = f"Searched by rank fusion: {ranking.reason}" if ranking.failed else ""
+    return Found(_because(hits, ranking), _because(behind, ranking), warning)
+
+
+def trained(
+    request: SearchRequest,
+    query: Query,
+    reached: Reached,
+    ranker: Ranker,
+    reranker: Reranker | None,
+) -> Found:
+    """Items and turns by the trained ranker."""
+    state, turns = reached.state, request.turns > 0
+    weighing = Weighing(request.recency_half_life, None, reranker)
+    deeper = DEPTH_PER_RESULT if weighing.wants_more else 1
+    seen = asked(
+        state,
+        query,
+        asked_at=request.asked_at,
+        item_eligible=reached.eligible,
+        turn_eligible=reached.turn_eligible() if turns else None,
+        with_turns=turns,
+    )
+    items = candidates_of(
+        judge_items(seen, ranker.items),
+        state.items,
+        query,
+        ranker.items,
+        ranker.item_probability,
+        most=deeper * request.top_k,
+        threshold=request.threshold,
+        explain=request.explain,
+    )
+    hits = finish(state.items, query, items, request.top_k, weighing)
+    if not turns:
+        return Found(hits, [])
+    told = candidates_of(
+        judge_turns(seen, ranker.turns),
+        state.turns,
+        query,
+        ranker.turns,
+        ranker.turn_probability,
+        most=deeper * request.turns,
+        threshold=request.threshold,
+        explain=request.explain,
+    )
+    behind = finish(state.turns, query, told, request.turns, weighing)
+    return Found(hits, with_positions(state, behind))
 
 
 def _because(hits: list[Hit[T]], ranking: Ranking) -> list[Hit[T]]:
@@ -371,13 +273,11 @@ def _because(hits: list[Hit[T]], ranking: Ranking) -> list[Hit[T]]:
     return [replace(hit, why=replace(hit.why, not_trained=ranking.reason)) for hit in hits]
 
 
-def _with_neighbours(
-    state: MemoryState, hits: list[Hit[RawTurn]], all_may_be_seen: bool
-) -> list[Hit[RawTurn]]:
+def _with_neighbours(reached: Reached, hits: list[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
     """The hits, and behind them the turns beside the best of them: an answer names no subject."""
-    if not hits or not all_may_be_seen:
+    if not hits or not reached.whole:
         return hits
-    turns = state.turns.scored(None, ())
+    turns = reached.state.turns.scored(None, ())
     joined = turns.layout.sittings().joined
     found = {hit.position: hit for hit in hits}
     for hit in hits[:WITH_NEIGHBOURS]:
@@ -386,5 +286,6 @@ def _with_neighbours(
         beside += [at + 1] * (at < len(joined) and bool(joined[at]))
         for place in beside:
             why = Why(None, hit.why.similarity, None, 0.0, (), 0.0, beside=hit.record.id)
-            found.setdefault(place, Hit(turns.record(place), 0.0, why, place))
+            if turns.record(place).id not in reached.hidden_turns:
+                found.setdefault(place, Hit(turns.record(place), 0.0, why, place))
     return list(found.values())

@@ -63,8 +63,11 @@ class Matches:
     count: np.ndarray
     repeats: np.ndarray
 
-    def grouped(self, group: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """BM25 of groups of records, each as one text; float64 `[groups]`.
+    def grouped(
+        self, group: np.ndarray, lengths: np.ndarray, idf: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """BM25 of groups of records, each as one text, and the share of `idf` `[terms]` that each
+        holds; both float64 `[groups]`.
 
         group: int64 `[matches]`, whose match it is, -1 for nobody's. lengths: `[groups]` in terms.
         """
@@ -78,7 +81,9 @@ class Matches:
         weights = self.repeats * np.log(1.0 + (n - holders + 0.5) / (holders + 0.5))
         norms = K1 * (1.0 - B + B * lengths[of] / max(float(lengths.mean()), 1e-9) if n else 1.0)
         gains = weights[term] * counted[some] / (counted[some] + norms)
-        return np.bincount(of, weights=gains, minlength=n)
+        counting = np.where(term < MASKED_TERMS, idf[term], 0.0)  # as far as `held` tells
+        cover = np.bincount(of, weights=counting, minlength=n) / max(float(idf.sum()), 1e-9)
+        return np.bincount(of, weights=gains, minlength=n), cover
 
 
 def bm25_scores(

@@ -53,7 +53,7 @@ def describe(records: Sequence[Any]) -> Columns:
             moment = record.valid_from or record.updated_at
         elif hasattr(record, "speaker"):
             name = record.speaker.lower()
-            caption = bool(record.caption)
+            caption = bool(record.caption or record.images)
             flags[at] = surface(record.text or record.caption or "", name, caption)
             moment, session[at] = record.time, record.session
         speaker[at] = numbers.setdefault(name, len(numbers))

@@ -1,8 +1,8 @@
 """A searchable collection of records that can be forked in no time: dense and lexical, exact.
 
-A corpus is a handle on one immutable `_View`: a few parts (segments with masks of removed rows)
-and a tail of at most 32 records that are not worth a segment yet. Every write makes a new view out
-of the old one and puts it in place with one assignment. Hence
+A corpus is a handle on one immutable `CorpusView`: a few parts (segments with masks of removed
+rows) and a tail of at most 32 records that are not worth a segment yet. Every write makes a new
+view out of the old one and puts it in place with one assignment. Hence
 
 - `fork` copies one reference; parent and fork share all memory, neither sees the other's writes;
 - a read uses the view it began with, so reads and forks need no lock, not even beside a writer;
@@ -22,25 +22,31 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Generic
 
 import numpy as np
 
-from memograd.memory.state.bm25 import WordScores, bm25_scores, word_scores
-from memograd.memory.state.columns import Columns, describe, join_columns
+from memograd.memory.state.bm25 import bm25_scores, word_scores
+from memograd.memory.state.corpus_view import (
+    CorpusView,
+    PendingRow,
+    cosines,
+    gathered,
+    layout_of,
+    stacked,
+)
 from memograd.memory.state.ranking import best
+from memograd.memory.state.scored import Scored
 from memograd.memory.state.segment import Part, T, build_part, join_parts
-from memograd.memory.state.sittings import Sittings, sittings_of
 
 TAIL_ROWS = 32
 JOINED_ROWS = 8192
 # Dot products of unit vectors in float32 are off by less than 2e-6 at 4,096 axes; scores are
 # rounded to 6 decimals.
 _DENSE_MARGIN = 1e-5
-_EXACT_BLOCK = 2048
 
 Eligible = Callable[[T], bool]
 
@@ -53,109 +59,6 @@ class Ranked(Generic[T]):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending(Generic[T]):
-    """One record of the tail, with its vector float32 `[d]` and its terms."""
-
-    record: T
-    vector: np.ndarray
-    terms: tuple[str, ...]
-    counts: Counter[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _View(Generic[T]):
-    """What a corpus is at one moment; neither the tuple nor the dict is ever changed.
-
-    A place is the number of a row counted over all parts, dead rows included, and then the tail;
-    places rise in the order of insertion.
-    """
-
-    parts: tuple[Part[T], ...] = ()
-    tail: dict[str, _Pending[T]] | None = None
-    layout: list[Layout] = field(default_factory=list, compare=False, repr=False)
-
-    def pending(self) -> list[_Pending[T]]:
-        return list(self.tail.values()) if self.tail else []
-
-    def __len__(self) -> int:
-        return sum(part.alive for part in self.parts) + len(self.tail or ())
-
-    def find(self, id: str) -> tuple[int, int] | None:
-        """Number of the part and row in it, the latest part first."""
-        for number in range(len(self.parts) - 1, -1, -1):
-            row = self.parts[number].row(id)
-            if row is not None:
-                return number, row
-        return None
-
-    def starts(self) -> list[int]:
-        """The first place of every part, and of the tail."""
-        return [0, *accumulate(part.size for part in self.parts)]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the living records of a view are, and what is known of them.
-
-    places: int64 `[n]`, or None where every place is alive. lengths: int64 `[n]` in terms.
-    """
-
-    places: np.ndarray | None
-    lengths: np.ndarray
-    columns: Columns
-    sat: list[Sittings] = field(default_factory=list, compare=False, repr=False)
-
-    def sittings(self) -> Sittings:
-        """How the records hang together; made when it is first asked for."""
-        if not self.sat:
-            self.sat.append(sittings_of(self.columns))
-        return self.sat[0]
-
-
-class Scored(Generic[T]):
-    """What a query makes of every living record of a corpus, in the order of insertion.
-
-    dense: float32 `[n]`, cosines (exact to about 1e-6). words: `bm25`, `held` of the same records
-    and the query's idf. layout: lengths and columns of the records.
-    """
-
-    def __init__(
-        self, view: _View[T], layout: Layout, dense: np.ndarray, words: WordScores
-    ) -> None:
-        self._view, self.layout, self.dense, self.words = view, layout, dense, words
-        self._starts = view.starts()
-        self._pending = view.pending()
-        self._in_tail = {pending.record.id: at for at, pending in enumerate(self._pending)}
-        self._rows = [part.segment.rows for part in view.parts]
-        self._dead = [part.dead for part in view.parts]
-
-    def __len__(self) -> int:
-        return len(self.layout.lengths)
-
-    def record(self, at: int) -> T:
-        """The record at one number in the order of insertion."""
-        place = at if self.layout.places is None else int(self.layout.places[at])
-        if place >= self._starts[-1]:
-            return self._pending[place - self._starts[-1]].record
-        number = bisect_right(self._starts, place) - 1
-        return self._view.parts[number].segment.records[place - self._starts[number]]
-
-    def number(self, id: str) -> int | None:
-        """Where the record of that id stands in the order of insertion, None if it is not here."""
-        at = self._in_tail.get(id)
-        if at is not None:
-            return len(self) - len(self._in_tail) + at
-        for number in range(len(self._rows) - 1, -1, -1):
-            row = self._rows[number].get(id)
-            dead = self._dead[number]
-            if row is not None and (dead is None or not dead[row]):
-                place = self._starts[number] + row
-                places = self.layout.places
-                return place if places is None else int(np.searchsorted(places, place))
-        return None
-
-
 class Corpus(Generic[T]):
     """Records in the order of their insertion, with a unit vector and terms each.
 
@@ -164,7 +67,7 @@ class Corpus(Generic[T]):
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
-        self._view: _View[T] = _View()
+        self._view: CorpusView[T] = CorpusView()
 
     @property
     def dimension(self) -> int:
@@ -194,23 +97,41 @@ class Corpus(Generic[T]):
         found = view.find(id)
         return view.parts[found[0]].segment.records[found[1]] if found else None
 
-    def last(self, k: int, eligible: Eligible[T] | None = None) -> list[T]:
-        """Up to k eligible records, the most recently added first."""
+    def last(self, k: int, eligible: Eligible[T] | None = None, *, skip: int = 0) -> list[T]:
+        """Up to k eligible records, the most recently added first, without the first `skip`.
+
+        Without `eligible` only those k are looked at, however many there are.
+        """
         view = self._view
+        if eligible is None:
+            return self._newest(view, skip, skip + k)
         found: list[T] = []
-        newest_first: list[Iterable[T]] = [
-            [pending.record for pending in reversed(view.pending())],
-            *(
-                (part.segment.records[row] for row in part.alive_rows()[::-1])
-                for part in reversed(view.parts)
-            ),
-        ]
-        for records in newest_first:
-            for record in records:
-                if len(found) >= k:
-                    return found
-                if eligible is None or eligible(record):
-                    found.append(record)
+        for record in _newest_first(view):
+            if len(found) >= skip + k:
+                break
+            if eligible(record):
+                found.append(record)
+        return found[skip:]
+
+    def count_by(self, attribute: str) -> Counter[str]:
+        """How many records have each text of an attribute, such as `kind`."""
+        view = self._view
+        counts = Counter(str(getattr(pending.record, attribute)) for pending in view.pending())
+        for part in view.parts:
+            counts.update(part.count_by(attribute))
+        return counts
+
+    @staticmethod
+    def _newest(view: CorpusView[T], start: int, stop: int) -> list[T]:
+        """The records from `start` to `stop` in the order from the newest to the oldest."""
+        found = [pending.record for pending in view.pending()[::-1][start:stop]]
+        passed = len(view.tail or ())
+        for part in reversed(view.parts):
+            low, high = max(start - passed, 0), min(stop - passed, part.alive)
+            if low < high:
+                rows = part.alive_rows()[::-1][low:high].tolist()
+                found.extend(part.segment.records[row] for row in rows)
+            passed += part.alive
         return found
 
     # Searching
@@ -234,10 +155,10 @@ class Corpus(Generic[T]):
             if part.dead is not None:
                 rows[part.dead] = -np.inf
         if pending:
-            np.matmul(_stack(pending), query, out=scores[starts[-1] :])
+            np.matmul(stacked(pending), query, out=scores[starts[-1] :])
 
         def exact(places: np.ndarray) -> np.ndarray:
-            return _cosines(_gather(view, starts, pending, places), query)
+            return cosines(gathered(view, starts, pending, places), query)
 
         return self._ranked(view, scores, k, _DENSE_MARGIN, exact, eligible)
 
@@ -264,7 +185,7 @@ class Corpus(Generic[T]):
         """
         view = self._view
         if not view.layout:
-            view.layout.append(_layout(view))
+            view.layout.append(layout_of(view))
         layout = view.layout[0]
         pending = view.pending()
         words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
@@ -275,7 +196,7 @@ class Corpus(Generic[T]):
             for part, start in zip(view.parts, starts, strict=False):
                 np.matmul(part.segment.matrix, query, out=dense[start : start + part.size])
             if pending:
-                np.matmul(_stack(pending), query, out=dense[starts[-1] :])
+                np.matmul(stacked(pending), query, out=dense[starts[-1] :])
         if layout.places is not None:
             dense = dense[layout.places]
             held = words.held[layout.places]
@@ -295,8 +216,29 @@ class Corpus(Generic[T]):
         Raises KeyError for an id that is not there.
         """
         rows = self.vectors(ids)
-        similarities: list[float] = _cosines(rows, self._vectors([vector])[0]).tolist()
+        similarities: list[float] = cosines(rows, self._vectors([vector])[0]).tolist()
         return similarities
+
+    def numbers(self, ids: Sequence[str]) -> list[int]:
+        """Where the records of these ids stand in the order of insertion, counted from 0.
+
+        Raises KeyError for an id that is not there.
+        """
+        view = self._view
+        alive = [0, *accumulate(part.alive for part in view.parts)]
+        in_tail = {id: at for at, id in enumerate(view.tail or ())}
+        numbers = []
+        for id in ids:
+            if id in in_tail:
+                numbers.append(alive[-1] + in_tail[id])
+                continue
+            found = view.find(id)
+            if found is None:
+                raise KeyError(id)
+            part, row = view.parts[found[0]], found[1]
+            gone = 0 if part.dead is None else int(part.dead[:row].sum())
+            numbers.append(alive[found[0]] + row - gone)
+        return numbers
 
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         """The unit vectors, float32 `[n, d]`, of the records of these ids.
@@ -375,25 +317,27 @@ class Corpus(Generic[T]):
         if len(view.tail or ()) + len(records) < TAIL_ROWS:
             tail = dict(view.tail or {})
             for record, vector, terms in zip(records, matrix, terms_per_record, strict=True):
-                tail[record.id] = _Pending(record, vector, tuple(terms), Counter(terms))
-            self._view = _View(view.parts, tail)
+                tail[record.id] = PendingRow(record, vector, tuple(terms), Counter(terms))
+            self._view = CorpusView(view.parts, tail)
             return
         pending = view.pending()
         if pending:
-            matrix = np.concatenate([_stack(pending), matrix])
+            matrix = np.concatenate([stacked(pending), matrix])
         part = build_part(
             [*(p.record for p in pending), *records],
             matrix,
             [*(p.terms for p in pending), *terms_per_record],
         )
-        self._view = _View(_tidy([*view.parts, part]))
+        self._view = CorpusView(_tidy([*view.parts, part]))
 
     def remove(self, id: str) -> T:
         """Take the record of that id out and return it; raises KeyError when it is absent."""
         view = self._view
         if view.tail and id in view.tail:
             record = view.tail[id].record
-            self._view = _View(view.parts, {key: p for key, p in view.tail.items() if key != id})
+            self._view = CorpusView(
+                view.parts, {key: p for key, p in view.tail.items() if key != id}
+            )
             return record
         found = view.find(id)
         if found is None:
@@ -403,7 +347,7 @@ class Corpus(Generic[T]):
         record = parts[number].segment.records[row]
         parts[number] = parts[number].without(row)
         worn = 2 * parts[number].alive <= parts[number].size
-        self._view = _View(_tidy(parts) if worn else tuple(parts), view.tail)
+        self._view = CorpusView(_tidy(parts) if worn else tuple(parts), view.tail)
         return record
 
     def replace(self, record: T, vector: np.ndarray, terms: Sequence[str]) -> None:
@@ -415,6 +359,29 @@ class Corpus(Generic[T]):
         changed.remove(record.id)
         changed.add(record, vector, terms)
         self._view = changed._view
+
+    def with_vectors(self, vectors: Mapping[str, np.ndarray]) -> Corpus[T]:
+        """The same records, those of these ids with other vectors `[d]`; ids that are not here are
+        passed over.
+        """
+        view = self._view
+        tail = dict(view.tail or {})
+        rows_in: dict[int, list[tuple[int, str]]] = {}  # number of the part: (row, id)
+        for id in vectors:
+            if id in tail:
+                tail[id] = replace(tail[id], vector=self._vectors([vectors[id]])[0])
+            elif (found := view.find(id)) is not None:
+                rows_in.setdefault(found[0], []).append((found[1], id))
+        parts = list(view.parts)
+        for number, places in rows_in.items():
+            segment = parts[number].segment
+            matrix = segment.matrix.copy()
+            matrix[[row for row, _ in places]] = self._vectors([vectors[id] for _, id in places])
+            matrix.flags.writeable = False
+            parts[number] = replace(parts[number], segment=replace(segment, matrix=matrix))
+        changed: Corpus[T] = Corpus(self._dimension)
+        changed._view = CorpusView(tuple(parts), tail, view.layout)
+        return changed
 
     def fork(self) -> Corpus[T]:
         """A corpus that holds the same now and goes its own way from here; costs the same at any
@@ -440,11 +407,11 @@ class Corpus(Generic[T]):
             if pending := view.pending():
                 parts.append(
                     build_part(
-                        [p.record for p in pending], _stack(pending), [p.terms for p in pending]
+                        [p.record for p in pending], stacked(pending), [p.terms for p in pending]
                     )
                 )
         union: Corpus[T] = Corpus(corpora[0]._dimension)
-        union._view = _View(tuple(parts))
+        union._view = CorpusView(tuple(parts))
         return union
 
     # Inside
@@ -463,7 +430,7 @@ class Corpus(Generic[T]):
 
     def _ranked(
         self,
-        view: _View[T],
+        view: CorpusView[T],
         scores: np.ndarray,
         k: int,
         margin: float,
@@ -486,23 +453,6 @@ class Corpus(Generic[T]):
         return [Ranked(record(at), value) for at, value in best(scores, k, margin, exact, allowed)]
 
 
-def _layout(view: _View[T]) -> Layout:
-    pending = view.pending()
-    columns = [part.segment.described() for part in view.parts]
-    lengths = [part.segment.lengths for part in view.parts]
-    if pending:
-        columns.append(describe([p.record for p in pending]))
-        lengths.append(np.array([len(p.terms) for p in pending], np.int64))
-    whole = join_columns(columns) if columns else describe([])
-    sizes = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
-    if all(part.dead is None for part in view.parts):
-        return Layout(None, sizes, whole)
-    starts = view.starts()
-    alive = [start + part.alive_rows() for part, start in zip(view.parts, starts, strict=False)]
-    places = np.concatenate([*alive, starts[-1] + np.arange(len(pending))])
-    return Layout(places, sizes[places], whole.taken(places))
-
-
 def _tidy(parts: list[Part[T]]) -> tuple[Part[T], ...]:
     """The same records in fewer parts, by the rule that the module describes."""
     tidy: list[Part[T]] = []
@@ -519,37 +469,9 @@ def _tidy(parts: list[Part[T]]) -> tuple[Part[T], ...]:
     return tuple(tidy)
 
 
-def _stack(pending: Sequence[_Pending[T]]) -> np.ndarray:
-    """Their vectors, float32 `[n, d]`."""
-    return np.concatenate([p.vector for p in pending]).reshape(len(pending), -1)
-
-
-def _gather(
-    view: _View[T], starts: Sequence[int], pending: Sequence[_Pending[T]], places: np.ndarray
-) -> np.ndarray:
-    """The vectors at these places (rising), float32 `[len(places), d]`."""
-    cuts = np.searchsorted(places, starts)
-    rows = [
-        part.segment.matrix[places[cut:end] - start]
-        for part, start, cut, end in zip(view.parts, starts, cuts[:-1], cuts[1:], strict=False)
-        if cut < end
-    ]
-    in_tail = places[cuts[-1] :] - starts[-1]
-    if len(in_tail):
-        rows.append(_stack([pending[at] for at in in_tail.tolist()]))
-    return np.concatenate(rows) if len(rows) > 1 else rows[0]
-
-
-def _cosines(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Dot products of float32 `[m, d]` with `[d]` in float64, rounded to 6 decimals.
-
-    Each row is summed by itself, so its cosine does not depend on the rows around it, as it would
-    in a matrix product.
-    """
-    wide = query.astype(np.float64)
-    cosines = np.empty(len(rows), np.float64)
-    for start in range(0, len(rows), _EXACT_BLOCK):
-        block = rows[start : start + _EXACT_BLOCK].astype(np.float64)
-        block *= wide
-        cosines[start : start + _EXACT_BLOCK] = block.sum(axis=1)
-    return np.round(cosines, 6) + 0.0  # no -0.0
+def _newest_first(view: CorpusView[T]) -> Iterator[T]:
+    for pending in reversed(view.pending()):
+        yield pending.record
+    for part in reversed(view.parts):
+        for row in part.alive_rows()[::-1].tolist():
+            yield part.segment.records[row]

@@ -2,7 +2,8 @@
 
 What an embedder and `analyse` make of a text depends on the text alone, so it is kept by content
 hash, for each owner apart: purging one owner neither leaves nor takes anything of another. A
-bounded cache in the process holds what was just used.
+bounded cache in the process holds what was just used. Vectors that nobody waits for are computed
+behind the answer (`embedding_behind.py`); search terms, which cost little, when they are needed.
 
 Invariant: what comes back for a text equals what embedder and analysis say of it, whether it came
 from the process, the table or the model.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from memograd.memory.analysis import analyse
 from memograd.memory.journal import DerivedText, Journal
 from memograd.memory.records.items import content_hash
+from memograd.memory.state.embedding_behind import EmbeddingBehind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +31,7 @@ EMBED_BATCH: Final = 256
 FULL_SCAN_FROM: Final = 2_000
 
 Derivation = tuple["np.ndarray", tuple[str, ...]]
+WordsFirst = tuple["np.ndarray | None", tuple[str, ...]]
 
 
 class DerivedTexts:
@@ -38,11 +41,29 @@ class DerivedTexts:
         self._journal, self._embedder = journal, embedder
         self._held: OrderedDict[tuple[str, str], DerivedText] = OrderedDict()
         self._lock = threading.Lock()
+        self._computing = threading.Lock()  # so that no text is computed by two readers at once
+        self._words: dict[tuple[str, str], tuple[str, ...]] = {}  # of texts without a vector yet
+        self._forgotten = 0
+        self._behind = EmbeddingBehind(
+            lambda owner, texts, seen: self.look_up(owner, texts, seen=seen)
+        )
 
     def prepare(self, owner: str, texts: Sequence[str]) -> list[DerivedText]:
-        """What has to be stored with the events that bring these texts, each once."""
-        found, _ = self._find(owner, texts, stored={})
-        return list(found.values())
+        """What is known of these texts and can be stored with the events that bring them."""
+        hashes = dict.fromkeys(content_hash(text) for text in texts)
+        return [one for key in hashes if (one := self._known(owner, key, {})) is not None]
+
+    def embed_behind(self, owner: str, texts: Sequence[str], *, seen: int) -> None:
+        """Compute and store, while nobody waits, what is not known of texts that are written down.
+
+        seen: the event that brought the last of them.
+        """
+        unknown = dict.fromkeys(t for t in texts if not self._known(owner, content_hash(t), {}))
+        self._behind.put(owner, list(unknown), seen=seen)
+
+    def finish(self) -> None:
+        """Return when all that was to be embedded behind an answer is stored."""
+        self._behind.finish()
 
     def derive(self, owner: str, texts: Sequence[str]) -> list[Derivation]:
         """`(vector [d], terms)` of each text; nothing is stored, for no event may ever hold it."""
@@ -55,40 +76,66 @@ class DerivedTexts:
         What the table does not hold is computed and stored, unless a purge came after the event
         `seen`, the last one that the caller has read: then it may have erased these texts.
         """
-        found, computed = self._find(owner, texts, self._stored(owner, texts))
-        if computed:
-            self._journal.store_derived(computed, embedder=self._embedder.name, purged_until=seen)
+        stored = self._stored(owner, texts)
+        if all(self._known(owner, content_hash(text), stored) for text in texts):
+            found, _ = self._find(owner, texts, stored)
+            return _in_order(found, texts)
+        with self._computing:
+            found, computed = self._find(owner, texts, self._stored(owner, texts))
+            if computed:
+                self._journal.store_derived(
+                    computed, embedder=self._embedder.name, purged_until=seen
+                )
         return _in_order(found, texts)
+
+    def words_first(self, owner: str, texts: Sequence[str]) -> list[WordsFirst]:
+        """`(vector [d], terms)` of each text, without the vector where it is not known yet."""
+        stored = self._stored(owner, texts)
+        derived: list[WordsFirst] = []
+        for text in texts:
+            key = content_hash(text)
+            one = self._known(owner, key, stored)
+            if one is not None:
+                derived.append((one.vector, one.terms))
+            else:
+                words = analyse(text)
+                self._words[owner, key] = words
+                derived.append((None, words))
+        return derived
 
     def forget(self, owner: str | None = None) -> None:
         """Drop what the process holds of an owner, or all of it."""
+        self._behind.forget(owner)
         with self._lock:
+            self._forgotten += 1
             for key in [key for key in self._held if owner is None or key[0] == owner]:
                 del self._held[key]
+            for key in [key for key in self._words if owner is None or key[0] == owner]:
+                del self._words[key]
 
     def _find(
         self, owner: str, texts: Sequence[str], stored: Mapping[str, DerivedText]
     ) -> tuple[dict[str, DerivedText], list[DerivedText]]:
-        """The derivation of every text by content hash, and those that had to be computed.
-
-        A vector of another length was made by another embedder and counts as missing.
-        """
+        """The derivation of every text by content hash, and those that had to be computed."""
+        with self._lock:
+            forgotten = self._forgotten
         by_hash = {content_hash(text): text for text in texts}
         found: dict[str, DerivedText] = {}
         for key in by_hash:
-            held = self._get(owner, key) or stored.get(key)
-            if held is not None and len(held.vector) == self._embedder.dimension:
-                found[key] = held
+            known = self._known(owner, key, stored)
+            if known is not None:
+                found[key] = known
         missing = [key for key in by_hash if key not in found]
         computed = []
         for start in range(0, len(missing), EMBED_BATCH):
             batch = missing[start : start + EMBED_BATCH]
             vectors = self._embedder.embed([by_hash[key] for key in batch])
             for key, vector in zip(batch, vectors, strict=True):
-                found[key] = DerivedText(owner, key, vector, analyse(by_hash[key]))
+                words = self._words.pop((owner, key), None) or analyse(by_hash[key])
+                found[key] = DerivedText(owner, key, vector, words)
                 computed.append(found[key])
         if len(found) <= FULL_SCAN_FROM:  # more than that goes into a state, which holds it
-            self._hold(list(found.values()))
+            self._hold(list(found.values()), forgotten)
         return found, computed
 
     def _stored(self, owner: str, texts: Sequence[str]) -> dict[str, DerivedText]:
@@ -109,8 +156,16 @@ class DerivedTexts:
                 self._held.move_to_end((owner, key))
             return held
 
-    def _hold(self, texts: Sequence[DerivedText]) -> None:
+    def _known(self, owner: str, key: str, stored: Mapping[str, DerivedText]) -> DerivedText | None:
+        """What is known of a text; a vector of another length was made by another embedder."""
+        known = self._get(owner, key) or stored.get(key)
+        fits = known is not None and len(known.vector) == self._embedder.dimension
+        return known if fits else None
+
+    def _hold(self, texts: Sequence[DerivedText], forgotten: int) -> None:
         with self._lock:
+            if forgotten != self._forgotten:
+                return  # a purge came meanwhile, maybe of these
             for text in texts:
                 self._held[(text.owner, text.content_hash)] = text
             while len(self._held) > HELD_TEXTS:

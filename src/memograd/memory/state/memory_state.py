@@ -16,7 +16,8 @@ at once, before it changes anything: opening a long journal costs no more than i
 and an embedder that fails leaves the state as it was.
 
 Invariant: folding a journal at once, in pieces or event by event gives the same state, and a fork
-never sees what happens to its parent.
+never sees what happens to its parent. Turns may be folded in before their vectors are known
+(`fold` with `turns_lookup`); once `fill` gave them, nothing tells that they came late.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic
+from datetime import datetime
+from typing import Any, Generic
 
 import numpy as np
 
@@ -38,6 +40,8 @@ from memograd.memory.state.segment import T
 Analysed = tuple[np.ndarray, Sequence[str]]  # of one text: unit vector float32 [d], search terms
 Lookup = Callable[[str], Analysed]
 LookupMany = Callable[[Sequence[str]], Sequence[Analysed]]  # one answer a text, in order
+Incomplete = tuple[np.ndarray | None, Sequence[str]]  # the vector is still to come
+LookupWords = Callable[[Sequence[str]], Sequence[Incomplete]]
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +64,10 @@ class MemoryState:
         self.seq = 0
         self.proposed = False
         self._verbatim: Corpus[RawTurn] = Corpus(0)
+        # Ids of what ends by itself, with the moment; never changed, but put in place anew.
+        self._items_until: Mapping[str, datetime] = {}
+        self._turns_until: Mapping[str, datetime] = {}
+        self._unfilled: frozenset[str] = frozenset()  # turns whose vectors are still to come
 
     @classmethod
     def from_events(
@@ -78,7 +86,25 @@ class MemoryState:
             union.items = Corpus.union([state.items for state in states])
             union.turns = Corpus.union([state.turns for state in states])
             union._verbatim = Corpus.union([state._verbatim for state in states])
+            union._items_until = _joined([state._items_until for state in states])
+            union._turns_until = _joined([state._turns_until for state in states])
         return union
+
+    def expired_items(self, at: datetime) -> frozenset[str]:
+        """Ids of the items that have ended by themselves at that moment."""
+        return frozenset(id for id, until in self._items_until.items() if until <= at)
+
+    def expired_turns(self, at: datetime) -> frozenset[str]:
+        """Ids of the turns that are hidden at that moment: ended, or behind ended items alone."""
+        ended = frozenset(id for id, until in self._turns_until.items() if until <= at)
+        gone = self.expired_items(at)
+        if not gone:
+            return ended
+        behind: set[str] = set()
+        living: set[str] = set()
+        for item in self.items:
+            (behind if item.id in gone else living).update(item.sources)
+        return ended | (behind - living)
 
     @property
     def turns_by_id(self) -> Mapping[str, RawTurn]:
@@ -98,6 +124,8 @@ class MemoryState:
         fork.turns = self.turns.fork()
         fork.seq = self.seq
         fork._verbatim = self._verbatim.fork()
+        fork._items_until, fork._turns_until = self._items_until, self._turns_until
+        fork._unfilled = self._unfilled
         return fork
 
     # Writing without a journal, as rollouts do
@@ -105,6 +133,7 @@ class MemoryState:
     def add_item(self, item: MemoryItem, vector: np.ndarray, terms: Sequence[str]) -> None:
         """Add an item; raises ValueError when its id is taken or the vector does not fit."""
         self.items.add(item, vector, terms)
+        self._items_until = _with_ends(self._items_until, [item])
 
     def replace_item(self, item: MemoryItem, vector: np.ndarray, terms: Sequence[str]) -> None:
         """Put a new version in place of the one with the same id; it becomes the most recent item.
@@ -112,16 +141,20 @@ class MemoryState:
         Raises KeyError when there is no such item, ValueError when the vector does not fit.
         """
         self.items.replace(item, vector, terms)
+        self._items_until = _with_ends(_without(self._items_until, [item.id]), [item])
 
     def remove_item(self, id: str) -> MemoryItem:
         """Remove an item and return it; raises KeyError when it is absent."""
-        return self.items.remove(id)
+        removed = self.items.remove(id)
+        self._items_until = _without(self._items_until, [id])
+        return removed
 
     def add_turn(self, turn: RawTurn, vector: np.ndarray, terms: Sequence[str]) -> None:
         """Add a turn that is searched; raises ValueError when its id is taken."""
         if turn.id in self._verbatim:
             raise ValueError(f"there is a turn with the id {turn.id!r} already")
         self.turns.add(turn, vector, terms)
+        self._turns_until = _with_ends(self._turns_until, [turn])
 
     # Folding the journal
 
@@ -129,13 +162,28 @@ class MemoryState:
         """Fold one event in; `lookup` gives vector and terms of a text. Raises as `fold` does."""
         self.fold([event], lambda texts: [lookup(text) for text in texts])
 
-    def fold(self, events: Iterable[Event], lookup_many: LookupMany) -> None:
+    def fill(self, lookup_many: LookupMany) -> None:
+        """Give the turns that were folded in without vectors theirs."""
+        turns = [turn for id in self._unfilled if (turn := self.turns.get(id)) is not None]
+        if turns:
+            analysed = lookup_many([turn.index_text() for turn in turns])
+            vectors = {turn.id: row for turn, (row, _) in zip(turns, analysed, strict=True)}
+            self.turns = self.turns.with_vectors(vectors)
+        self._unfilled = frozenset()
+
+    def fold(
+        self,
+        events: Iterable[Event],
+        lookup_many: LookupMany,
+        turns_lookup: LookupWords | None = None,
+    ) -> None:
         """Fold events of one owner in, in the order of the journal, all or none.
 
         `lookup_many` is asked once for the texts of the items and once for those of the turns that
-        are left at the end. An event that does not fit what came before it, or whose contents are
-        none, is passed over with a warning: one such event must not keep an owner from all that is
-        remembered. Raises ValueError when an event is not later than the ones folded before.
+        are left at the end, or `turns_lookup`, which may leave vectors for `fill`. An event that
+        does not fit what came before it, or whose contents are none, is passed over with a warning:
+        one such event must not keep an owner from all that is remembered. Raises ValueError when an
+        event is not later than the ones folded before.
         """
         items = _Changes(self.items)
         turns = _Changes(self.turns)
@@ -177,12 +225,15 @@ class MemoryState:
                         items.discard(event.subject)
                     else:
                         _pass_over(event)
-        new_items = items.applied(lookup_many, lambda item: item.text)
-        new_turns = turns.applied(lookup_many, RawTurn.index_text)
-        new_verbatim = verbatim.applied(
+        new_items, _ = items.applied(lookup_many, lambda item: item.text)
+        new_turns, unfilled = turns.applied(turns_lookup or lookup_many, RawTurn.index_text)
+        new_verbatim, _ = verbatim.applied(
             lambda texts: [(_NO_VECTOR, ())] * len(texts), RawTurn.index_text
         )
         self.items, self.turns, self._verbatim = new_items, new_turns, new_verbatim
+        self._items_until = items.ends(self._items_until)
+        self._turns_until = turns.ends(self._turns_until)
+        self._unfilled |= unfilled
         self.seq = seq
 
 
@@ -213,18 +264,31 @@ class _Changes(Generic[T]):
         self._came.clear()
         self._cleared = True
 
-    def applied(self, lookup_many: LookupMany, text_of: Callable[[T], str]) -> Corpus[T]:
-        """The corpus after the changes; the one before is left as it is."""
+    def applied(
+        self, lookup_many: LookupWords, text_of: Callable[[T], str]
+    ) -> tuple[Corpus[T], frozenset[str]]:
+        """The corpus after the changes, and what of it has no vector yet but zeros.
+
+        The corpus before is left as it is.
+        """
+        unfilled: frozenset[str] = frozenset()
         after = Corpus[T](self._corpus.dimension) if self._cleared else self._corpus.fork()
         for id in () if self._cleared else self._left:
             after.remove(id)
         if self._came:
             records = list(self._came.values())
             analysed = lookup_many([text_of(record) for record in records])
-            after.add_many(
-                records, [vector for vector, _ in analysed], [terms for _, terms in analysed]
-            )
-        return after
+            nothing = np.zeros(self._corpus.dimension, np.float32)
+            vectors = [nothing if vector is None else vector for vector, _ in analysed]
+            after.add_many(records, vectors, [terms for _, terms in analysed])
+            found = zip(records, analysed, strict=True)
+            unfilled = frozenset(record.id for record, (vector, _) in found if vector is None)
+        return after, unfilled
+
+    def ends(self, known: Mapping[str, datetime]) -> Mapping[str, datetime]:
+        """When what is left ends by itself. known: the same before the changes."""
+        before = {} if self._cleared else _without(known, self._left)
+        return _with_ends(before, self._came.values())
 
     def _stays(self, id: str) -> bool:
         return not self._cleared and id not in self._left and id in self._corpus
@@ -248,6 +312,20 @@ class _TurnsById(Mapping[str, RawTurn]):
 
     def __len__(self) -> int:
         return sum(map(len, self._corpora))
+
+
+def _joined(several: Sequence[Mapping[str, datetime]]) -> Mapping[str, datetime]:
+    return {id: until for one in several for id, until in one.items()}
+
+
+def _without(known: Mapping[str, datetime], ids: Iterable[str]) -> Mapping[str, datetime]:
+    gone = known.keys() & set(ids) if known else ()
+    return {id: until for id, until in known.items() if id not in gone} if gone else known
+
+
+def _with_ends(known: Mapping[str, datetime], records: Iterable[Any]) -> Mapping[str, datetime]:
+    new = {one.id: one.expires_at for one in records if one.expires_at is not None}
+    return {**known, **new} if new else known
 
 
 def _item(event: Event) -> MemoryItem | None:

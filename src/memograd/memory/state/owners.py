@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.journal import Journal
 from memograd.memory.state import MemoryState
-from memograd.memory.state.derived_texts import DerivedTexts
+from memograd.memory.state.derived_texts import DerivedTexts, WordsFirst
+from memograd.memory.state.memory_state import Analysed
 
 if TYPE_CHECKING:
     from memograd.memory.records.events import Event
@@ -46,8 +47,12 @@ class States:
         self._moments: OrderedDict[tuple[str, int, int], MemoryState] = OrderedDict()
         self._lock = threading.Lock()
 
-    def current(self, owner: str) -> MemoryState:
-        """The owner's state, up to date; a fork of the caller's own."""
+    def current(self, owner: str, *, turn_vectors: bool = True) -> MemoryState:
+        """The owner's state, up to date; a fork of the caller's own.
+
+        turn_vectors: False where nobody searches the turns by meaning: those that were just heard
+        may have no vectors yet, and nobody waits for them.
+        """
         with self._lock:
             slot = self._slots.get(owner) or _Slot()
             if owner in self._slots:
@@ -56,9 +61,11 @@ class States:
             state = slot.state or MemoryState(self._dimension)
             events = self._journal.tail(owner, after=state.seq)
             if events:
-                self._fold(owner, state, events)
+                self._fold(owner, state, events, turn_vectors)
                 slot.state = state
                 self._keep(owner, slot)
+            if turn_vectors:
+                state.fill(lambda texts: self._texts.look_up(owner, texts, seen=state.seq))
             return state.fork()
 
     def at(self, owner: str, moment: datetime) -> MemoryState:
@@ -92,9 +99,16 @@ class States:
             for name in [name for name in self._slots if owner in (None, name)]:
                 self._drop(name)
 
-    def _fold(self, owner: str, state: MemoryState, events: Sequence[Event]) -> None:
-        seen = events[-1].seq
-        state.fold(events, lambda texts: self._texts.look_up(owner, texts, seen=seen))
+    def _fold(
+        self, owner: str, state: MemoryState, events: Sequence[Event], turn_vectors: bool = True
+    ) -> None:
+        def whole(texts: Sequence[str]) -> Sequence[Analysed]:
+            return self._texts.look_up(owner, texts, seen=events[-1].seq)
+
+        def words_first(texts: Sequence[str]) -> Sequence[WordsFirst]:
+            return self._texts.words_first(owner, texts)
+
+        state.fold(events, whole, whole if turn_vectors else words_first)
 
     def _keep(self, owner: str, slot: _Slot) -> None:
         """Hold a slot as the most recently used, and let go of others while too much is held."""

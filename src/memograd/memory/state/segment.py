@@ -10,6 +10,7 @@ Invariant: joining changes nothing that a search can see.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -33,6 +34,14 @@ T = TypeVar("T", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """Texts that rows have in common. codes: int64 `[n]`, numbers into them."""
+
+    texts: tuple[str, ...]
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
     """records `[n]`, their vectors float32 `[n, d]`, lengths in terms int64 `[n]`, postings, and
     the row of each id."""
@@ -43,6 +52,16 @@ class Segment(Generic[T]):
     postings: Postings
     rows: dict[str, int]
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
+    labels: dict[str, Labels] = field(default_factory=dict, compare=False, repr=False)
+
+    def labelled(self, attribute: str) -> Labels:
+        """Its records by the text of one attribute; made when it is first asked for."""
+        if attribute not in self.labels:
+            numbers: dict[str, int] = {}
+            values = (str(getattr(record, attribute)) for record in self.records)
+            codes = [numbers.setdefault(value, len(numbers)) for value in values]
+            self.labels[attribute] = Labels(tuple(numbers), np.array(codes, np.int64))
+        return self.labels[attribute]
 
     def described(self) -> Columns:
         """What the ranker wants to know of its records; made when it is first asked for."""
@@ -81,6 +100,13 @@ class Part(Generic[T]):
         dead[row] = True
         length = int(self.segment.lengths[row])
         return Part(self.segment, dead, self.alive - 1, self.alive_length - length)
+
+    def count_by(self, attribute: str) -> Counter[str]:
+        """How many rows that are alive have each text of an attribute."""
+        labels = self.segment.labelled(attribute)
+        codes = labels.codes if self.dead is None else labels.codes[~self.dead]
+        counts = np.bincount(codes, minlength=len(labels.texts)).tolist()
+        return Counter({text: n for text, n in zip(labels.texts, counts, strict=True) if n})
 
     def alive_rows(self) -> np.ndarray:
         """Row numbers in rising order."""

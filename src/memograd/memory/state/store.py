@@ -60,7 +60,11 @@ class MemoryStore:
         self._writers = [threading.Lock() for _ in range(WRITER_LOCKS)]
 
     def close(self) -> None:
-        """Let go of all files and connections. Closing twice is harmless."""
+        """Let go of all files and connections, once every text has its vector.
+
+        Closing twice is harmless.
+        """
+        self.texts.finish()
         self.journal.close()
 
     @staticmethod
@@ -78,21 +82,24 @@ class MemoryStore:
         expect: Mapping[str, int] | None = None,
         expect_last: int | None = None,
     ) -> list[Event]:
-        """Append events of one owner in one transaction, with what their texts need for search.
+        """Append events of one owner in one transaction.
 
-        Raises `Conflict`, having written nothing, if an item in `expect` has a later event, or if
-        the owner's newest event is not `expect_last`.
+        What their texts need for search is written with them where it is known already, and
+        computed behind the answer where it is not. Raises `Conflict`, having written nothing, if an
+        item in `expect` has a later event, or if the owner's newest event is not `expect_last`.
         """
         if not events:
             return []
-        derived = self.texts.prepare(owner, _searchable_texts(events))
-        return self.journal.append(
+        texts = _searchable_texts(events)
+        written = self.journal.append(
             events,
             expect=expect,
             expect_last=None if expect_last is None else {owner: expect_last},
-            derived=derived,
+            derived=self.texts.prepare(owner, texts),
             embedder=self.embedder.name,
         )
+        self.texts.embed_behind(owner, texts, seen=written[-1].seq)
+        return written
 
     @contextmanager
     def writing(self, owner: str) -> Iterator[None]:

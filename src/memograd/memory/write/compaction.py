@@ -33,7 +33,7 @@ from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.journal import Conflict
 from memograd.memory.language import estimate_tokens
-from memograd.memory.manager import MemoryManager, RelatedItem, RuleManager, StateManager
+from memograd.memory.manager import MemoryManager, decide_by_rules
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.following import settled
 from memograd.memory.manager.trained.manager import TrainedManager
@@ -48,7 +48,8 @@ from memograd.memory.search import Hit, Query
 from memograd.memory.search.related import find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.remember import ATTEMPTS, added, deleted, updated
+from memograd.memory.write.changes import added, deleted, updated
+from memograd.memory.write.remember import ATTEMPTS
 
 Worth = tuple[float, float]
 
@@ -145,8 +146,7 @@ def judge_by_rules(
     state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
 ) -> Opinion:
     """The opinion of the rules, which need no training."""
-    related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
-    op = RuleManager().decide(fact, related).op
+    op = decide_by_rules(fact, [hit.record for hit in hits]).op
     worth = (float(fact.kind is not Kind.EPISODIC), _since(fact))
     if op.kind is OpKind.NONE and op.item_id is not None:
         return Opinion(worth, repeats=op.item_id)
@@ -199,24 +199,29 @@ _MERGED: Final = re.compile(rf"{MARK} [0-9a-f]{{12}}: said again by (?P<standing
 
 
 def compact(
-    store: MemoryStore, manager: MemoryManager | StateManager, scope: Scope, budget: int
+    store: MemoryStore, manager: MemoryManager, scope: Scope, budget: int
 ) -> dict[str, Any]:
     """Merge what is said twice and retire what is worth least, until `budget` tokens are left.
 
-    Touches the items that are filed under all ids of the scope. Returns the id of the batch, how
-    many items were merged and retired, and items and tokens before and after. Raises BadInput when
-    the core items alone exceed the budget.
+    Touches the items that are filed under all ids of the scope and do not expire. Returns the id of
+    the batch, how many items were merged and retired, and items and tokens before and after. Raises
+    BadInput when the core items alone exceed the budget.
     """
     manager = settled(manager)
-    trained = isinstance(manager, TrainedManager)
-    judge: Judge = judge_by_head(manager.head) if trained else judge_by_rules  # type: ignore[union-attr]
-    actor = manager.actor if trained else "rules"
+    judge: Judge = judge_by_rules
+    actor = "rules"
+    if isinstance(manager, TrainedManager):
+        judge, actor = judge_by_head(manager.head), manager.actor
     batch = uuid.uuid4().hex[:12]
     owner, ids = scope.owner, scope.ids().items()
     with store.writing(owner):
         for attempt in range(ATTEMPTS):
             state = store.states.current(owner)
-            items = [item for item in state.items if ids <= item.scope.ids().items()]
+            items = [
+                item
+                for item in state.items
+                if ids <= item.scope.ids().items() and item.expires_at is None
+            ]
             plan = plan_compaction(state, items, judge, budget)
             by_id = {item.id: item for item in items}
             events = _events(plan, by_id, store, actor, batch)

@@ -14,21 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
 from memograd.memory.journal import Conflict
+from memograd.memory.reasons import reason
 from memograd.memory.records.events import NewEvent
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
+from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.remember import ATTEMPTS, deleted, forgotten, updated
+from memograd.memory.write.changes import deleted, forgotten, updated
+from memograd.memory.write.remember import ATTEMPTS
 
 if TYPE_CHECKING:
     from memograd.memory.filters import Filter
 
 
 def edit_item(
-    store: MemoryStore, memory_id: str, text: str | None, metadata: Mapping[str, Any]
+    store: MemoryStore,
+    memory_id: str,
+    text: str | None,
+    metadata: Mapping[str, Any],
+    ends: Mapping[str, Any],
 ) -> None:
     """Let an item say `text` (None: what it says), with `metadata` merged in (None removes).
 
-    Raises BadInput when there is no such item.
+    ends: `expires_at`, where it is to be another. Raises BadInput when there is no such item.
     """
 
     def change(item: MemoryItem) -> list[NewEvent]:
@@ -40,8 +48,9 @@ def edit_item(
             metadata={key: value for key, value in merged.items() if value is not None},
             updated_at=now,
             valid_from=item.valid_from if text in (None, item.text) else now,
+            **ends,
         )
-        why = {"actor": "user", "reason": "updated by the application"}
+        why = {"actor": "user", "reason": reason("edited", after.text)}
         if after.text == item.text:
             return [updated(item, after, **why)]
         # What the item said before would otherwise still be shown as it was said.
@@ -55,7 +64,7 @@ def delete_item(store: MemoryStore, memory_id: str) -> None:
     """Forget an item; raises BadInput when there is no such item."""
 
     def change(item: MemoryItem) -> list[NewEvent]:
-        why = {"actor": "user", "reason": "deleted by the application"}
+        why = {"actor": "user", "reason": reason("deleted", item.text)}
         told = [one for one in item.sources if store.turn(item.scope.owner, one) is not None]
         forgets = [forgotten(turn, item.scope, **why) for turn in told]
         return [deleted(item, at=store.now(), **why), *forgets]
@@ -65,19 +74,54 @@ def delete_item(store: MemoryStore, memory_id: str) -> None:
 
 def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
     """Forget what matches among one owner's items, all at once; how many there were."""
-    reason = "deleted by the application with others"
-    for attempt in range(ATTEMPTS):
-        state = store.states.current(owner)
+
+    def matching(state: MemoryState) -> _Chosen:
         items = [item for item in state.items if wanted.matches(item)]
-        if not items:
-            return 0
-        told = store.journal.tail(owner)
-        versions = {event.subject: event.seq for event in told if event.seq <= state.seq}
+        sources = {one: item.scope for item in items for one in item.sources}
+        return items, {one: scope for one, scope in sources.items() if one in state.turns}
+
+    return _delete_several(store, owner, matching, "user", "deleted_all")
+
+
+def sweep_owner(store: MemoryStore, owner: str) -> int:
+    """Forget what has expired of one owner, turns too; how many items there were."""
+
+    def expired(state: MemoryState) -> _Chosen:
         now = store.now()
-        why = {"actor": "user", "reason": reason}
-        events = [deleted(item, at=now, **why) for item in items]
-        turns = {one: item.scope for item in items for one in item.sources if one in state.turns}
-        events += [forgotten(turn, scope, **why) for turn, scope in turns.items()]
+        gone = state.expired_items(now)
+        items = [item for item in state.items if item.id in gone] if gone else []
+        turns = [state.turns.get(id) for id in sorted(state.expired_turns(now))]
+        return items, {turn.id: turn.scope for turn in turns if turn and turn.scope}
+
+    return _delete_several(store, owner, expired, "expiry", "expired")
+
+
+_Chosen = tuple[Sequence[MemoryItem], Mapping[str, Scope]]  # items, and turns with their scopes
+
+
+def _delete_several(
+    store: MemoryStore,
+    owner: str,
+    chosen: Callable[[MemoryState], _Chosen],
+    actor: str,
+    why: str,
+) -> int:
+    """Forget the chosen items and turns, all at once; how many items there were."""
+    for attempt in range(ATTEMPTS):
+        state = store.states.current(owner, turn_vectors=False)
+        items, turns = chosen(state)
+        if not items and not turns:
+            return 0
+        tail = store.journal.tail(owner)
+        versions = {event.subject: event.seq for event in tail if event.seq <= state.seq}
+        now = store.now()
+        events = [
+            deleted(item, at=now, actor=actor, reason=reason(why, item.text)) for item in items
+        ]
+        for turn, scope in turns.items():
+            heard = state.turns.get(turn)
+            told_why = reason(why, heard.text if heard else "")
+            events.append(forgotten(turn, scope, actor=actor, reason=told_why))
         try:
             store.write(owner, events, expect={item.id: versions[item.id] for item in items})
             return len(items)

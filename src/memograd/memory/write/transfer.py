@@ -30,10 +30,8 @@ def export_journal(store: MemoryStore, path: Path, owners: Sequence[str] | None)
     try:
         try:
             with unfinished.open("w", encoding="utf-8") as file:
-                file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
-                for event in store.journal.export_events(owners):
-                    file.write(json.dumps(event.to_json(), ensure_ascii=False) + "\n")
-                    count += 1
+                for count, line in enumerate(export_lines(store, owners)):  # noqa: B007
+                    file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
@@ -42,6 +40,13 @@ def export_journal(store: MemoryStore, path: Path, owners: Sequence[str] | None)
     except OSError as error:
         raise MemogradError(f"The export {path} cannot be written: {error.strerror}.") from error
     return count
+
+
+def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[str]:
+    """The lines of an export: the first says what it is, each other one is an event."""
+    yield json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+    for event in store.journal.export_events(owners):
+        yield json.dumps(event.to_json(), ensure_ascii=False) + "\n"
 
 
 def import_journal(store: MemoryStore, path: Path) -> int:

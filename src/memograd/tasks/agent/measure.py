@@ -25,14 +25,14 @@ from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob
 from memograd.tasks.base.progress import counting_progress
-from memograd.tasks.text.measure import Measured, report
+from memograd.tasks.text.measure import MeasuredRows, report
 
 
 @dataclass(frozen=True)
 class MeasuredEpisodes:
     """What each attempt, one a row, was worth, and `episode_metrics` of all."""
 
-    measured: Measured
+    measured: MeasuredRows
     counts: dict[str, Any]
 
 
@@ -49,7 +49,7 @@ def measured(
     """What these attempts, one at each scenario, were worth."""
     table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
     said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
-    return MeasuredEpisodes(Measured(said, table), episode_metrics(rollouts))
+    return MeasuredEpisodes(MeasuredRows(said, table), episode_metrics(rollouts))
 
 
 def play(job: AgentJob, config: AgentTrainConfig, label: str, console: Console) -> list[Rollout]:

@@ -33,7 +33,7 @@ from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.report import describe_rewards
-from memograd.tasks.text.rows import Row, check_apart, read_rows, split_rows
+from memograd.tasks.text.rows import TextRow, check_apart, read_rows, split_rows
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -104,7 +104,7 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
 
 
-def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
+def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
     rows = read_rows(data)
     if config.text.eval_data is None:
         return split_rows(rows, config.text.eval_fraction, by_columns=True)
@@ -113,7 +113,7 @@ def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
     return rows, evaluation
 
 
-def _scenarios(rows: Sequence[Row]) -> list[Scenario]:
+def _scenarios(rows: Sequence[TextRow]) -> list[Scenario]:
     """Rows as they stand: what of them becomes a prompt is the agent's affair."""
     return [
         Scenario(row.id, (), row.columns, text=row.prompt)

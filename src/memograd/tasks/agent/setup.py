@@ -35,7 +35,7 @@ from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
     Dropped,
-    Row,
+    TextRow,
     check_apart,
     read_rows,
     split_rows,
@@ -101,8 +101,8 @@ def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:
 def assemble(
     config: AgentTrainConfig,
     checkpoint: Path | None,
-    train: Sequence[Row],
-    evaluation: Sequence[Row],
+    train: Sequence[TextRow],
+    evaluation: Sequence[TextRow],
     files: tuple[Path, Path],
 ) -> AgentJob:
     """The job of these rows, which come from these `files`, in the environment of the settings.
@@ -163,7 +163,7 @@ def _rewards(config: AgentTrainConfig) -> str:
     return f"{ENVIRONMENT},{config.rewards}" if rewarding and not named else config.rewards
 
 
-def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
+def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
     rows = read_rows(data)
     if config.text.eval_data is None:
         return split_rows(rows, config.text.eval_fraction, by_columns=True)
@@ -172,7 +172,7 @@ def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[Row], list[Row]]:
     return rows, evaluation
 
 
-def _check_environments(rows: Sequence[Row], environments: Environments) -> None:
+def _check_environments(rows: Sequence[TextRow], environments: Environments) -> None:
     """With several environments, every row says which one it is for."""
     if len(environments.by_name) == 1:
         return

@@ -58,13 +58,14 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
             config = world.led(lambda: _going_on(run, given))
             checkpoint = world.led(run.latest_checkpoint)
             job = world.guarded(lambda: recipe.make_job(config, checkpoint))
-            job.share(world)
+            _said(console, job.share(world))
             return _train_in(world, run, config, job, checkpoint, console, resumed=True)
     with joined_ranks(_device(config), console) as world:
         out = world.led(lambda: _free_folder(config, task))
         config = world.guarded(lambda: _with_adapter(config))
         job = world.guarded(lambda: recipe.make_job(config, None))
-        job.share(world)  # who cannot be shared is refused before there is a folder
+        # Who cannot be shared, or does not fit, is refused before there is a folder.
+        _said(console, job.share(world))
         with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
             return _train_in(world, run, config, job, None, console)
 
@@ -75,6 +76,11 @@ def measured_before(job: Job[M]) -> M | None:
         return None
     with job.at_start():
         return job.measure(job.label_before)
+
+
+def _said(console: Console, line: str | None) -> None:
+    if line:
+        console.print(line)
 
 
 def _device(config: RunSettings) -> str:

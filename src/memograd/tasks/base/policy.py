@@ -20,7 +20,8 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     a value head where the algorithm trains one."""
     policy = _with_adapter(config, checkpoint)
     policy.stop = tuple(config.stop)
-    if config.activation_checkpointing:
+    again = config.activation_checkpointing
+    if again or (again is None and policy.device.type == "cuda"):
         policy.checkpoint_activations()
     if config.advantage == "gae":
         policy.add_value_head(checkpoint or config.adapter)

@@ -26,6 +26,26 @@ def joined_ranks(device: str, console: Console) -> Iterator[World]:
         yield world
 
 
+def plan_memory(policy: LanguageModel, config: TrainConfig, world: World) -> str:
+    """Let memory decide how large micro-batches are; returns what the run needs and there is.
+
+    Raises `BadInput` where one answer of full length to the longest prompt does not fit.
+    """
+    budget = policy.plan_memory(ranks=1 if config.shard == "off" else world.size)
+    row = (config.max_prompt_length or 1) + config.max_completion_length
+    if not budget.fits(row):
+        ways = ["a smaller model", "a smaller max_completion_length"]
+        if not policy.checkpointing:
+            ways.insert(0, "activation_checkpointing=true")
+        if config.shard == "off":
+            ways.insert(0, "shard=fsdp2 with several processes")
+        raise BadInput(
+            f"model={config.model} cannot be trained here: {budget.says(row)}; use "
+            f"{', or '.join(ways)}"
+        )
+    return budget.says(policy.usual_tokens())
+
+
 def share_weights(policy: LanguageModel, config: TrainConfig, world: World) -> None:
     """Cut the policy's weights among the ranks where the settings ask for it; all must call it.
 

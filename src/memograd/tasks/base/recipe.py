@@ -7,8 +7,8 @@ GRPO on a language model is made by `policy_job`; a task that trains something e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -25,7 +25,8 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.progress import describe_step
-from memograd.tasks.base.ranks import share_weights
+from memograd.tasks.base.ranks import plan_memory, share_weights
+from memograd.tasks.base.sampling import sampling_of
 
 C = TypeVar("C", bound=RunSettings)
 M = TypeVar("M")
@@ -79,7 +80,8 @@ class Job(Generic[M]):
     that goes on must measure on the same. report: gets what was measured before and after, and the
     run folder; finish is called after it. opened: gets the run folder, and holds what drawing and
     measuring need while they go on. at_start: the context in which the policy is as training began.
-    share: cuts the weights among processes, or refuses them; called before there is a run folder.
+    share: cuts the weights among processes, or refuses them, and returns what is to be said, if
+    anything; called before there is a run folder.
     """
 
     training: Callable[[Stage], Training]
@@ -92,7 +94,7 @@ class Job(Generic[M]):
     held_out: object = None
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext
-    share: Callable[[World], None] = lambda world: None
+    share: Callable[[World], str | None] = lambda world: None
     finish: Callable[[Path], None] = lambda folder: None
     label_before: str = "before training"
     describe_step: Callable[[dict[str, Any]], str] = describe_step
@@ -132,6 +134,17 @@ def _scored(measure: Callable[[str], M], score: Callable[[M], float]) -> Callabl
     return lambda label: score(measure(label))
 
 
+@contextmanager
+def _opened(
+    policy: LanguageModel,
+    config: TrainConfig,
+    opened: Callable[[Path], AbstractContextManager[object]],
+    folder: Path,
+) -> Iterator[None]:
+    with sampling_of(policy, config.sampler, folder), opened(folder):
+        yield
+
+
 def policy_job(
     policy: LanguageModel,
     rewards: Sequence[WeightedReward],
@@ -159,6 +172,11 @@ def policy_job(
 
     evaluate = None if measure is None else _scored(measure, score)
 
+    def share(world: World) -> str:
+        said = world.guarded(lambda: plan_memory(policy, config, world))
+        share_weights(policy, config, world)
+        return said
+
     def training(stage: Stage) -> Trainer:
         return Trainer(
             policy,
@@ -181,8 +199,8 @@ def policy_job(
         measured=measured,
         report=report,
         held_out=held_out,
-        opened=opened,
+        opened=lambda folder: _opened(policy, config, opened, folder),
         at_start=policy.untrained if before_alone else policy.at_start,
-        share=lambda world: share_weights(policy, config, world),
+        share=share,
         label_before="untrained" if before_alone else "before training",
     )

@@ -24,7 +24,7 @@ from memograd.memory.analysis import analyse
 from memograd.memory.language import Language, estimate_tokens, language_of
 from memograd.memory.records.items import MemoryItem
 from memograd.rewards.squad import squad_f1
-from memograd.tasks.memory_construct.case import Asked
+from memograd.tasks.memory_construct.case import CaseQuestion
 from memograd.tasks.memory_construct.memory_book import MemoryBook
 
 
@@ -49,13 +49,13 @@ class Standard:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredQuestion:
     """How a question went. by_words in [0, 1]; carriers: item ids that hold part of the answer.
 
     said: what the reader answered, and f1 how well; None without a reader.
     """
 
-    asked: Asked
+    asked: CaseQuestion
     by_words: float
     misled: bool
     carriers: tuple[str, ...]
@@ -68,7 +68,7 @@ class Answered:
         return self.by_words if self.f1 is None else self.f1
 
 
-def answer(asked: Asked, book: MemoryBook, now: int, standard: Standard) -> Answered:
+def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) -> AnsweredQuestion:
     """How a question that is open at chunk `now` could be answered from the book as it is."""
     items = found(asked, book, standard)
     parts, misleading = asked.parts_at(now), asked.misleading_at(now)
@@ -86,14 +86,14 @@ def answer(asked: Asked, book: MemoryBook, now: int, standard: Standard) -> Answ
         told = sum(any(part.stands_in(item.text) for item in items) for part in parts)
         by_words = told / len(parts) * (1 - standard.misled_cost * misled)
     if standard.reader is None:
-        return Answered(asked, by_words, misled, tuple(carriers))
+        return AnsweredQuestion(asked, by_words, misled, tuple(carriers))
     language = language_of(asked.question.text)
     said = standard.reader.answer(asked.question, [item.text for item in items], language)
     f1 = max(squad_f1(said, gold, language) for gold in asked.golds_at(now))
-    return Answered(asked, by_words, misled, tuple(carriers), said, f1)
+    return AnsweredQuestion(asked, by_words, misled, tuple(carriers), said, f1)
 
 
-def found(asked: Asked, book: MemoryBook, standard: Standard) -> list[MemoryItem]:
+def found(asked: CaseQuestion, book: MemoryBook, standard: Standard) -> list[MemoryItem]:
     """The items in front of whoever answers: core, then the best, as far as the budget goes."""
     query = book.texts.question(asked.question.text)
     ranked = [hit.record for hit in book.search(query, top_k=standard.top_k)]
@@ -108,7 +108,7 @@ def found(asked: Asked, book: MemoryBook, standard: Standard) -> list[MemoryItem
 
 
 def answer_open(
-    questions: Iterable[Asked], book: MemoryBook, now: int, standard: Standard
-) -> list[Answered]:
+    questions: Iterable[CaseQuestion], book: MemoryBook, now: int, standard: Standard
+) -> list[AnsweredQuestion]:
     """Every question that is open at chunk `now`."""
     return [answer(one, book, now, standard) for one in questions if one.open_at(now)]

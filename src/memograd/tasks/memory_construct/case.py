@@ -33,7 +33,7 @@ _BETWEEN_PARTS: Final = regex.compile(r"(?<=\S)(?:, |，|、|; |；)(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """One thing that an answer consists of: any of `texts`, told in chunk `since`."""
 
     texts: tuple[str, ...]
@@ -57,7 +57,7 @@ class Misleading:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CaseQuestion:
     """A question, asked after chunk number `after`.
 
     No parts: the right answer is that nothing is known, and what misleads must not be found.
@@ -65,10 +65,10 @@ class Asked:
 
     question: Question
     after: int
-    parts: tuple[Part, ...]
+    parts: tuple[AnswerPart, ...]
     misleading: tuple[Misleading, ...] = ()
 
-    def parts_at(self, now: int) -> tuple[Part, ...]:
+    def parts_at(self, now: int) -> tuple[AnswerPart, ...]:
         """What of the answer was told up to chunk `now`."""
         return tuple(part for part in self.parts if part.since <= now)
 
@@ -111,7 +111,7 @@ class BuildCase:
     id: str
     language: Language
     chunks: tuple[Chunk, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[CaseQuestion, ...]
     unjudged: int = 0
 
     def first_chunks(self, count: int) -> BuildCase:
@@ -190,10 +190,12 @@ def case_of_construction(case: ConstructionCase) -> BuildCase:
         language=language_of(case.chunks[0]),
         chunks=tuple(Chunk(text) for text in case.chunks),
         asked=tuple(
-            Asked(
+            CaseQuestion(
                 question,
                 after=len(case.chunks) - 1,
-                parts=(Part((question.answer, *question.accepted), max(positions, default=0)),),
+                parts=(
+                    AnswerPart((question.answer, *question.accepted), max(positions, default=0)),
+                ),
             )
             for question, positions in judged
         ),
@@ -215,7 +217,7 @@ class _Lookup:
             if one.gold and one.gold.target and one.gold.kind in (OpKind.UPDATE, OpKind.DELETE):
                 self._superseded.setdefault(one.gold.target, one.id)
 
-    def asked(self, probe: Probe) -> Asked | None:
+    def asked(self, probe: Probe) -> CaseQuestion | None:
         """The probe as it is judged here; None if words cannot judge it."""
         question = probe.question
         misleading = self._misleading(probe)
@@ -224,15 +226,15 @@ class _Lookup:
             return None
         before = [one.id for one in self._ordered if one.told_at <= probe.asked_at]
         after = self._chunk_of[before[-1]] if before else 0
-        return Asked(question, after, parts, misleading)
+        return CaseQuestion(question, after, parts, misleading)
 
-    def _parts(self, probe: Probe) -> tuple[Part, ...] | None:
+    def _parts(self, probe: Probe) -> tuple[AnswerPart, ...] | None:
         if not probe.needed:
             return ()
         needed = [self._statements[name] for name in probe.needed]
         question = probe.question
-        whole = Part((question.answer, *question.accepted), 0)
-        split = [Part((text,), 0) for text in _BETWEEN_PARTS.split(question.answer)]
+        whole = AnswerPart((question.answer, *question.accepted), 0)
+        split = [AnswerPart((text,), 0) for text in _BETWEEN_PARTS.split(question.answer)]
         for parts in ([whole], split):
             placed = []
             for part in parts:

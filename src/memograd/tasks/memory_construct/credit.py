@@ -39,7 +39,7 @@ from memograd.rewards.mem_alpha import (
     tool_success,
 )
 from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL as ORIGINAL_RULES
-from memograd.tasks.memory_construct.answering import Answered
+from memograd.tasks.memory_construct.answering import AnsweredQuestion
 from memograd.tasks.memory_construct.walk import BookWalk, Tried
 
 Compared = Literal["answers", "attempts", "chunks_of_attempts"]
@@ -65,7 +65,7 @@ CREDITS: Final = {credit.name: credit for credit in (LOCAL, TRAJECTORY, MEM_ALPH
 
 
 @dataclass(frozen=True)
-class Weights:
+class CreditWeights:
     """What r3, r4 and the attributed return of a walk count beside the rest."""
 
     beta: float = BETA
@@ -73,7 +73,7 @@ class Weights:
     global_weight: float = 0.5
 
 
-def local_rewards(walk: BookWalk, tried: Sequence[Tried], weights: Weights) -> list[float]:
+def local_rewards(walk: BookWalk, tried: Sequence[Tried], weights: CreditWeights) -> list[float]:
     """What each of these answers to the walk's chunk is worth by itself: LOCAL's first line."""
     concerned = sum(
         one.open_at(walk.position) and one.concerns(walk.position) for one in walk.case.asked
@@ -104,7 +104,7 @@ def attributed(walk: BookWalk) -> list[float]:
     return shares
 
 
-def global_terms(walks: Sequence[BookWalk], weights: Weights) -> list[list[float]]:
+def global_terms(walks: Sequence[BookWalk], weights: CreditWeights) -> list[list[float]]:
     """LOCAL's last line for each of the finished walks of one case [walks][chunks]."""
     shares = [attributed(walk) for walk in walks]
     means = [sum(of_chunk) / len(walks) for of_chunk in zip(*shares, strict=True)]
@@ -114,7 +114,7 @@ def global_terms(walks: Sequence[BookWalk], weights: Weights) -> list[list[float
     ]
 
 
-def chunk_rewards(walk: BookWalk, credit: Credit, weights: Weights) -> list[float]:
+def chunk_rewards(walk: BookWalk, credit: Credit, weights: CreditWeights) -> list[float]:
     """Mem-alpha's reward of every chunk of a finished walk, under the credit's rules [chunks]."""
     if not walk.answered:
         raise BadInput(f"{walk.case.id} asks nothing, so no attempt at it can be rewarded.")
@@ -134,5 +134,5 @@ def chunk_rewards(walk: BookWalk, credit: Credit, weights: Weights) -> list[floa
     ]
 
 
-def _total(answered: Sequence[Answered]) -> float:
+def _total(answered: Sequence[AnsweredQuestion]) -> float:
     return sum(one.score for one in answered)

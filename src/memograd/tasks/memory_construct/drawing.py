@@ -30,7 +30,7 @@ from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.case import BuildCase
 from memograd.tasks.memory_construct.credit import (
     Credit,
-    Weights,
+    CreditWeights,
     chunk_rewards,
     global_terms,
     local_rewards,
@@ -101,12 +101,12 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrawingPlan:
     """How cases are drawn. walks: of a case, in a step, where answers are compared. chunks: how
     many chunks a case is cut to at a step."""
 
     credit: Credit
-    weights: Weights
+    weights: CreditWeights
     walks: int
     chunks: Callable[[int], int]
 
@@ -119,7 +119,7 @@ class ConstructDrawing:
         speaker: Speaker,
         cases: Mapping[str, BuildCase],
         texts: Texts,
-        plan: Plan,
+        plan: DrawingPlan,
         *,
         num_generations: int,
     ) -> None:
@@ -188,9 +188,9 @@ class ConstructDrawing:
         scenarios: Sequence[Scenario],
         temperature: float,
         generator: torch.Generator | None,
-    ) -> list[list[list[_Said]]]:
+    ) -> list[list[list[_ChunkAnswers]]]:
         """Take all walks to their ends, chunk by chunk together: [scenarios][walks][chunks]."""
-        said: list[list[list[_Said]]] = [[[] for _ in walks] for walks in walked]
+        said: list[list[list[_ChunkAnswers]]] = [[[] for _ in walks] for walks in walked]
         while True:
             live = [
                 (place, number)
@@ -219,7 +219,7 @@ class ConstructDrawing:
         number: int,
         group: SampledGroup,
         generator: torch.Generator | None,
-    ) -> _Said:
+    ) -> _ChunkAnswers:
         name = f"{scenario.id}/chunk-{walk.position}"
         of_chunk = Scenario(
             id=name if number == 0 else f"{name}/walk-{number}",
@@ -243,10 +243,10 @@ class ConstructDrawing:
         rewards = [0.0] * len(answers)
         if self._plan.credit.compared == "answers":
             rewards = local_rewards(walk, [one.tried for one in answers], self._plan.weights)
-        return _Said(answers, rewards, _drawn(len(answers), generator))
+        return _ChunkAnswers(answers, rewards, _drawn(len(answers), generator))
 
     def _by_answers(
-        self, walks: Sequence[BookWalk], said: Sequence[Sequence[_Said]]
+        self, walks: Sequence[BookWalk], said: Sequence[Sequence[_ChunkAnswers]]
     ) -> list[Group]:
         groups = []
         terms = global_terms(walks, self._plan.weights)
@@ -262,7 +262,7 @@ class ConstructDrawing:
         return groups
 
     def _by_attempts(
-        self, scenario: Scenario, walks: Sequence[BookWalk], said: Sequence[Sequence[_Said]]
+        self, scenario: Scenario, walks: Sequence[BookWalk], said: Sequence[Sequence[_ChunkAnswers]]
     ) -> list[Group]:
         credit, weights = self._plan.credit, self._plan.weights
         rollouts: list[Rollout] = []
@@ -279,7 +279,7 @@ class ConstructDrawing:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _ChunkAnswers:
     """The answers to one chunk, what each is worth, and which one the walk went on with."""
 
     answers: list[Spoken]

@@ -29,8 +29,8 @@ from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.rewards import parse_rewards
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
-from memograd.tasks.memory_construct.credit import CREDITS, Weights
-from memograd.tasks.memory_construct.drawing import ConstructDrawing, Plan, Speaker
+from memograd.tasks.memory_construct.credit import CREDITS, CreditWeights
+from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.reader import RunReader, open_reader
 from memograd.tasks.memory_construct.settings import ConstructConfig, ConstructTrainConfig
@@ -124,7 +124,7 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
         speaker,
         {case.id: case for case in asking},
         texts,
-        Plan(
+        DrawingPlan(
             CREDITS[construct.credit],
             weights_of(construct),
             walks=construct.walks,
@@ -184,9 +184,11 @@ def rules_of(construct: ConstructConfig, reader: NoteReader | None = None) -> Ru
     )
 
 
-def weights_of(construct: ConstructConfig) -> Weights:
+def weights_of(construct: ConstructConfig) -> CreditWeights:
     """What the settings weigh."""
-    return Weights(construct.compression_weight, construct.content_weight, construct.global_weight)
+    return CreditWeights(
+        construct.compression_weight, construct.content_weight, construct.global_weight
+    )
 
 
 def cases(config: ConstructTrainConfig) -> tuple[list[BuildCase], list[BuildCase]]:

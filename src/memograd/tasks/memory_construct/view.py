@@ -41,7 +41,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class _Words:
+class _ViewWords:
     task: str
     lines: str
     tools: str
@@ -50,8 +50,8 @@ class _Words:
     new: str
 
 
-_WORDS: Final[dict[Language, _Words]] = {
-    "en": _Words(
+_WORDS: Final[dict[Language, _ViewWords]] = {
+    "en": _ViewWords(
         task="You keep a memory for later questions. Read the new messages and say what to do.",
         lines=(
             "One line each, with names and full dates:\n"
@@ -65,7 +65,7 @@ _WORDS: Final[dict[Language, _Words]] = {
         empty="(empty)",
         new="New messages:",
     ),
-    "zh": _Words(
+    "zh": _ViewWords(
         task="你为以后的提问保管记忆。阅读新消息，说明要做什么。",
         lines=(
             "每条一行，写明人名和完整日期：\n"

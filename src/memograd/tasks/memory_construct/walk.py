@@ -16,7 +16,12 @@ from dataclasses import dataclass, field
 from memograd.memory.language import estimate_tokens
 from memograd.rewards.mem_alpha import ToolOutcome
 from memograd.tasks.memory_construct.answer_format import Format, read
-from memograd.tasks.memory_construct.answering import Answered, Standard, answer, answer_open
+from memograd.tasks.memory_construct.answering import (
+    AnsweredQuestion,
+    Standard,
+    answer,
+    answer_open,
+)
 from memograd.tasks.memory_construct.case import BuildCase, Chunk
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Outcome, Texts
 from memograd.tasks.memory_construct.view import View, ViewLimits, view_of
@@ -58,7 +63,7 @@ class BookWalk:
         self.rules = rules
         self.book = MemoryBook(texts)
         self.taken: list[Tried] = []
-        self.answered: list[Answered] = []
+        self.answered: list[AnsweredQuestion] = []
         self.origins: list[tuple[int, ...]] = []
         self._view: View | None = None
 
@@ -101,7 +106,7 @@ class BookWalk:
         )
         return Tried(self.position, answer, outcomes, book)
 
-    def open_questions(self, book: MemoryBook) -> list[Answered]:
+    def open_questions(self, book: MemoryBook) -> list[AnsweredQuestion]:
         """How the questions from now on go with another book in place of this one."""
         return answer_open(self.case.asked, book, self.position, self.rules.standard)
 

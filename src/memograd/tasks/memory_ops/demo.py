@@ -52,6 +52,8 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
     console.print(
         "\nThe policy is what a memory uses:"
         f'\n  Memory.open("memories/", policy="{run}/final", embedder="{config.embedder}")'
+        f"\n\nThe run's curves: {run / 'curves.png'}"
+        f"\nTo look at the run in a browser: memograd serve --runs {run.parent}"
     )
     return run
 

@@ -14,9 +14,7 @@ by more than the tolerance on generated logs of held-out forms.
 
 from __future__ import annotations
 
-import hashlib
 import time
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 
 from memograd.data.lifelog import Lifelog
 from memograd.data.lifelog.from_journal import lifelog_of_journal
+from memograd.data.lifelog.held_out import is_held_out
 from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder
@@ -36,8 +35,6 @@ from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
 from memograd.tasks.memory_ops.settings import OnlineConfig, OperationsConfig
-
-HASHED = 10_000
 
 
 @dataclass(frozen=True)
@@ -136,17 +133,12 @@ def learn_from_feedback(
 def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
     """The log with the questions to train on, and with those to judge by: by a hash of their texts.
 
-    Case, width, spaces and punctuation aside, the same question is on the same side however often
-    it is asked, and whatever comes later. What held-out corrections say of the
-    statements, which one replaced which, is kept from the log to train on.
+    What held-out corrections say of the statements, which one replaced which, is kept from the log
+    to train on.
     """
-
-    def is_held(question: str) -> bool:
-        digest = hashlib.sha256(_asked(question).encode()).digest()
-        return int.from_bytes(digest[:8], "big") % HASHED < held_out * HASHED
-
-    held = tuple(probe for probe in log.probes if is_held(probe.question.text))
-    rest = tuple(probe for probe in log.probes if not is_held(probe.question.text))
+    judges = [is_held_out(probe.question.text, held_out) for probe in log.probes]
+    held = tuple(probe for probe, judge in zip(log.probes, judges, strict=True) if judge)
+    rest = tuple(probe for probe, judge in zip(log.probes, judges, strict=True) if not judge)
     corrected = {(probe.needed[0], old) for probe in rest for old in probe.misleading}
     statements = tuple(
         statement
@@ -155,12 +147,6 @@ def split_probes(log: Lifelog, held_out: float) -> tuple[Lifelog, Lifelog]:
         for statement in log.statements
     )
     return replace(log, statements=statements, probes=rest), replace(log, probes=held)
-
-
-def _asked(question: str) -> str:
-    """The question without what does not change it, so that asking again is the same question."""
-    folded = unicodedata.normalize("NFKC", question).casefold()
-    return "".join(letter for letter in folded if letter.isalnum()) or folded
 
 
 def train_on(

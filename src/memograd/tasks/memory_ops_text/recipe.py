@@ -31,13 +31,13 @@ from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops_text.decisions import decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
-from memograd.tasks.text.measure import Measured, measure, report
+from memograd.tasks.text.measure import MeasuredRows, measure, report
 from memograd.tasks.text.report import describe_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
-def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
+def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which decisions, and how it is measured."""
     known, held_out = scenarios(config)
     rewards = parse_rewards(config.rewards)
@@ -48,7 +48,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         lambda world: known,
         config,
         held_out=held_out,
-        measured=Measured,
+        measured=MeasuredRows,
         score=lambda measured: measured.score,
         describe=partial(_describe, policy, rewards, known, held_out),
         measure=lambda label: measure(policy, held_out, rewards, config, label, console),
@@ -136,4 +136,4 @@ def _describe(
     )
 
 
-RECIPE: Recipe[OpsTextTrainConfig, Measured] = Recipe(make_job, console, located)
+RECIPE: Recipe[OpsTextTrainConfig, MeasuredRows] = Recipe(make_job, console, located)

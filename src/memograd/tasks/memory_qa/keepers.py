@@ -39,12 +39,13 @@ from memograd.memory import RawTurn, Scope
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import load_embedder
 from memograd.memory.language import language_of
-from memograd.memory.manager import MemoryManager, RuleManager, StateManager
+from memograd.memory.manager import MemoryManager, RuleManager
 from memograd.memory.manager.trained.following import open_policy, settled
 from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.reader import RuleReader
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.remember import Labels, learn
+from memograd.memory.write.labels import Labels
+from memograd.memory.write.remember import learn
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.starting_adapter import adapter_of
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
@@ -164,7 +165,7 @@ def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Co
 class ManagerKeeper:
     """Rules or a trained head, behind the reader by rules."""
 
-    def __init__(self, manager: MemoryManager | StateManager, embedder: Embedder) -> None:
+    def __init__(self, manager: MemoryManager, embedder: Embedder) -> None:
         self._manager, self._embedder = manager, embedder
 
     @property

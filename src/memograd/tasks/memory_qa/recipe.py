@@ -50,6 +50,7 @@ from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
     available_conversations,
     choose_split,
+    thinned,
 )
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
@@ -129,8 +130,12 @@ def settled(config: MemoryQATrainConfig) -> MemoryQATrainConfig:
 
 def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[PolicyAnswers]:
     """What is trained on which questions, and how it is measured."""
-    split = choose_split(
+    chosen = choose_split(
         available_conversations(config.data, config.seed), config.train, config.eval
+    )
+    split = ConversationSplit(
+        thinned(chosen.train, config.max_train, config.seed),
+        thinned(chosen.eval, config.max_eval, config.seed),
     )
     policy = load_policy(config, checkpoint)
     if checkpoint is None:
@@ -138,8 +143,8 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
         setup = MemoryQASetup(config, policy, Path(MEMORY))
         setup.check([*split.train, *split.eval])
         setup.check_unseen(split.eval)
-    chosen = {"train": [one.id for one in split.train], "eval": [one.id for one in split.eval]}
-    config = config.model_copy(update=chosen)
+    ids = {"train": [one.id for one in split.train], "eval": [one.id for one in split.eval]}
+    config = config.model_copy(update=ids)
     job = QAJob(config, policy, split, {})
     made = policy_job(
         policy,
@@ -183,13 +188,9 @@ def evaluate(run: Path, asked: Evaluation) -> None:
         unseen = [entry.id for entry in available if entry.id not in seen]
         conversations = config.eval if data is None else unseen
     chosen = select_conversations(available, conversations)
-    trained_on = in_common(known, map(told_in, chosen))
-    if trained_on or not chosen:
-        names = ", ".join(sorted(trained_on)) or "all of it"
-        raise BadInput(
-            f"{run} was trained on {names}; measuring on it would say nothing about new "
-            "conversations, so choose others with --conversation"
-        )
+    if data is None and conversations == config.eval:
+        chosen = thinned(chosen, config.max_eval, config.seed)
+    _refuse_seen(run, known, chosen)
     policy = load_policy(config, checkpoint)
     results = run if data is None else run / f"evaluation-{data.stem}"
     setup = MemoryQASetup(config, policy, results / MEMORY)
@@ -205,6 +206,33 @@ def evaluate(run: Path, asked: Evaluation) -> None:
         with _as_it_was(policy, method):
             answered.append(ask(policy, setup, chosen, config, method, console))
     report_results(answered, chosen, results, console, compared_with=began)
+
+
+def policy_to_measure(
+    run: Path, chosen: Sequence[Conversation]
+) -> tuple[MemoryQATrainConfig, Path]:
+    """The settings and the latest checkpoint of a run that is measured on these conversations.
+
+    Raises:
+        BadInput: it has none yet, or was trained on one of them.
+    """
+    folder = RunFolder.open(run)
+    checkpoint = folder.latest_checkpoint()
+    if checkpoint is None:
+        raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
+    config = _config(folder)
+    _refuse_seen(run, _known(config), chosen)
+    return config, checkpoint
+
+
+def _refuse_seen(run: Path, known: Sequence[Told], chosen: Sequence[Conversation]) -> None:
+    trained_on = in_common(known, map(told_in, chosen))
+    if trained_on or not chosen:
+        names = ", ".join(sorted(trained_on)) or "all of it"
+        raise BadInput(
+            f"{run} was trained on {names}; measuring on it would say nothing about new "
+            "conversations, so choose others with --conversation"
+        )
 
 
 def _as_it_was(policy: LanguageModel, method: str) -> AbstractContextManager[None]:

@@ -95,11 +95,11 @@ def _indexed(item: KeptItem) -> str:
     return f"{item.text} [{format_date(item.time)}]" if item.time else item.text
 
 
-_INSTRUCTION = (
+INSTRUCTION = (
     "You answer questions about past conversations from memory notes. "
     "Reply with the shortest complete answer: a name, a date or a few words, no sentence."
 )
-_INSTRUCTION_ZH = (
+INSTRUCTION_ZH = (
     "你根据记忆记录回答关于过去对话的问题。"
     "只给出最短的完整答案:一个名字、一个日期或几个词,不要整句。"
 )
@@ -119,17 +119,31 @@ def memory_qa_messages(question: str, remembered: Sequence[str]) -> tuple[Messag
     remembered: the lines of memory that it shows, in their order.
     """
     chinese = is_chinese(question)
-    memory = "\n".join(remembered)
-    if chinese:
-        notes = f"记忆:\n{memory or '(空)'}"
-        user = f"{notes}\n\n问题:{question}\n简短答案:"
-    else:
-        notes = f"Memory:\n{memory or '(empty)'}"
-        user = f"{notes}\n\nQuestion: {question}\nShort answer:"
     return (
-        Message(role="system", content=_INSTRUCTION_ZH if chinese else _INSTRUCTION),
-        Message(role="user", content=user),
+        Message(role="system", content=INSTRUCTION_ZH if chinese else INSTRUCTION),
+        Message(role="user", content=memory_qa_question(question, "\n".join(remembered))),
     )
+
+
+def memory_qa_question(question: str, memory: str) -> str:
+    """What the user says: the lines of memory, which may be none, and the question."""
+    before, after = _around_memory(question)
+    empty = "(空)" if is_chinese(question) else "(empty)"
+    return f"{before}{memory or empty}{after}"
+
+
+def shown_memory(scenario: Scenario) -> str:
+    """The lines of memory in a scenario's prompt, as `memory_qa_question` was given them."""
+    said, question = scenario.messages[-1]["content"], str(scenario.columns["question"])
+    before, after = _around_memory(question)
+    memory = said.removeprefix(before).removesuffix(after)
+    return "" if memory_qa_question(question, "") == said else memory
+
+
+def _around_memory(question: str) -> tuple[str, str]:
+    if is_chinese(question):
+        return "记忆:\n", f"\n\n问题:{question}\n简短答案:"
+    return "Memory:\n", f"\n\nQuestion: {question}\nShort answer:"
 
 
 def memory_qa_scenarios(
@@ -141,11 +155,13 @@ def memory_qa_scenarios(
     token_budget: int,
     count_tokens: Callable[[str], int],
     items: ItemMemory | None = None,
+    ranked: bool = False,
 ) -> list[Scenario]:
     """One scenario a question of `conversation` (adversarial ones are kept apart by the loader).
 
     The memory must hold the conversation's turns under the scope `conversation.id`. `items`: what a
-    manager kept of the conversation, which is retrieved instead of its turns. `token_budget` bounds
+    manager kept of the conversation, which is retrieved instead of its turns. `ranked`: turns are
+    found as `Memory.search` ranks them, else by the nearest vectors. `token_budget` bounds
     the tokens of what one prompt shows, `top_k` how many turns or items.
     """
     questions = conversation.questions
@@ -163,6 +179,7 @@ def memory_qa_scenarios(
             top_k=top_k,
             token_budget=token_budget,
             count_tokens=count_tokens,
+            ranked=ranked,
         )
         lines = [[one.turn.render() for one in found] for found in said]
     elif view is MemoryView.LAST:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from memograd.config.settings import Count, Settings, Text, TrainConfig
 
@@ -17,14 +17,23 @@ class MemoryConfig(Settings):
     """Turns or items retrieved for a question, at most."""
     token_budget: Count = 20_000
     """Tokens of what is retrieved in a prompt, at most."""
-    embedder: Text = "minilm"
+    embedder: Text = "e5"
     """Name of the embedding model."""
+    retrieval: Literal["auto", "ranked", "dense"] = "auto"
+    """How turns are found: as Memory.search ranks them (ranked), or by the nearest vectors alone
+    (dense). auto: ranked with the embedder that the shipped ranker was trained with (e5), else
+    dense."""
     keep: Literal["turns", "items"] = "turns"
     """What a question finds: turns as they were said, or items that a memory manager made of
     them."""
     policy: Path | None = None
     """Who makes the items: a trained head (folder final of a run of memory-ops), or a run of
     memory-construct; none: rules."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether turns are ranked."""
+        return self.retrieval == "ranked" or (self.retrieval == "auto" and self.embedder == "e5")
 
     @field_validator("policy")
     @classmethod
@@ -48,6 +57,10 @@ class MemoryQATrainConfig(TrainConfig):
     """Conversation ids to train on; empty: all but the last."""
     eval: list[Text] = []
     """Conversation ids to evaluate on; empty: the last."""
+    max_train: Annotated[int | None, Field(ge=1)] = None
+    """Training questions, at most, drawn with the seed; none: all of them."""
+    max_eval: Annotated[int | None, Field(ge=1)] = None
+    """Held-out questions, at most, drawn with the seed; none: all of them."""
     memory: MemoryConfig = MemoryConfig()
     """What is remembered and retrieved."""
     rewards: str = "locomo_f1"

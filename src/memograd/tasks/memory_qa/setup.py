@@ -10,6 +10,7 @@ was not trained on by the policy that kept the items, as far as its run can tell
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from memograd.data import (
 )
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
+from memograd.memory.reader import RuleReader
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import room_for_prompt
@@ -102,6 +104,25 @@ def choose_split(
     return split
 
 
+def thinned(
+    conversations: Sequence[Conversation], most: int | None, seed: int
+) -> tuple[Conversation, ...]:
+    """The same conversations with at most `most` questions in all, drawn with the seed."""
+    asked = [(one.id, place) for one in conversations for place in range(len(one.questions))]
+    if most is None or most >= len(asked):
+        return tuple(conversations)
+    kept = set(random.Random(seed).sample(asked, most))
+    return tuple(
+        replace(
+            one,
+            questions=tuple(
+                question for place, question in enumerate(one.questions) if (one.id, place) in kept
+            ),
+        )
+        for one in conversations
+    )
+
+
 class MemoryQASetup:
     """Builds scenarios of conversations for one model, from a memory kept at `memory_path`."""
 
@@ -119,9 +140,10 @@ class MemoryQASetup:
 
         With `memory.keep=items` a manager makes items of the conversations it did not read yet.
         """
+        reader = RuleReader() if self._config.memory.ranked else None
         with self._open() as memory:
             new = sum(
-                memory.add_turns(conversation.id, conversation.turns)
+                memory.add_turns(conversation.id, conversation.turns, reader=reader)
                 for conversation in conversations
             )
         if self._config.memory.keep == "items":
@@ -144,6 +166,7 @@ class MemoryQASetup:
                     token_budget=self._token_budget(conversation),
                     count_tokens=policy.count_tokens,
                     items=self._items.get(conversation.id),
+                    ranked=config.memory.ranked,
                 )
         return scenarios
 

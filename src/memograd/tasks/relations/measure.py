@@ -25,7 +25,7 @@ from memograd.evaluation.tables import markdown_table
 from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.weights import Weights
-from memograd.tasks.relations.rows import Said, segments_of, worths_of
+from memograd.tasks.relations.rows import WrittenTurn, segments_of, worths_of
 
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 HARMLESS: Final = 0.97
@@ -34,6 +34,8 @@ HARMLESS: Final = 0.97
 _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
 _LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _TEMPERATURES: Final = np.geomspace(0.5, 4.0, 61)
+_SHIFTS: Final = [0.25 * n for n in range(-16, 9)]
+_LAST_BIAS: Final = "relations.outer.bias"
 
 Probabilities = list[np.ndarray]
 
@@ -63,24 +65,34 @@ class Measured:
 
 
 def related(
-    model: RelationModel, turns: Sequence[Said], *, quotes: bool = False, before: bool = True
+    model: RelationModel, turns: Sequence[WrittenTurn], *, as_read: bool = True, before: bool = True
 ) -> Probabilities:
     """The relations of every turn's items `[items, 9]`.
 
-    quotes: items in the speaker's own words, not as statements. before: with what came before.
+    as_read: items as the memory's reader words them, not as statements. before: with what came
+    before.
     """
     return [
         model.relate(
             said.text,
-            said.before[-2:] if before else [],
-            [fact.quote if quotes else fact.statement for fact in said.items],
+            said.before[-3:] if before else [],
+            _items(said, as_read),
             said.role,
         )
         for said in turns
     ]
 
 
-def valued(model: RelationModel, turns: Sequence[Said]) -> Probabilities:
+def _items(said: WrittenTurn, as_read: bool) -> list[str]:
+    """Two facts that the reader leaves in one sentence are told apart by their statements."""
+    read = [fact.item for fact in said.items]
+    return [
+        fact.item if as_read and fact.item and read.count(fact.item) == 1 else fact.statement
+        for fact in said.items
+    ]
+
+
+def valued(model: RelationModel, turns: Sequence[WrittenTurn]) -> Probabilities:
     """The worth of every turn's clauses `[clauses, 3]`."""
     found = []
     for said in turns:
@@ -89,20 +101,26 @@ def valued(model: RelationModel, turns: Sequence[Said]) -> Probabilities:
     return found
 
 
-def calibrated(weights: Weights, turns: Sequence[Said]) -> Weights:
-    """The model with temperatures and the threshold that suit the even dialogues."""
+def calibrated(weights: Weights, turns: Sequence[WrittenTurn]) -> Weights:
+    """The model with temperatures, a shift and the threshold that suit the even dialogues.
+
+    The shift is what all closing relations gain on the others; it becomes part of the last bias.
+    """
     even = [said for said in turns if _number(said) % 2 == 0]
     raw = RelationModel(
         replace(weights, about=replace(weights.about, relation_temperature=1, worth_temperature=1))
     )
     relations = related(raw, even) + related(raw, even, before=False)
-    about = replace(
-        weights.about,
-        relation_temperature=_temperature(relations, _gold(even) * 2, [_LEAVING, _CLOSING]),
-        worth_temperature=_temperature(
-            valued(raw, even), _gold_worths(even), [[n] for n in range(len(WORTHS))]
-        ),
+    temperature, shift = _best(relations, _gold(even) * 2, [_LEAVING, _CLOSING], _SHIFTS)
+    worth_temperature, _ = _best(
+        valued(raw, even), _gold_worths(even), [[n] for n in range(len(WORTHS))], [0.0]
     )
+    bias = weights.vectors[_LAST_BIAS].copy()
+    bias[_CLOSING] += np.float32(shift)
+    about = replace(
+        weights.about, relation_temperature=temperature, worth_temperature=worth_temperature
+    )
+    weights = replace(weights, vectors={**weights.vectors, _LAST_BIAS: bias})
     model = RelationModel(replace(weights, about=about))
     judged = [
         *zip(even, related(model, even), strict=True),
@@ -119,8 +137,8 @@ def calibrated(weights: Weights, turns: Sequence[Said]) -> Weights:
 
 def measured(
     model: RelationModel,
-    turns: Sequence[Said],
-    look: Callable[[RelationModel, Sequence[Said]], Probabilities] = related,
+    turns: Sequence[WrittenTurn],
+    look: Callable[[RelationModel, Sequence[WrittenTurn]], Probabilities] = related,
 ) -> Measured:
     """Of the odd dialogues."""
     odd = [said for said in turns if _number(said) % 2 == 1]
@@ -189,7 +207,7 @@ def _markdown(found: Measured) -> str:
 
 
 def _decided(
-    turns: Sequence[Said], probabilities: Probabilities, threshold: float, *, by_kind: bool
+    turns: Sequence[WrittenTurn], probabilities: Probabilities, threshold: float, *, by_kind: bool
 ) -> list[Decided]:
     groups: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for said, found in zip(turns, probabilities, strict=True):
@@ -213,46 +231,53 @@ def _decided(
     return rows
 
 
-def _outcome(said: Said, found: np.ndarray, threshold: float) -> tuple[bool, bool]:
+def _outcome(said: WrittenTurn, found: np.ndarray, threshold: float) -> tuple[bool, bool]:
     """Whether the turn closes something, and whether exactly the right items are closed."""
     wanted = np.array([name in CLOSING for name in said.relations])
     closed = found[:, _CLOSING].sum(axis=1) > threshold
     return bool(wanted.any()), bool((wanted == closed).all())
 
 
-def _left_share(judged: Sequence[tuple[Said, np.ndarray]], threshold: float) -> float:
+def _left_share(judged: Sequence[tuple[WrittenTurn, np.ndarray]], threshold: float) -> float:
     outcomes = [_outcome(said, found, threshold) for said, found in judged if len(said.items)]
     left = [right for closes, right in outcomes if not closes]
     return float(np.mean(left)) if left else 1.0
 
 
-def _temperature(
-    found: Probabilities, wanted: list[list[int]], groups: Sequence[Sequence[int]]
-) -> float:
-    """The temperature of the least cross entropy (Guo et al. 2017, arXiv:1706.04599) of the group
-    that the label is in."""
+def _best(
+    found: Probabilities,
+    wanted: list[list[int]],
+    groups: Sequence[Sequence[int]],
+    shifts: Sequence[float],
+) -> tuple[float, float]:
+    """The temperature and the shift of the last group with the least cross entropy of the group
+    that the label is in (Platt 1999; Guo et al. 2017, arXiv:1706.04599)."""
     logs = np.log(np.concatenate(found).astype(np.float64) + 1e-12)
     group_of = {label: number for number, group in enumerate(groups) for label in group}
     labels = np.array([group_of[label] for row in wanted for label in row])
+    last = np.isin(np.arange(logs.shape[1]), groups[-1])
 
-    def loss(temperature: float) -> float:
-        scaled = logs / temperature
+    def loss(temperature: float, shift: float) -> float:
+        scaled = (logs + shift * last) / temperature
         scaled -= np.logaddexp.reduce(scaled, axis=1, keepdims=True)
         grouped = np.stack(
             [np.logaddexp.reduce(scaled[:, list(group)], axis=1) for group in groups], axis=1
         )
         return float(-grouped[np.arange(len(labels)), labels].mean())
 
-    return float(min(_TEMPERATURES, key=loss)) if len(labels) else 1.0
+    if not len(labels):
+        return 1.0, 0.0
+    tried = [(loss(float(t), s), float(t), s) for t in _TEMPERATURES for s in shifts]
+    return min(tried)[1:]
 
 
-def _gold(turns: Sequence[Said]) -> list[list[int]]:
+def _gold(turns: Sequence[WrittenTurn]) -> list[list[int]]:
     return [[RELATIONS.index(name) for name in said.relations] for said in turns]
 
 
-def _gold_worths(turns: Sequence[Said]) -> list[list[int]]:
+def _gold_worths(turns: Sequence[WrittenTurn]) -> list[list[int]]:
     return [worths_of(said, segments_of(said.text, clauses=True)) for said in turns]
 
 
-def _number(said: Said) -> int:
+def _number(said: WrittenTurn) -> int:
     return int(said.dialogue.rpartition(":")[2])

@@ -22,10 +22,11 @@ from torch.nn import functional
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.relations.labels import RELATIONS, WORTHS
-from memograd.memory.relations.rows import MESSAGE, Row, Span
+from memograd.memory.relations.rows import MESSAGE, RelationRow, Span
 from memograd.memory.relations.weights import About, Weights, matrix_names, quantised
 
 _PARTS: Final = 3
+_ROUNDED: Final = 8  # tokens of a batch are a multiple of this
 _FROM_E5: Final = {
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -39,7 +40,7 @@ _FROM_E5: Final = {
 
 
 @dataclass(frozen=True)
-class Batch:
+class RelationBatch:
     """Rows of tokens, padded at the end. B rows, T tokens, N spans.
 
     words: float32 `[B, T, hidden]`. parts: `[B, T]`. real: bool `[B, T]`. message: `[B, 1, T]`,
@@ -71,9 +72,11 @@ class WordTable:
         return torch.from_numpy(self._rows[self._place[tokens]])
 
 
-def batch_of(rows: Sequence[Row], table: WordTable, pad: int) -> Batch:
+def batch_of(rows: Sequence[RelationRow], table: WordTable, pad: int) -> RelationBatch:
     """The rows side by side."""
-    size = len(rows), max(len(row.tokens) for row in rows)
+    longest = max(len(row.tokens) for row in rows)
+    # Few different lengths: oneDNN prepares every product anew for a length that it has not met.
+    size = len(rows), -(-longest // _ROUNDED) * _ROUNDED
     tokens, parts = np.full(size, pad), np.zeros(size, dtype=np.int64)
     for number, row in enumerate(rows):
         tokens[number, : len(row.tokens)] = row.tokens
@@ -81,7 +84,7 @@ def batch_of(rows: Sequence[Row], table: WordTable, pad: int) -> Batch:
     lengths = np.array([len(row.tokens) for row in rows])
     real = np.arange(size[1]) < lengths[:, None]
     message = (parts == MESSAGE) & real
-    return Batch(
+    return RelationBatch(
         table.vectors(tokens),
         torch.from_numpy(parts),
         torch.from_numpy(real),
@@ -99,7 +102,7 @@ def _shares(spans: Sequence[Sequence[Span]], size: tuple[int, int]) -> torch.Ten
     return torch.from_numpy(shares)
 
 
-class _Layer(nn.Module):
+class _BertLayer(nn.Module):
     """A layer of BERT: attention, then the feed-forward part, each with a residual and a norm."""
 
     def __init__(self, hidden: int, inner: int, heads: int, eps: float, dropout: float) -> None:
@@ -128,7 +131,7 @@ class _Layer(nn.Module):
         return normed
 
     def _drop(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.dropout(x, self._dropout, self.training)
+        return _dropped(x, self._dropout) if self.training else x
 
 
 class RelationNetwork(nn.Module):
@@ -145,17 +148,19 @@ class RelationNetwork(nn.Module):
         self.parts = nn.Parameter(torch.tensor(np.repeat(first_type, _PARTS, axis=0)))
         self.norm = nn.LayerNorm(e5.hidden, e5.layer_norm_eps)
         self.layers = nn.ModuleList(
-            _Layer(e5.hidden, e5.intermediate, e5.heads, e5.layer_norm_eps, dropout)
+            _BertLayer(e5.hidden, e5.intermediate, e5.heads, e5.layer_norm_eps, dropout)
             for _ in range(layers)
         )
         self.relations = _head(e5.hidden, e5.hidden, len(RELATIONS))
         self.worths = _head(e5.hidden, e5.hidden // 2, len(WORTHS))
         self._begin_with(e5)
 
-    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, batch: RelationBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits of the relations `[B, items, 9]` and of the worths `[B, segments, 3]`."""
         x = batch.words + self.positions[: batch.words.shape[1]] + self.parts[batch.parts]
-        x = functional.dropout(self.norm(x), self._dropout, self.training)
+        x = self.norm(x)
+        if self.training:
+            x = _dropped(x, self._dropout)
         hide = torch.zeros(batch.real.shape).masked_fill(~batch.real, -1e4)[:, None, None]
         if torch.is_autocast_enabled("cpu"):
             hide = hide.to(torch.get_autocast_dtype("cpu"))
@@ -202,6 +207,19 @@ class RelationNetwork(nn.Module):
                 for end in ("weight", "bias"):
                     name = f"encoder.layer.{source}.{theirs}.{end}"
                     layer.get_parameter(f"{own}.{end}").copy_(torch.from_numpy(tensors[name]))
+
+
+def _dropped(x: torch.Tensor, share: float) -> torch.Tensor:
+    """Dropout by random bytes, eight of one draw: torch's own is a tenth of a step on one core.
+
+    The share is rounded to a 256th.
+    """
+    below = round(256 * share)
+    if not below:
+        return x
+    drawn = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+    kept = drawn.view(torch.uint8)[: x.numel()].view(x.shape) >= below
+    return x * (kept.to(x.dtype) * (256 / (256 - below)))
 
 
 def _head(hidden: int, inner: int, labels: int) -> nn.Sequential:

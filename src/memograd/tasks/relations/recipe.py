@@ -8,10 +8,10 @@ Invariant: a run that was stopped and resumed gives the weights of the run that 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,13 @@ from memograd.tasks.base.recipe import Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.relations.measure import calibrated, measured, related, write_report
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
-from memograd.tasks.relations.rows import Example, Examples, Said, read_dialogues, read_pairs
+from memograd.tasks.relations.rows import Example, Examples, WrittenTurn, read_dialogues, read_pairs
 from memograd.tasks.relations.settings import RelationsConfig
 
 STATE_FILE: Final = "trainer_state.pt"
 MODEL_FILE: Final = "relations.npz"
+SPLIT: Final = Path("corpus/split.json")
+_FILES: Final = ("data", "eval_data", "pairs")
 _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
 _LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _HEADS_RATE: Final = 3.0  # how much faster the heads learn, which begin with nothing
@@ -97,23 +99,20 @@ class RelationTraining:
     def __post_init__(self) -> None:
         torch.manual_seed(self.config.seed)
         self._table = WordTable(self.e5)
-        heads = {id(parameter) for parameter in self.network.head_parameters()}
-        own = list(self.network.parameters())
         rate, decay = self.config.learning_rate, self.config.weight_decay
-        groups: list[dict[str, Any]] = []
-        for faster in (False, True):
-            for matrices in (False, True):
-                chosen = [p for p in own if (id(p) in heads, p.ndim > 1) == (faster, matrices)]
-                groups.append(
-                    {
-                        "params": chosen,
-                        "lr": rate * (_HEADS_RATE if faster else 1.0),
-                        "weight_decay": decay if matrices else 0.0,
-                    }
-                )
+        groups: list[dict[str, Any]] = [
+            {
+                "params": chosen,
+                "lr": rate * share,
+                "weight_decay": decay if matrices else 0.0,
+            }
+            for share, parameters in self._shares_of_rate()
+            for matrices in (False, True)
+            if (chosen := [p for p in parameters if (p.ndim > 1) == matrices])
+        ]
         self._optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
         self._rates = [group["lr"] for group in groups]
-        self._batches_of_pass = lru_cache(maxsize=1)(self.examples.batches)
+        self._pass, self._begin, self._batches = 0, 0, self.examples.batches(0)
 
     def restore(self, checkpoint: Path) -> None:
         """Go on from `checkpoint`."""
@@ -140,9 +139,7 @@ class RelationTraining:
 
     def _one_step(self) -> dict[str, Any]:
         began, config = time.perf_counter(), self.config
-        batches = self._batches_of_pass(0)
-        number, place = divmod(self.step, len(batches))
-        examples = self._batches_of_pass(number)[place]
+        examples = self._next()
         share = self._rate_now()
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * share
@@ -158,7 +155,7 @@ class RelationTraining:
         seconds = time.perf_counter() - began
         return {
             "step": self.step,
-            "pass": number,
+            "pass": self._pass,
             "loss": float((relation_loss + config.worth_weight * worth_loss).detach()),
             "relation_loss": float(relation_loss.detach()),
             "worth_loss": float(worth_loss.detach()),
@@ -166,6 +163,25 @@ class RelationTraining:
             "tokens": sum(len(example.row.tokens) for example in examples),
             "seconds": {"learn": round(seconds, 4)},
         }
+
+    def _next(self) -> list[Example]:
+        """The batch of this step. Passes differ in how many they have, so they are drawn in order,
+        also where a run is resumed."""
+        while self.step >= self._begin + len(self._batches):
+            self._begin += len(self._batches)
+            self._pass += 1
+            self._batches = self.examples.batches(self._pass)
+        return self._batches[self.step - self._begin]
+
+    def _shares_of_rate(self) -> list[tuple[float, list[torch.nn.Parameter]]]:
+        """Every parameter, beside what of the learning rate it has."""
+        network, decay = self.network, self.config.layer_decay
+        heads = network.head_parameters()
+        layers = [list(layer.parameters()) for layer in network.layers]
+        known = {id(p) for p in [*heads, *(p for layer in layers for p in layer)]}
+        rest = [p for p in network.parameters() if id(p) not in known]
+        below = [(decay ** (len(layers) - n), layer) for n, layer in enumerate([rest, *layers])]
+        return [*below, (_HEADS_RATE, heads)]
 
     def _rate_now(self) -> float:
         """Share of the peak learning rate: up in a line, then down to nothing."""
@@ -239,19 +255,21 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     )
 
 
-def measure_run(folder: Path, unseen: Sequence[Said]) -> str:
+def measure_run(folder: Path, unseen: Sequence[WrittenTurn]) -> str:
     """Calibrates the final model of a run in place, measures it, and returns the report."""
     path = folder / "final" / MODEL_FILE
     write_weights(calibrated(read_weights(path), unseen), path)
     model = RelationModel(read_weights(path))
     return write_report(
         {
-            "Statements, with what came before": measured(model, unseen),
-            "Statements, nothing before": measured(
+            "Items as the memory's reader words them, with what came before": measured(
+                model, unseen
+            ),
+            "Items as the memory's reader words them, nothing before": measured(
                 model, unseen, lambda model, turns: related(model, turns, before=False)
             ),
-            "The speaker's own words, with what came before": measured(
-                model, unseen, lambda model, turns: related(model, turns, quotes=True)
+            "Statements, with what came before": measured(
+                model, unseen, lambda model, turns: related(model, turns, as_read=False)
             ),
         },
         folder,
@@ -259,15 +277,28 @@ def measure_run(folder: Path, unseen: Sequence[Said]) -> str:
 
 
 def settled(config: RelationsConfig) -> RelationsConfig:
-    """The same settings for any working directory; those of a resumed run as they were given."""
-    names = [name for name in ("data", "eval_data", "pairs") if name in config.model_fields_set]
+    """The same settings for any working directory; those of a resumed run as they were given.
+
+    Without data it is what the weights that ship are trained on, where `corpus/split.json` is.
+    """
+    given = {name: getattr(config, name) for name in config.model_fields_set & set(_FILES)}
+    if config.resume is None and not config.data and SPLIT.is_file():
+        given = _shipped_data() | given
     absolute: dict[str, Any] = {
-        name: [path.resolve() for path in getattr(config, name)] for name in names
+        name: [path.resolve() for path in paths] for name, paths in given.items()
     }
     return config.model_copy(update=absolute)
 
 
-def fingerprint(turns: Sequence[Said]) -> str:
+def _shipped_data() -> dict[str, list[Path]]:
+    split = json.loads(SPLIT.read_text(encoding="utf-8"))["relations"]
+    return {
+        field: [SPLIT.parent / f"{name}.jsonl" for name in split[use]]
+        for field, use in (("data", "train"), ("eval_data", "chosen_by"))
+    }
+
+
+def fingerprint(turns: Sequence[WrittenTurn]) -> str:
     """Changes with any turn."""
     return hashlib.sha256(repr(list(turns)).encode()).hexdigest()
 

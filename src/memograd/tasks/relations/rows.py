@@ -22,8 +22,9 @@ from typing import Any, Final
 
 from memograd.errors import BadInput
 from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
-from memograd.memory.relations.rows import ITEMS_A_ROW, Row, RowBuilder, Span
+from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.tasks.relations.settings import RelationsConfig
+from memograd.tasks.relations.wording import DialogueReader, holds, spans_of
 
 ROLES: Final = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
 GROUPS: Final = {
@@ -39,9 +40,12 @@ OLD_KINDS: Final = frozenset(
 """Kinds of dialogues whose second message is understood without the first."""
 
 _OWN, _FOREIGN, _SAME_MESSAGE, _PAIR = 1.0, 0.5, 0.5, 0.7  # what an item counts in the loss
-_STATEMENTS: Final = 0.6  # share of items that are statements, not quotations
+_STATEMENTS: Final = (
+    0.6  # share of items that are statements, of those not as the reader words them
+)
 _SAME: Final = 0.12  # share of messages with a fact of their own among the items
 _SEGMENTS_A_ROW: Final = 24
+TOKENS_A_BATCH: Final = 2_400  # with padding
 
 _CLAUSE = re.compile(r"[^.!?;。!?;\n,,、:::…—]+[.!?;。!?;\n,,、:::…—]*\s*")
 _SENTENCE = re.compile(r"[^.!?;。!?;\n]+[.!?;。!?;\n]*\s*")
@@ -49,15 +53,17 @@ _CHINESE_SPACE = re.compile(r"(?<=[\u4e00-\u9fff])\s+(?=[\u4e00-\u9fff])")
 
 
 @dataclass(frozen=True)
-class Fact:
-    """statement: as a stranger should read it. quote: the speaker's own words."""
+class WrittenFact:
+    """statement: as a stranger should read it. quote: the speaker's own words. item: what the
+    memory's reader makes of them, empty where it keeps nothing."""
 
     statement: str
     quote: str
+    item: str = ""
 
 
 @dataclass(frozen=True)
-class Said:
+class WrittenTurn:
     """One turn and what it does to the facts of earlier turns that still hold.
 
     before: (role, text), oldest first. relations: of each item. group: for a pair, the relations
@@ -70,9 +76,9 @@ class Said:
     role: str
     text: str
     before: Sequence[tuple[str, str]]
-    items: Sequence[Fact]
+    items: Sequence[WrittenFact]
     relations: Sequence[str]
-    facts: Sequence[Fact]
+    facts: Sequence[WrittenFact]
     group: tuple[str, ...] | None = None
 
 
@@ -81,12 +87,12 @@ class Example:
     """relations: of each item of the row: the indices that are right and what it counts in the
     loss. worths: the index of each segment."""
 
-    row: Row
+    row: RelationRow
     relations: list[tuple[tuple[int, ...], float]]
     worths: list[int]
 
 
-def read_dialogues(path: Path) -> list[Said]:
+def read_dialogues(path: Path) -> list[WrittenTurn]:
     """The turns of an author batch, `{language}-{author}.jsonl`.
 
     Raises BadInput where the file is missing or a line is not a dialogue.
@@ -103,12 +109,12 @@ def read_dialogues(path: Path) -> list[Said]:
     return turns
 
 
-def read_pairs(path: Path) -> list[Said]:
+def read_pairs(path: Path) -> list[WrittenTurn]:
     """Pairs of texts with a coarse label. Raises BadInput where a line is not one."""
     turns = []
     for number, pair in _lines(path):
         try:
-            item, group = Fact(pair["a"], pair["a"]), GROUPS[pair["label"]]
+            item, group = WrittenFact(pair["a"], pair["a"]), GROUPS[pair["label"]]
             text = pair["b"]
         except (KeyError, TypeError) as error:
             raise BadInput(
@@ -116,7 +122,7 @@ def read_pairs(path: Path) -> list[Said]:
                 f" one of {', '.join(GROUPS)}."
             ) from error
         name = f"{path.stem}:{number}"
-        turns.append(Said("pair", "", name, "user", text, [], [item], [group[0]], [], group))
+        turns.append(WrittenTurn("pair", "", name, "user", text, [], [item], [group[0]], [], group))
     return turns
 
 
@@ -135,24 +141,12 @@ def segments_of(text: str, *, clauses: bool) -> list[Span]:
     return spans
 
 
-def worths_of(said: Said, segments: Sequence[Span]) -> list[int]:
+def worths_of(said: WrittenTurn, segments: Sequence[Span]) -> list[int]:
     """Index into WORTHS of each segment: a fact where it and a quotation overlap by half."""
-    found = [said.text.find(fact.quote) for fact in said.facts]
-    quotes = [
-        Span(start, start + len(fact.quote))
-        for start, fact in zip(found, said.facts, strict=True)
-        if start >= 0
-    ]
+    quotes = spans_of([fact.quote for fact in said.facts], said.text)
     rest = WORTHS.index("forget" if "retract" in said.relations else "nothing")
-
-    def is_fact(segment: Span, quote: Span) -> bool:
-        shared = min(segment.end, quote.end) - max(segment.start, quote.start)
-        return shared >= 0.5 * (segment.end - segment.start) or (
-            shared >= 0.6 * (quote.end - quote.start)
-        )
-
     return [
-        WORTHS.index("fact") if any(is_fact(segment, quote) for quote in quotes) else rest
+        WORTHS.index("fact") if any(holds(segment, quote) for quote in quotes) else rest
         for segment in segments
     ]
 
@@ -160,7 +154,9 @@ def worths_of(said: Said, segments: Sequence[Span]) -> list[int]:
 class Examples:
     """Draws the examples of a pass."""
 
-    def __init__(self, turns: Sequence[Said], builder: RowBuilder, config: RelationsConfig) -> None:
+    def __init__(
+        self, turns: Sequence[WrittenTurn], builder: RowBuilder, config: RelationsConfig
+    ) -> None:
         self._turns, self._builder, self._config = turns, builder, config
         self._spoken = [said for said in turns if said.group is None]
         self._facts = [(said.dialogue, fact) for said in self._spoken for fact in said.facts]
@@ -168,24 +164,38 @@ class Examples:
             raise BadInput("There is no fact in the training data: name dialogues with data=FILES.")
 
     def of_pass(self, number: int) -> list[Example]:
-        """All turns once, in the order of the files."""
+        """The turns of a pass, in the order of the files."""
         rng = random.Random(f"{self._config.seed}:{number}")
-        return [self._example(said, rng) for said in self._turns]
+        return [
+            self._example(said, rng)
+            for said in self._turns
+            if said.items or rng.random() < self._config.alone_share
+        ]
 
     def batches(self, number: int) -> list[list[Example]]:
-        """The examples of a pass in batches of like length, shuffled."""
+        """The examples of a pass in batches of like length, shuffled.
+
+        Long rows stand in smaller batches: memory is that of TOKENS_A_BATCH tokens.
+        """
         rng = random.Random(f"{self._config.seed}:{number}:order")
         examples, size = self.of_pass(number), self._config.batch
         rng.shuffle(examples)
-        batches = []
+        batches: list[list[Example]] = []
         for start in range(0, len(examples), 40 * size):
             chunk = examples[start : start + 40 * size]
             chunk.sort(key=lambda example: len(example.row.tokens))
-            batches += [chunk[at : at + size] for at in range(0, len(chunk), size)]
+            batch: list[Example] = []
+            for example in chunk:
+                full = (len(batch) + 1) * len(example.row.tokens) > TOKENS_A_BATCH
+                if batch and (full or len(batch) == size):
+                    batches.append(batch)
+                    batch = []
+                batch.append(example)
+            batches.append(batch)
         rng.shuffle(batches)
         return batches
 
-    def _example(self, said: Said, rng: random.Random) -> Example:
+    def _example(self, said: WrittenTurn, rng: random.Random) -> Example:
         drawn = self._items(said, rng)
         rng.shuffle(drawn)
         spans: list[Span] = []
@@ -200,35 +210,38 @@ class Examples:
         )
         return Example(row, [(right, weight) for _, right, weight in drawn], worths_of(said, spans))
 
-    def _items(self, said: Said, rng: random.Random) -> list[tuple[str, tuple[int, ...], float]]:
+    def _items(
+        self, said: WrittenTurn, rng: random.Random
+    ) -> list[tuple[str, tuple[int, ...], float]]:
         """(text, right relations, weight)."""
         if said.group is not None:
             right = tuple(RELATIONS.index(name) for name in said.group)
             return [(said.items[0].statement, right, _PAIR)]
-        own = list(zip(said.items, said.relations, strict=True))
+        wording = _Wording(rng.random() < self._config.items_as_read, rng)
+        own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
         rng.shuffle(rest)
         items: list[tuple[str, tuple[int, ...], float]] = [
             (
-                _wording(fact, rng),
+                text,
                 (RELATIONS.index(name),),
                 self._config.unrelated_weight if name == "unrelated" else _OWN,
             )
-            for fact, name in [*touched, *rest][: ITEMS_A_ROW - 2]
+            for text, name in [*touched, *rest][: ITEMS_A_ROW - 2]
         ]
         topics = {_topic(fact) for fact in [*said.facts, *said.items]}
         for _ in range(rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])):
             dialogue, fact = rng.choice(self._facts)
             # "User lives in Leeds" is not unrelated to a message that tells where the user lives.
             if dialogue != said.dialogue and _topic(fact) not in topics:
-                items.append((_wording(fact, rng), (RELATIONS.index("unrelated"),), _FOREIGN))
+                items.append((wording(fact), (RELATIONS.index("unrelated"),), _FOREIGN))
         if said.facts and rng.random() < (_SAME if own else _SAME / 2):
             fact = rng.choice(said.facts)
-            items.append((_wording(fact, rng), (RELATIONS.index("same"),), _SAME_MESSAGE))
+            items.append((wording(fact), (RELATIONS.index("same"),), _SAME_MESSAGE))
         return items[:ITEMS_A_ROW]
 
-    def _before(self, said: Said, rng: random.Random) -> Sequence[tuple[str, str]]:
+    def _before(self, said: WrittenTurn, rng: random.Random) -> Sequence[tuple[str, str]]:
         real = said.before[-rng.choice([1, 1, 2, 3]) :]
         if said.group is not None or said.role != "user":
             return real
@@ -246,11 +259,33 @@ class Examples:
         return [*foreign.before[-1:], (foreign.role, foreign.text)]
 
 
-def _wording(fact: Fact, rng: random.Random) -> str:
-    return fact.statement if rng.random() < _STATEMENTS else fact.quote
+@dataclass(frozen=True)
+class _Wording:
+    """The words in which the items of a row stand; as_read: those of the memory's reader."""
+
+    as_read: bool
+    rng: random.Random
+
+    def __call__(self, fact: WrittenFact) -> str:
+        if self.as_read and fact.item:
+            return fact.item
+        return fact.statement if self.rng.random() < _STATEMENTS else fact.quote
 
 
-def _topic(fact: Fact) -> str:
+def _merged(texts: Sequence[str], relations: Sequence[str]) -> list[tuple[str, str]]:
+    """Items with their relations; two facts that the reader left in one sentence are one item.
+
+    It is closed where one of them is: the memory then takes out the part that is meant.
+    """
+    found: dict[str, str] = {}
+    for text, relation in zip(texts, relations, strict=True):
+        known = found.get(text, "unrelated")
+        if known == "unrelated" or (relation in CLOSING and known not in CLOSING):
+            found[text] = relation
+    return list(found.items())
+
+
+def _topic(fact: WrittenFact) -> str:
     """How the statement begins: the property, roughly."""
     words = fact.statement.split()
     if len(words) > 2:
@@ -258,17 +293,25 @@ def _topic(fact: Fact) -> str:
     return fact.statement[: 5 if fact.statement[2:3] == "的" else 3]  # 用户的手机, 用户住
 
 
-def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Said]:
-    current: dict[str, Fact] = {}
+def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[WrittenTurn]:
+    current: dict[str, WrittenFact] = {}
     before: list[tuple[str, str]] = []
+    reader = DialogueReader()
     for turn in case["t"]:
         role, text = ROLES[turn[0]], turn[1]
-        facts = {name: Fact(statement, quote) for name, quote, statement in _at(turn, 2)}
+        told = _at(turn, 2)
+        worded = reader.worded(
+            role, text, turn[4] if len(turn) > 4 else None, [q for _, q, _ in told]
+        )
+        facts = {
+            name: WrittenFact(statement, quote, item)
+            for (name, quote, statement), item in zip(told, worded, strict=True)
+        }
         acts = dict(_at(turn, 3))
         for name, relation in acts.items():
             if relation not in RELATIONS:
                 raise ValueError(f"the relation {relation!r} of {name} is unknown")
-        yield Said(
+        yield WrittenTurn(
             case["k"],
             language,
             dialogue,

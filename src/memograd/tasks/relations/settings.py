@@ -27,9 +27,15 @@ class RelationsConfig(RunSettings):
     pairs: list[Path] = []
     """Further pairs to train on: lines with a (earlier text), b (new message) and label, one of
     supersede, end, keep."""
-    before_kept: Share = 0.4
+    before_kept: Share = 0.5
     """Share of messages that are read with what really came before them; the others are read with
     nothing or a foreign turn before them, as when an item is old."""
+    alone_share: Share = 1.0
+    """Share of the messages with no earlier fact that a pass reads. They are half of the text and
+    teach only what is worth keeping; a model that read 0.4 of them kept greetings."""
+    items_as_read: Share = 0.6
+    """Share of the messages whose items are worded as the memory's reader words them; those of the
+    others are statements or quotations."""
     unrelated_weight: NotNegative = 0.6
     """What an untouched item of the same dialogue counts in the loss."""
 
@@ -48,6 +54,8 @@ class RelationsConfig(RunSettings):
     """Messages in a step, each with its items."""
     learning_rate: Positive = 2e-4
     """Peak learning rate of AdamW; falls to nothing in a line. The heads have three times it."""
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """How much slower every layer learns than the one above it."""
     warmup: Share = 0.06
     """Share of the steps in which the learning rate rises."""
     weight_decay: NotNegative = 0.01

@@ -25,7 +25,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
-from memograd.memory.search.ranker.linear import Ranker, load_ranker, save_ranker
+from memograd.memory.search.ranker.linear import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
@@ -36,7 +36,6 @@ from memograd.tasks.retrieval.trainer import RankerTrainer
 
 TASK: Final = "retrieval"
 STATE_FILE: Final = "trainer_state.npz"
-RANKER_FILE: Final = "ranker.json"
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 

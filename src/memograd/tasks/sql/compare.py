@@ -9,6 +9,9 @@ Indulgent:
 - Columns may come in any order and have any name. Where the question says which columns it asks
   about, these suffice and there may be others; else there must be as many as in the gold result.
 - A gold LIMIT without ORDER BY leaves open which rows: that many of all that qualify are right.
+- Where the question says which columns it asks about, two other readings are right (`readings`):
+  all rows that are called as those the gold finds by id, and, where the asked columns are only
+  searched in, the names or ids of what was found.
 
 Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
 so that a statement which finds nothing never earns anything. Nor does one that reads no table, such
@@ -30,7 +33,8 @@ from functools import lru_cache
 from itertools import islice
 
 from memograd.errors import BadInput
-from memograd.tasks.sql.sandbox import Result, Value, run_cached
+from memograd.tasks.sql.readings import by_name, found_columns
+from memograd.tasks.sql.sandbox import Result, Value, open_sandbox, run_cached
 
 _TRIES = 5_000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -47,13 +51,16 @@ class Gold:
 
     `rows` [n][c] are normalised and hold the `c` columns that are asked about. `pool`: where the
     gold statement left open which rows, all that qualify; else the same rows. `exact_columns`:
-    no others may be there.
+    no others may be there. `more_rows`: beside all of `rows`, others of the pool may be there.
+    `readings`: what is right as well.
     """
 
     rows: tuple[Row, ...]
     pool: tuple[Row, ...]
     ordered: bool
     exact_columns: bool
+    more_rows: bool = False
+    readings: tuple[Gold, ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -87,11 +94,40 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
         everything = run_cached(database, unlimited)
         if everything.error is None and not everything.cut:
             pool = tuple(_said(_project(_normal(everything), chosen)))
-    return Gold(rows, pool, ordered, exact_columns=columns is None)
+    readings: tuple[Gold, ...] = ()
+    if columns is not None and not ordered:
+        readings = tuple(_readings(database, sql, columns, rows))
+    return Gold(rows, pool, ordered, exact_columns=columns is None, readings=readings)
+
+
+def _readings(
+    database: str, sql: str, columns: Sequence[str], rows: tuple[Row, ...]
+) -> Iterator[Gold]:
+    """What is right beside the gold rows; the module says why."""
+    tables = {
+        table.name: [name for name, _ in table.columns] for table in open_sandbox(database).tables
+    }
+    named = by_name(sql, tables)
+    if named is not None:
+        called = run_cached(database, named)
+        if called.error is None and not called.cut:
+            names = [name.lower() for name in called.columns]
+            chosen = [names.index(name.lower()) for name in columns]
+            pool = tuple(_said(_project(_normal(called), chosen)))
+            yield Gold(rows, pool, ordered=False, exact_columns=False, more_rows=True)
+    result = run_cached(database, sql)
+    titles = [title.lower() for title in result.columns]
+    for name in found_columns(sql, columns):
+        if any(_said(_project(_normal(result), [titles.index(name.lower())]))):
+            yield gold_of(database, sql, (name,))
 
 
 def matches(result: Result, gold: Gold) -> bool:
-    """Whether `result` is what `gold` asks for."""
+    """Whether `result` is what `gold` asks for, in one of its readings."""
+    return any(_matches(result, one) for one in (gold, *gold.readings))
+
+
+def _matches(result: Result, gold: Gold) -> bool:
     width = len(gold.rows[0])
     if result.error is not None or result.cut or len(result.columns) < width:
         return False
@@ -147,6 +183,9 @@ def _said(rows: Sequence[Row]) -> Iterator[Row]:
 def _same(rows: list[Row], gold: Gold) -> bool:
     if gold.ordered:
         return rows == list(gold.rows)
+    if gold.more_rows:
+        found = Counter(rows)
+        return not Counter(gold.rows) - found and not found - Counter(gold.pool)
     if len(rows) != len(gold.rows):
         return False
     return not Counter(rows) - Counter(gold.pool)

@@ -22,6 +22,12 @@ TASK: Final = Task(
         Option("--db", "sql.database", "FILE", "SQLite file to ask; else the medical sample."),
         Option("--data", "data", "FILE", "Questions with gold SQL; else the sample's own."),
         Option("--eval", "text.eval_data", "FILE", "Questions to measure on; else held-out ones."),
+        Option(
+            "--apart-from",
+            "sql.apart_from",
+            "FILE",
+            "Leave out training questions that share evidence or a statement with FILE's.",
+        ),
         Option("--rewards", "rewards", "SPEC", "What is rewarded; see below."),
         MODEL,
         Option(

@@ -2,7 +2,7 @@
 began with if there is one (the warm start), and after training.
 
 Beside what every agent's run reports stand the numbers of the task, whatever was rewarded:
-execution accuracy, evidence recall, valid-SQL rate (all from `memograd.tasks.sql.rewards`) and
+execution accuracy, evidence, valid-SQL rate (all from `memograd.tasks.sql.rewards`) and
 turns, each as mean [95% bootstrap interval over questions], with the paired difference; and seconds
 a question. Invariant: all sides are measured on the same questions, and what is gained over a warm
 start is told apart from what the warm start gained over the model.
@@ -26,7 +26,7 @@ from memograd.tasks.agent.setup import AgentJob
 from memograd.tasks.sql.attempt import read_attempt
 from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
 
-MEASURES = ("execution accuracy", "evidence recall", "valid SQL", "turns")
+MEASURES = ("execution accuracy", "evidence", "valid SQL", "turns")
 
 Estimate = tuple[float, float, float]
 
@@ -79,7 +79,7 @@ def score(scenario: Scenario, rollout: Rollout) -> dict[str, float]:
     attempt = read_attempt(cast("Sequence[dict[str, str]]", rollout.attempt), database)
     return {
         "execution accuracy": score_execution(attempt, database, str(row["gold_sql"]), columns),
-        "evidence recall": score_evidence(attempt, quotes, asked),
+        "evidence": score_evidence(attempt, quotes, asked),
         "valid SQL": score_valid_sql(attempt),
         "turns": float(len(rollout.turns)),
     }

@@ -45,7 +45,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Question:
+class SqlQuestion:
     """One question. `names`: row ids that the gold SQL uses, and the names behind them that the
     question uses. `split`: "train", "test", or None where the file does not say."""
 
@@ -65,14 +65,14 @@ class Question:
         return tuple(dict.fromkeys(one.field for one in self.evidence)) or None
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[SqlQuestion]:
     """All questions of a file, in order.
 
     Raises:
         BadInput: the file cannot be read, has no question, or a line is not one; or only some
             questions have a split.
     """
-    questions: list[Question] = []
+    questions: list[SqlQuestion] = []
     places: dict[str, str] = {}
     for number, line in enumerate(_lines(path), start=1):
         if not line.strip():
@@ -99,8 +99,8 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def split_questions(
-    questions: Sequence[Question], fraction: float
-) -> tuple[list[Question], list[Question]]:
+    questions: Sequence[SqlQuestion], fraction: float
+) -> tuple[list[SqlQuestion], list[SqlQuestion]]:
     """Questions to train on and questions held out, each in the order given.
 
     `fraction` is the least share that is held out where the questions do not say it themselves; 0
@@ -123,13 +123,13 @@ def split_questions(
     return train, [question for question in questions if question.id in held_out]
 
 
-def first_by_hash(questions: Sequence[Question], count: int) -> list[Question]:
+def first_by_hash(questions: Sequence[SqlQuestion], count: int) -> list[SqlQuestion]:
     """`count` of the questions, or all: the same ones in any order of the file."""
     ids = sorted((question.id for question in questions), key=_hash)[:count]
     return [question for question in questions if question.id in set(ids)]
 
 
-def _related(questions: Sequence[Question]) -> list[list[str]]:
+def _related(questions: Sequence[SqlQuestion]) -> list[list[str]]:
     """Ids of the questions, those that share an evidence row or their statement together."""
     leader: dict[str, str] = {}
 
@@ -163,7 +163,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _question(found: Mapping[str, Any], place: str, default_id: str) -> Question:
+def _question(found: Mapping[str, Any], place: str, default_id: str) -> SqlQuestion:
     statements = found.get("sql")
     sql = statements[0] if isinstance(statements, list) and len(statements) == 1 else statements
     answer = found.get("ground_truth", found.get("answer", ""))
@@ -177,7 +177,7 @@ def _question(found: Mapping[str, Any], place: str, default_id: str) -> Question
     if split not in (None, *SPLITS):
         raise BadInput(f'{place}: "split" must be train or test, not {split!r}.')
     meta = found.get("meta")
-    return Question(
+    return SqlQuestion(
         id=str(found.get("qid", found.get("id", default_id))),
         text=str(found["question"]),
         sql=_on_one_line(str(sql)),
@@ -217,7 +217,7 @@ def _names(entity: Any) -> Mapping[str, str] | None:
     }
 
 
-def statement_by_name(question: Question) -> str:
+def statement_by_name(question: SqlQuestion) -> str:
     """The gold statement as somebody can write it who knows names, not row ids.
 
     `id = 7` becomes `med_name = '...'` (or `disease_name`), where the question says whose id it is;

@@ -15,7 +15,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,7 @@ from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
 from memograd.tasks.base.located import with_section
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
-from memograd.tasks.sql.questions import Question, first_by_hash, read_questions, split_questions
+from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
 from memograd.tasks.sql.rows import LeftOut, make_rows
 from memograd.tasks.sql.sample.build import sample_database, write_sample
 from memograd.tasks.sql.sample.templates import write_sample_questions
@@ -62,7 +63,10 @@ def settled(config: SqlTrainConfig) -> SqlTrainConfig:
     """
     _need_sqlglot()
     return with_section(
-        located_served(located_episodes(config)), "sql", database=lambda path: path.resolve()
+        located_served(located_episodes(config)),
+        "sql",
+        database=Path.resolve,
+        apart_from=Path.resolve,
     )
 
 
@@ -104,13 +108,15 @@ def open_database(config: SqlTrainConfig) -> Sandbox:
     return Sandbox(config.sql.database)
 
 
-def questions(config: SqlTrainConfig) -> tuple[list[Question], list[Question]]:
+def questions(config: SqlTrainConfig) -> tuple[list[SqlQuestion], list[SqlQuestion]]:
     """Questions to train on and questions to measure on.
 
     Raises:
         BadInput: they cannot be read, or some are on both sides.
     """
     known = read_questions(config.data) if config.data else _sample_questions()
+    if config.sql.apart_from is not None:
+        known = _apart_from(known, config.sql.apart_from)
     if config.text.eval_data is None:
         return split_questions(known, config.text.eval_fraction)
     held_out = read_questions(config.text.eval_data)
@@ -118,26 +124,63 @@ def questions(config: SqlTrainConfig) -> tuple[list[Question], list[Question]]:
     return known, held_out
 
 
-def _sample_questions() -> list[Question]:
+def _apart_from(known: Sequence[SqlQuestion], path: Path) -> list[SqlQuestion]:
+    """Those of the questions that share nothing with the questions of the file."""
+    others = read_questions(path)
+    shared = {id(question) for question, _, _ in _shared(known, others)}
+    apart = [question for question in known if id(question) not in shared]
+    if not apart:
+        raise BadInput(
+            f"All {len(known)} questions share a statement or evidence with {path}; nothing is "
+            "left to train on, so leave --apart-from out or give other questions."
+        )
+    console.print(f"{len(shared)} questions left out that are not apart from {path}")
+    return apart
+
+
+def _sample_questions() -> list[SqlQuestion]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sample.jsonl"
         write_sample_questions(path)
         return read_questions(path)
 
 
-def _check_apart(train: Sequence[Question], held_out: Sequence[Question]) -> None:
-    trained_on = {mark: question for question in train for mark in _marks(question)}
+def _check_apart(train: Sequence[SqlQuestion], held_out: Sequence[SqlQuestion]) -> None:
+    shared = list(_shared(train, held_out))
+    if not shared:
+        return
+    told = "".join(
+        f"\n  {question.place} has the {what} of {other.place}" for question, other, what in shared
+    )
+    count = len({id(question) for question, _, _ in shared})
+    raise BadInput(
+        f"{count} questions that are trained on share a statement or evidence with held-out ones, "
+        "so the evaluation would say nothing about new questions; leave them out by --apart-from "
+        f"{_file_of(held_out[0])}, or take them out of one file.{told}"
+    )
+
+
+def _shared(
+    train: Sequence[SqlQuestion], held_out: Sequence[SqlQuestion]
+) -> Iterator[tuple[SqlQuestion, SqlQuestion, str]]:
+    """Every pair of a training and a held-out question that share something, and what."""
+    asked: defaultdict[tuple[str, ...], list[SqlQuestion]] = defaultdict(list)
     for question in held_out:
+        for mark in _marks(question):
+            asked[mark].append(question)
+    for question in train:
+        told: dict[str, tuple[SqlQuestion, str]] = {}
         for mark, what in _marks(question).items():
-            if mark in trained_on:
-                raise BadInput(
-                    f"{question.place} has the {what} of {trained_on[mark].place}, which is "
-                    "trained on; take it out of one of them, or the evaluation says nothing about "
-                    "new questions."
-                )
+            for other in asked[mark]:
+                told.setdefault(other.id, (other, what))
+        yield from ((question, other, what) for other, what in told.values())
 
 
-def _marks(question: Question) -> dict[tuple[str, ...], str]:
+def _file_of(question: SqlQuestion) -> str:
+    return question.place.rpartition(":")[0]
+
+
+def _marks(question: SqlQuestion) -> dict[tuple[str, ...], str]:
     """What makes two questions the same, and what each is called."""
     marks: dict[tuple[str, ...], str] = {(" ".join(question.sql.split()),): "gold statement"}
     return marks | {(one.table, one.row_id, one.field): "evidence" for one in question.evidence}

@@ -4,9 +4,14 @@
 
 - `execution` 0 or 1: the last statement that ran reads a table and gives the gold result (`compare`
   says what that forgives).
-- `evidence` from 0 to 1: how much of what the gold rows say is said in the final answer: the share
-  of a quote's character pairs (of words, for words in Latin letters) that the answer has, mean over
-  the quotes. Pairs that stand in the question are not counted, so repeating it earns nothing.
+- `evidence` from 0 to 1: how much of what the gold rows say is said in the final answer, in its own
+  words and to the point. It is a product of three:
+  - recall: the share of a quote's character pairs (of words, for words in Latin letters) that the
+    answer has, mean over the quotes. Pairs that stand in the question are not counted, so repeating
+    it earns nothing; pairs in a pasted stretch (`pasted`) count in part.
+  - precision: the share of the answer's pairs that are not pasted; and of those that it takes from
+    the rows that were found, the share that the evidence has: 1 from `PRECISE` on, falling below.
+  - length: 1 up to `ROOM` units and twice the evidence's, falling with the length beyond.
 - `valid_sql` from 0 to 1: the share of tool calls whose statement ran, read a table and found
   something.
 
@@ -20,21 +25,20 @@ database alone.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 
 from memograd.tasks.sql.attempt import Attempt, read_attempt
 from memograd.tasks.sql.compare import found_something, gold_of, matches
+from memograd.tasks.sql.pasted import Runs, counted_share, runs_of
 
-"""The rewards of a run that names none."""
+PRECISE = 0.5
+ROOM = 1_000
+READ = 100_000
+"""Characters of what was found that an answer is compared with, at most."""
 
 Completion = Sequence[Mapping[str, str]] | str
-
-_TAG = re.compile(r"<[^<>]*>")
-_UNITS = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[^\W_a-z\d]")
 
 
 def execution(
@@ -87,7 +91,7 @@ def score_evidence(attempt: Attempt, quotes: Sequence[str], question: str) -> fl
     """From 0 to 1; see the module."""
     if not any(found_something(sql, result) for sql, result in attempt.ran):
         return 0.0
-    return covered(attempt.answer, quotes, question)
+    return covered(attempt.answer, quotes, question, _read_by(attempt))
 
 
 def score_valid_sql(attempt: Attempt) -> float:
@@ -97,22 +101,53 @@ def score_valid_sql(attempt: Attempt) -> float:
     return sum(found_something(sql, result) for sql, result in attempt.ran) / len(attempt.calls)
 
 
-def covered(answer: str, quotes: Sequence[str], question: str) -> float:
-    """The share of the quotes' pairs that `answer` has, mean over quotes that have any."""
-    known, said = _pairs(question), _pairs(answer)
-    wanted = [pairs for quote in quotes if (pairs := _pairs(quote) - known)]
-    return fmean(len(pairs & said) / len(pairs) for pairs in wanted) if wanted else 0.0
+def _read_by(attempt: Attempt) -> list[str]:
+    """The texts that were found, each once, up to `READ` characters."""
+    texts: dict[str, None] = {}
+    room = READ
+    for _, result in attempt.ran:
+        for cell in (cell for row in result.rows for cell in row):
+            if isinstance(cell, str) and cell not in texts and room > 0:
+                texts[cell[:room]] = None
+                room -= len(cell)
+    return list(texts)
 
 
-def _pairs(text: str) -> set[str]:
-    """Words, numbers, and all neighbours (Chinese characters, words) of a text without tags.
+def covered(answer: str, quotes: Sequence[str], question: str, rows: Sequence[str] = ()) -> float:
+    """How well `answer` says what `quotes` say, from 0 to 1; see `evidence` in the module.
 
-    White space between neighbours does not count, punctuation does.
+    `rows`: texts of what else the agent read, from which it could have pasted.
     """
-    plain = unicodedata.normalize("NFKC", _TAG.sub(" ", text)).lower()
-    found: set[str] = set()
-    for run in re.split(r"[^\w\s.%]+", plain):
-        units = _UNITS.findall(run)
-        found.update(unit for unit in units if len(unit) > 1 or unit.isdigit())
-        found.update(first + second for first, second in pairwise(units))
+    runs, known = runs_of(answer), _pairs(runs_of(question))
+    quoted = [_pairs(runs_of(quote)) for quote in quotes]
+    wanted = [pairs for found in quoted if (pairs := found.keys() - known)]
+    units = sum(map(len, runs))
+    if not wanted or not units:
+        return 0.0
+    shares = counted_share(runs, [*quotes, *rows])
+    said = _pairs(runs, shares)
+    recall = fmean(sum(said.get(pair, 0.0) for pair in pairs) / len(pairs) for pairs in wanted)
+    written = fmean(said.values()) if said else 1.0
+    asked = {pair for pairs in wanted for pair in pairs}
+    read = {pair for row in rows for pair in _pairs(runs_of(row))} - known.keys()
+    taken = said.keys() & (read | asked)
+    precise = min(1.0, len(taken & asked) / len(taken) / PRECISE) if taken else 1.0
+    room = ROOM + 2 * sum(sum(map(len, runs_of(quote))) for quote in quotes)
+    return recall * written * precise * min(1.0, room / units)
+
+
+def _pairs(runs: Runs, shares: Sequence[float] | None = None) -> dict[str, float]:
+    """Words, numbers, and all neighbours (Chinese characters, words) of a text, each with the share
+    for which it counts: 1, or by `shares`, one a unit."""
+    found: dict[str, float] = {}
+    place = 0
+    for run in runs:
+        counts = [1.0] * len(run) if shares is None else shares[place : place + len(run)]
+        place += len(run)
+        for unit, share in zip(run, counts, strict=True):
+            if len(unit) > 1 or unit.isdigit():
+                found[unit] = max(found.get(unit, 0.0), share)
+        for (first, one), (second, other) in pairwise(zip(run, counts, strict=True)):
+            pair = first + second
+            found[pair] = max(found.get(pair, 0.0), min(one, other))
     return found

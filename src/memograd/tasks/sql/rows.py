@@ -16,10 +16,10 @@ from memograd.errors import BadInput
 from memograd.rollout.types import Message
 from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.compare import gold_of
-from memograd.tasks.sql.questions import Question
+from memograd.tasks.sql.questions import SqlQuestion
 from memograd.tasks.sql.sandbox import Sandbox
 from memograd.tasks.sql.schema import describe_schema
-from memograd.tasks.text.rows import Row
+from memograd.tasks.text.rows import TextRow
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ def system_prompt(sandbox: Sandbox) -> str:
     )
 
 
-def make_rows(questions: Sequence[Question], sandbox: Sandbox) -> tuple[list[Row], list[LeftOut]]:
+def make_rows(
+    questions: Sequence[SqlQuestion], sandbox: Sandbox
+) -> tuple[list[TextRow], list[LeftOut]]:
     """The questions as rows, and those left out because their gold statement finds nothing.
 
     Raises:
@@ -48,7 +50,7 @@ def make_rows(questions: Sequence[Question], sandbox: Sandbox) -> tuple[list[Row
     told = Message(role="system", content=system_prompt(sandbox))
     database = str(sandbox.database)
     sha256 = hashlib.sha256(sandbox.database.read_bytes()).hexdigest()
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     left_out: list[LeftOut] = []
     for question in questions:
         try:
@@ -68,7 +70,7 @@ def make_rows(questions: Sequence[Question], sandbox: Sandbox) -> tuple[list[Row
             "answer": question.answer,
             "kind": question.kind,
         }
-        rows.append(Row(question.id, (told, asked), columns, question.place))
+        rows.append(TextRow(question.id, (told, asked), columns, question.place))
     if questions and not rows:
         raise BadInput(
             f"None of {len(questions)} questions can be asked of {database}; the first: "

@@ -18,6 +18,9 @@ class SqlConfig(Settings):
 
     database: Path | None = None
     """SQLite file that is asked; none: the medical sample that comes with memograd."""
+    apart_from: Path | None = None
+    """Questions of which none may share a statement or evidence with one that is trained on: those
+    that do are left out of training."""
     max_eval: Annotated[int | None, Field(ge=1)] = None
     """Held-out questions to measure on, at most; none: all of them."""
 

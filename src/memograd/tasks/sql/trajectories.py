@@ -16,14 +16,14 @@ from typing import Any
 from memograd.rollout.environment import describe_tools
 from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.compare import gold_of, matches
-from memograd.tasks.sql.questions import Question, statement_by_name
+from memograd.tasks.sql.questions import SqlQuestion, statement_by_name
 from memograd.tasks.sql.rows import LeftOut, make_rows
 from memograd.tasks.sql.sandbox import Sandbox
 from memograd.tasks.sql.tool import SqlEnvironment, show_result
 
 
 def gold_attempts(
-    questions: Sequence[Question], sandbox: Sandbox
+    questions: Sequence[SqlQuestion], sandbox: Sandbox
 ) -> tuple[list[dict[str, Any]], list[LeftOut]]:
     """One chat row a question; left out are those whose gold nobody can reach by names, and those
     without an answer."""

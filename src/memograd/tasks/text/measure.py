@@ -29,7 +29,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRows:
     """The answers to all rows, and their rewards."""
 
     answers: list[str]
@@ -46,7 +46,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Change:
+class RewardChange:
     """One reward over the `n` rows where it applies both before and after.
 
     Each is (mean, low, high): 95% bootstrap intervals.
@@ -66,7 +66,7 @@ def measure(
     config: TrainConfig,
     label: str,
     console: Console,
-) -> Measured:
+) -> MeasuredRows:
     """Answer all scenarios greedily and reward the answers."""
     prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     answers: list[str] = []
@@ -89,10 +89,10 @@ def measure(
         completions=answers,
         columns={name: [scenario.columns[name] for scenario in scenarios] for name in columns},
     )
-    return Measured(answers, table)
+    return MeasuredRows(answers, table)
 
 
-def compare(before: Measured, after: Measured) -> list[Change]:
+def compare(before: MeasuredRows, after: MeasuredRows) -> list[RewardChange]:
     """Every reward before and after, the total first; one that applies to no row is left out."""
     changes = []
     for name in (TOTAL, *before.rewards.by_name):
@@ -104,7 +104,7 @@ def compare(before: Measured, after: Measured) -> list[Change]:
         if pairs:
             old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
             changes.append(
-                Change(
+                RewardChange(
                     name,
                     len(pairs),
                     before=(sum(old) / len(old), *bootstrap_interval(old)),
@@ -116,8 +116,8 @@ def compare(before: Measured, after: Measured) -> list[Change]:
 
 
 def report(
-    before: Measured,
-    after: Measured,
+    before: MeasuredRows,
+    after: MeasuredRows,
     scenarios: Sequence[Scenario],
     folder: Path,
     console: Console,
@@ -145,7 +145,7 @@ def report(
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _answer(measured: Measured, row: int) -> dict[str, Any]:
+def _answer(measured: MeasuredRows, row: int) -> dict[str, Any]:
     names = (TOTAL, *measured.rewards.by_name)
     return {
         "answer": measured.answers[row],
@@ -153,7 +153,7 @@ def _answer(measured: Measured, row: int) -> dict[str, Any]:
     }
 
 
-def _table(changes: Sequence[Change]) -> list[list[str]]:
+def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
     rows = [["reward", "before", "after", "difference"]]
     for change in changes:
         name = f"{change.reward} (n={change.n})"
@@ -162,7 +162,7 @@ def _table(changes: Sequence[Change]) -> list[list[str]]:
     return rows
 
 
-def _markdown(changes: Sequence[Change], answers: Sequence[dict[str, Any]]) -> str:
+def _markdown(changes: Sequence[RewardChange], answers: Sequence[dict[str, Any]]) -> str:
     header, *rows = _table(changes)
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     blocks = [

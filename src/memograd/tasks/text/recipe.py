@@ -25,11 +25,11 @@ from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.text.measure import Measured, measure, report
+from memograd.tasks.text.measure import MeasuredRows, measure, report
 from memograd.tasks.text.report import describe_dropped, describe_rewards
 from memograd.tasks.text.rows import (
     Dropped,
-    Row,
+    TextRow,
     check_apart,
     read_rows,
     split_rows,
@@ -92,7 +92,10 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
 
 
 def check_columns(
-    rewards: Sequence[WeightedReward], rows: Sequence[Row], file: Path, given: Sequence[str] = ()
+    rewards: Sequence[WeightedReward],
+    rows: Sequence[TextRow],
+    file: Path,
+    given: Sequence[str] = (),
 ) -> None:
     """Refuse a reward that cannot be called because no row has a column that it needs.
 
@@ -113,7 +116,7 @@ def check_columns(
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
-def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
+def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
     held_out = job.evaluation
@@ -123,7 +126,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[Measured]:
         lambda world: job.train,
         config,
         held_out=held_out,
-        measured=Measured,
+        measured=MeasuredRows,
         score=lambda measured: measured.score,
         describe=partial(_describe, job),
         measure=(
@@ -151,4 +154,4 @@ def _describe(job: TextJob, run: RunFolder) -> None:
     )
 
 
-RECIPE: Recipe[TextTrainConfig, Measured] = Recipe(make_job, console, located)
+RECIPE: Recipe[TextTrainConfig, MeasuredRows] = Recipe(make_job, console, located)

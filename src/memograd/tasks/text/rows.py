@@ -25,7 +25,7 @@ RESERVED = ("prompts", "completions", "environment_rewards")
 
 
 @dataclass(frozen=True)
-class Row:
+class TextRow:
     """One line of a data file; `prompt` is a text or chat messages."""
 
     id: str
@@ -42,7 +42,7 @@ class Dropped:
     tokens: int
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[TextRow]:
     """All rows of a JSONL file, in order; blank lines are skipped.
 
     A row without an id is called by file and line. The column `id` is there for rewards too.
@@ -59,7 +59,7 @@ def read_rows(path: Path) -> list[Row]:
         ) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"The data file {path} is not UTF-8 text: {error}.") from error
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     places: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -76,14 +76,14 @@ def read_rows(path: Path) -> list[Row]:
         )
     names = sorted({name for row in rows for name in row.columns})
     return [
-        Row(row.id, row.prompt, {name: row.columns.get(name) for name in names}, row.place)
+        TextRow(row.id, row.prompt, {name: row.columns.get(name) for name in names}, row.place)
         for row in rows
     ]
 
 
 def split_rows(
-    rows: Sequence[Row], fraction: float, *, by_columns: bool = False
-) -> tuple[list[Row], list[Row]]:
+    rows: Sequence[TextRow], fraction: float, *, by_columns: bool = False
+) -> tuple[list[TextRow], list[TextRow]]:
     """Rows to train on and rows to evaluate on, each in the order given.
 
     The different prompts with the smallest hashes are for evaluation: `fraction` of them, and at
@@ -110,7 +110,7 @@ def split_rows(
 
 
 def check_apart(
-    train: Sequence[Row], evaluation: Sequence[Row], *, by_columns: bool = False
+    train: Sequence[TextRow], evaluation: Sequence[TextRow], *, by_columns: bool = False
 ) -> None:
     """Raise `BadInput` if a row to evaluate on has the prompt of one that is trained on; with
     `by_columns`, only if the other columns are the same too."""
@@ -126,7 +126,7 @@ def check_apart(
 
 
 def text_scenarios(
-    rows: Iterable[Row],
+    rows: Iterable[TextRow],
     *,
     string_prompts: str,
     encode: Callable[[str | Sequence[Message]], Sequence[int]],
@@ -171,7 +171,7 @@ def _object(line: str, place: str) -> dict[str, Any]:
     return found
 
 
-def _row(found: dict[str, Any], place: str, *, default_id: str) -> Row:
+def _row(found: dict[str, Any], place: str, *, default_id: str) -> TextRow:
     if "prompt" not in found:
         has = f"it has {', '.join(found)}" if found else "it is empty"
         raise BadInput(f'{place}: there is no "prompt"; {has}.')
@@ -182,7 +182,9 @@ def _row(found: dict[str, Any], place: str, *, default_id: str) -> Row:
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or not str(row_id).strip():
         raise BadInput(f'{place}: "id" must be a text or a whole number, not {row_id!r}.')
     columns = {name: value for name, value in found.items() if name != "prompt"}
-    return Row(str(row_id), _prompt(found["prompt"], place), {**columns, "id": str(row_id)}, place)
+    return TextRow(
+        str(row_id), _prompt(found["prompt"], place), {**columns, "id": str(row_id)}, place
+    )
 
 
 def _prompt(prompt: Any, place: str) -> str | tuple[Message, ...]:
@@ -212,7 +214,7 @@ def _prompt(prompt: Any, place: str) -> str | tuple[Message, ...]:
     return tuple(messages)
 
 
-def _problem(row: Row, by_columns: bool) -> str:
+def _problem(row: TextRow, by_columns: bool) -> str:
     """A hash of what is asked; the id of a row is no part of it.
 
     A text and a chat in which the user says it and nothing else are the same prompt.

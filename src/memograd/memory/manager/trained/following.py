@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memograd.memory.manager.protocol import MemoryManager, StateManager
+from memograd.memory.manager.protocol import MemoryManager
 from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.manager.trained.versions import PolicyVersions
 from memograd.memory.reader.fact import Fact
@@ -56,11 +56,11 @@ class FollowingManager:
         self.now().check_embedder(name, dimension)
         self._embedder = (name, dimension)
 
-    def decide_in(
-        self, state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
     ) -> Decision:
         """As of `TrainedManager`."""
-        return self.now().decide_in(state, fact, query, hits)
+        return self.now().decide(state, fact, query, related)
 
     def _load(self, version: str) -> TrainedManager:
         manager = TrainedManager(
@@ -86,6 +86,6 @@ def open_policy(
     return TrainedManager.load(folder, defer_below=defer_below, deferred_to=deferred_to)
 
 
-def settled(manager: MemoryManager | StateManager) -> MemoryManager | StateManager:
+def settled(manager: MemoryManager) -> MemoryManager:
     """Who decides throughout one call."""
     return manager.now() if isinstance(manager, FollowingManager) else manager

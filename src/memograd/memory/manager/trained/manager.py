@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memograd.errors import BadInput
-from memograd.memory.manager.protocol import MemoryManager, RelatedItem
-from memograd.memory.manager.rules import RuleManager
+from memograd.memory.language import is_chinese
+from memograd.memory.manager.protocol import MemoryManager
+from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.memory.manager.trained.network import Batch, logits_BA, probabilities_BA
 from memograd.memory.manager.trained.observation import SLOTS, observe, operation_of
@@ -75,28 +76,36 @@ class TrainedManager:
                 f" {name!r} ({dimension}): open it with the first, or train with memory.embedder."
             )
 
-    def decide_in(
-        self, state: MemoryState, fact: Fact, query: Query, hits: Sequence[Hit[MemoryItem]]
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
     ) -> Decision:
-        """The most probable operation; see `StateManager.decide_in`."""
-        hits = hits[:SLOTS]
+        """The most probable operation; see `MemoryManager.decide`."""
+        hits = related[:SLOTS]
         observation = observe(state, fact, query, hits)
         logits_A = logits_BA(self.head.weights, self.head.shape, Batch.of([observation]))[0]
         probabilities_A = probabilities_BA(logits_A)
         action = int(probabilities_A.argmax())
         confidence = float(probabilities_A[action])
-        related = [RelatedItem(hit.record, hit.why.similarity) for hit in hits]
         if confidence < self.defer_below and self._deferred_to is not None:
-            decision = self._deferred_to.decide(fact, related)
-            reason = f"{decision.reason} (decided by {self._deferred_to.actor}: {self.actor} was"
-            return replace(decision, reason=f"{reason} only {confidence:.0%} sure)")
+            decision = self._deferred_to.decide(state, fact, query, hits)
+            other = self._deferred_to.actor
+            if is_chinese(fact.text):
+                told = f"（由 {other} 决定：{self.actor} 只有 {confidence:.0%} 的把握）"
+            else:
+                told = f" (decided by {other}: {self.actor} was only {confidence:.0%} sure)"
+            return replace(decision, reason=decision.reason + told)
         op = operation_of(action, fact, hits)
         if op.kind is OpKind.NONE:
-            op = MemoryOp.none(_said_by(fact, related))
-        return Decision(op, f"{op.kind} has probability {confidence:.2f}.", confidence)
+            op = MemoryOp.none(_said_by(fact, hits))
+        told = (
+            f"{op.kind} 的概率为 {confidence:.2f}。"
+            if is_chinese(fact.text)
+            else f"{op.kind} has probability {confidence:.2f}."
+        )
+        return Decision(op, told, confidence)
 
 
-def _said_by(fact: Fact, related: Sequence[RelatedItem]) -> str | None:
+def _said_by(fact: Fact, hits: Sequence[Hit[MemoryItem]]) -> str | None:
     """The item that says the fact already, as the rules see it: the network names none."""
-    op = RuleManager().decide(fact, related).op
+    op = decide_by_rules(fact, [hit.record for hit in hits]).op
     return op.item_id if op.kind is OpKind.NONE else None

@@ -24,6 +24,7 @@ from memograd.memory.search.ranker.features import FEATURES, VERSION, group_of
 from memograd.memory.search.ranker.probability import FACTS, HIT_FACTS, Probability
 
 FORMAT: Final = "memograd-ranker"
+RANKER_FILE: Final = "ranker.json"
 SHIPPED: Final = Path(__file__).parent / "weights" / "e5.json"
 
 
@@ -91,7 +92,7 @@ def load_ranker(path: Path | str) -> Ranker:
     """
     path = Path(path)
     if path.is_dir():
-        path = path / "ranker.json"
+        path = path / RANKER_FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.state.bm25 import Matches
-from memograd.memory.state.corpus import Scored
+from memograd.memory.state.scored import Scored
 
 DEPTH: Final = 64
 K: Final = 20  # of rank fusion
@@ -47,16 +47,9 @@ def words_of(scored: Scored[Any], *, around: bool) -> Words:
     if not around:
         return Words(bm25, cover, bm25, cover, bm25, cover)
     sat = scored.layout.sittings()
-    joined = sat.joined
-    near = held.copy()
-    near[1:] |= held[:-1] * joined
-    near[:-1] |= held[1:] * joined
-    near_cover = _cover(near, words.idf)
-    window = _window(scored, joined)
-    of = sat.of
-    session_cover = _cover(np.bitwise_or.reduceat(held, sat.starts), words.idf)
-    lengths = np.add.reduceat(scored.layout.lengths, sat.starts)
-    session = words.matches.grouped(of[words.matches.place], lengths)
+    window, near_cover = _window(scored, sat.joined)
+    of, lengths = sat.of, scored.layout.sitting_lengths()
+    session, session_cover = words.matches.grouped(of[words.matches.place], lengths, words.idf)
     return Words(
         bm25,
         cover,
@@ -67,19 +60,16 @@ def words_of(scored: Scored[Any], *, around: bool) -> Words:
     )
 
 
-def _window(scored: Scored[Any], joined: np.ndarray) -> np.ndarray:
-    """BM25 of every turn with the one before and the one behind, of the same sitting, as a text."""
+def _window(scored: Scored[Any], joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """BM25 and cover of every turn with the ones beside it, of the same sitting, as one text."""
     matches = scored.words.matches
-    own = scored.layout.lengths
-    lengths = own.astype(np.float64)
-    lengths[1:] += own[:-1] * joined
-    lengths[:-1] += own[1:] * joined
     place = matches.place
     linked = np.concatenate([joined, [False]])
     behind = np.where(linked[place], place + 1, -1)
     before = np.where((place > 0) & linked[np.maximum(place - 1, 0)], place - 1, -1)
     tripled = Matches(np.tile(matches.term, 3), place, np.tile(matches.count, 3), matches.repeats)
-    return tripled.grouped(np.concatenate([place, behind, before]), lengths)
+    around = np.concatenate([place, behind, before])
+    return tripled.grouped(around, scored.layout.window_lengths(), scored.words.idf)
 
 
 def _cover(held: np.ndarray, idf: np.ndarray) -> np.ndarray:
@@ -207,8 +197,9 @@ def turn_lists(turns: Seen, items: Seen) -> Lists:
     for row, (found_at, found_ranks) in enumerate((found["dense"], found["words"]), start=3):
         np.minimum.at(ranks_of[row], np.searchsorted(numbers, found_at), found_ranks)
     values = np.tile([[-1.0], [0.0], [0.0]], (1, len(numbers)))
-    for place, value in item_values.items():
-        values[:, np.searchsorted(numbers, place)] = value
+    if item_values:
+        told = np.array(list(item_values.values())).T
+        values[:, np.searchsorted(numbers, list(item_values))] = told
     return Lists(numbers, ranks_of, values[0], values[1], values[2], numbers, _fused(ranks_of))
 
 

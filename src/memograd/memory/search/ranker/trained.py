@@ -1,10 +1,11 @@
 """Search by the trained ranker: candidates of all lists, their features, scores and probabilities.
 
-`choose_ranking` says by what a memory ranks: the ranker of its settings, or rank fusion with the
-reason why. A ranker that cannot be used (another embedder, another version, no such file) is told
-once in the log and in every explanation, and the memory goes on by fusion, because finding less
-well is better than not finding. Invariant: the scores of hits are probabilities, never rising from
-one hit to the next.
+`choose_ranking` says by what a memory ranks: the ranker of its settings (of a folder of versions
+the current one, which `FollowedRanking` follows), or rank fusion with the reason why. A ranker that
+cannot be used (another embedder, another version, no such file) is told once in the log, in every
+explanation and, where the settings name it, in every result; the memory goes on by fusion, because
+finding less well is better than not finding. Invariant: the scores of hits are probabilities, never
+rising from one hit to the next.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.records.versions import CURRENT_FILE
 from memograd.memory.search.hits import Query, T
 from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
 from memograd.memory.search.ranker.linear import Linear, Ranker, load_ranker, shipped_ranker
 from memograd.memory.search.ranker.lists import Lists, Seen, item_lists, seen, turn_lists
 from memograd.memory.search.ranker.probability import Probability, question_facts, with_best
 from memograd.memory.search.ranker.question import Question, read_question
+from memograd.memory.search.ranker.versions import RankerVersions
 from memograd.memory.search.retriever import Candidate
 from memograd.memory.state import Corpus, MemoryState
 
@@ -37,10 +40,12 @@ REASONS: Final = 3
 
 @dataclass(frozen=True)
 class Ranking:
-    """ranker: what ranks, None for rank fusion. reason: why it is fusion, empty for the ranker."""
+    """ranker: what ranks, None for rank fusion. reason: why it is fusion, empty for the ranker.
+    failed: whether the settings name a ranker of their own, which cannot be used."""
 
     ranker: Ranker | None
     reason: str
+    failed: bool = False
 
 
 def choose_ranking(setting: str, embedder: str) -> Ranking:
@@ -48,7 +53,7 @@ def choose_ranking(setting: str, embedder: str) -> Ranking:
     if setting == "fusion":
         return Ranking(None, "the setting ranking is fusion")
     try:
-        ranker = shipped_ranker() if setting == "trained" else load_ranker(Path(setting))
+        ranker = _named(setting)
         if ranker.embedder != embedder:
             raise BadInput(
                 f"The ranker {'that ships' if setting == 'trained' else 'in ' + setting} was"
@@ -60,10 +65,44 @@ def choose_ranking(setting: str, embedder: str) -> Ranking:
                 f"The ranker in {setting} did not beat rank fusion on held-out questions."
             )
     except BadInput as error:
-        told = logger.info if setting == "trained" else logger.warning
-        told("Searching by rank fusion: %s", error)
-        return Ranking(None, str(error))
+        own = setting != "trained"
+        (logger.warning if own else logger.info)("Searching by rank fusion: %s", error)
+        return Ranking(None, str(error), failed=own)
     return Ranking(ranker, "")
+
+
+def _named(setting: str) -> Ranker:
+    if setting == "trained":
+        return shipped_ranker()
+    folder = Path(setting).expanduser()
+    if RankerVersions.is_in(folder):
+        return RankerVersions(folder).load()
+    return load_ranker(folder)
+
+
+class FollowedRanking:
+    """What a memory ranks by at this moment: `memograd learn` and a rollback change it."""
+
+    def __init__(self, setting: str, embedder: str) -> None:
+        self._setting, self._embedder = setting, embedder
+        self._current = Path(setting).expanduser() / CURRENT_FILE
+        self._seen = self._state()
+        self._ranking = choose_ranking(setting, embedder)
+
+    def now(self) -> Ranking:
+        """The ranking; chosen anew where another version is current."""
+        state = self._state()
+        if state != self._seen:
+            self._ranking, self._seen = choose_ranking(self._setting, self._embedder), state
+        return self._ranking
+
+    def _state(self) -> tuple[int, int] | None:
+        """What changes when the file that names the current version is replaced."""
+        try:
+            found = self._current.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memograd.memory.manager import MemoryManager, RelatedItem
+from memograd.memory.manager import MemoryManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS, action_of
@@ -126,8 +126,8 @@ class ByManager(KeepAll):
     def decide(self, walk: Walk) -> int:
         """What the manager says."""
         point = walk.point
-        related = [RelatedItem(hit.record, hit.why.similarity) for hit in point.hits]
-        action = action_of(self._manager.decide(point.fact, related).op, point.hits)
+        op = self._manager.decide(walk.memory.state, point.fact, point.query, point.hits).op
+        action = action_of(op, point.hits)
         assert action is not None, "managers name related items only"
         # A note that merely says the item again, as rules give to a request to forget, is nothing.
         return action if walk.observe().allowed_A[action] else NONE

@@ -37,7 +37,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedBesideGold:
     """A decision beside gold.
 
     told: the kind that the log's gold operation has; in this state `gold` may be another: an
@@ -63,7 +63,7 @@ class MeasuredMethod:
 
     name: str
     looked: tuple[Looked, ...]
-    decided: tuple[Decided, ...]
+    decided: tuple[DecidedBesideGold, ...]
     items: float
     tokens: float
     seconds: float
@@ -133,7 +133,7 @@ def measure(
     of single operations, to be measured too.
     """
     looked: list[Looked] = []
-    decided: list[Decided] = []
+    decided: list[DecidedBesideGold] = []
     items = tokens = spent = 0.0
     calls = failures = 0
     failure = ""
@@ -152,7 +152,7 @@ def measure(
             gold, told = walk.gold_action(), log.log.statements[number].gold
             if gold is not None and told is not None:
                 ops = _operation(gold, walk), _operation(action, walk)
-                decided.append(Decided(log.log.id, told.kind, *ops, failed))
+                decided.append(DecidedBesideGold(log.log.id, told.kind, *ops, failed))
             if reward is not None and walk.observe().allowed_A[action]:
                 earned.append(float(walk.rewards()[action]))
             before = len(walk.asked)

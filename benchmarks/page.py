@@ -1,0 +1,122 @@
+"""What the page costs where an owner has many items, in seconds of the processor.
+
+    python benchmarks/page.py [--items 100000] [--path FOLDER]
+
+Fills a memory (kept with --path, and then only filled the first time), serves it in this process
+and asks each page `ROUNDS` times. The first answer of a process folds the memory; the others are
+what a reader waits for. The embedder hashes words, so it costs nothing, and the shipped ranker,
+which reads other vectors, is not asked: searching is by rank fusion.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOKEN = "the-token-of-the-benchmark"
+OWNER = "user:alice"
+ROUNDS = 9
+BATCH = 5000
+WORDS = [f"word{number}" for number in range(3000)]
+
+
+class HashedWords:
+    """Texts as hashed words."""
+
+    name, dimension = "hashed-words", 64
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = np.full((len(texts), self.dimension), 1e-3, dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                vectors[row, hashlib.md5(word.encode()).digest()[0] % self.dimension] += 1
+        unit: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
+
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+        return self.embed(texts)
+
+
+def main() -> None:
+    from fastapi.testclient import TestClient
+
+    from memograd.memory import Memory
+    from memograd.serve.app import create_app
+    from memograd.serve.settings import ServeSettings
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--path", type=Path)
+    given = parser.parse_args()
+    path = given.path or Path(tempfile.mkdtemp())
+    with Memory.open(
+        path,
+        embedder=HashedWords(),
+        env_file=None,
+        reader="rules",
+        manager="rules",
+        ranking="fusion",
+    ) as memory:
+        missing = given.items - memory.store.journal.count_added([OWNER])
+        fill(memory, missing)
+        web = TestClient(
+            create_app(memory, ServeSettings(token=TOKEN)), base_url="http://localhost"
+        )
+        web.headers["Authorization"] = f"Bearer {TOKEN}"
+        item = memory.store.states.current(OWNER).items.last(1)[0].id
+        pages = {
+            "owners": "/page/memory",
+            "list": f"/page/memory?owner={OWNER}",
+            "last page": f"/page/memory?owner={OWNER}&after={given.items - 30}",
+            "one kind": f"/page/memory?owner={OWNER}&kind=episodic",
+            "search": f"/page/memory?owner={OWNER}&q=word7+word2021",
+            "one item": f"/page/memory/item/{item}",
+            "the past": f"/page/memory?owner={OWNER}&at={given.items - 10}",
+        }
+        print("| page | first | median | worst |\n|---|---:|---:|---:|")
+        for name, address in pages.items():
+            seconds = [measured(web, address) for _ in range(ROUNDS)]
+            rest = seconds[1:]
+            shown = (seconds[0], statistics.median(rest), max(rest))
+            print(
+                "|", name, "|", " | ".join(f"{1000 * one:.0f} ms" for one in shown), "|", flush=True
+            )
+
+
+def fill(memory: Any, missing: int) -> None:
+    """Give the owner items that are made by nobody's decision."""
+    from memograd.memory.records.events import EventKind, NewEvent
+    from memograd.memory.records.items import Kind, MemoryItem
+    from memograd.memory.records.scope import Scope
+
+    random = np.random.default_rng(0)
+    scope, now = Scope(user_id="alice"), datetime.now(UTC)
+    for start in range(0, missing, BATCH):
+        events = []
+        for number in range(start, min(start + BATCH, missing)):
+            text = " ".join(random.choice(WORDS, 8))
+            kind = Kind.EPISODIC if number % 5 == 0 else Kind.SEMANTIC
+            item = MemoryItem(f"item-{number}", text, scope, now, now, kind=kind)
+            events.append(NewEvent(EventKind.ADD, scope, item.id, after=item.to_json()))
+        memory.store.write(OWNER, events)
+
+
+def measured(web: Any, address: str) -> float:
+    """Seconds of the processor for one answer."""
+    began = time.process_time()
+    answer = web.get(address)
+    assert answer.status_code == 200, answer.text
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    main()

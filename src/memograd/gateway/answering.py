@@ -1,0 +1,264 @@
+"""How a request is answered: who may ask, a place among the calls, one answer in its API's form.
+
+Chats, plain texts and responses differ in how they are read and written; between, a call is a call
+(`calls`). Invariant: a place is free again however a call ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import Header, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from memograd.errors import MemogradError
+from memograd.gateway import answers, completions_api, responses_request
+from memograd.gateway.agent_names import agent_name
+from memograd.gateway.answers import AnswerForm, ChatForm, Json
+from memograd.gateway.backend import Backend
+from memograd.gateway.calls import BegunCall, Calls, ReaderGone
+from memograd.gateway.completions_api import CompletionForm, CompletionRequest
+from memograd.gateway.error_answers import told
+from memograd.gateway.keys import KnownKeys, bearer, check_key, unauthorised
+from memograd.gateway.limits import GatewayLimits, Place, Places
+from memograd.gateway.protocol import ChatRequest, EmbeddingRequest, Refused
+from memograd.gateway.responses_answer import ResponseForm
+from memograd.gateway.responses_request import ResponseRequest
+from memograd.gateway.responses_threads import Threads
+from memograd.gateway.store import NoSuchRollout, TraceStore
+from memograd.memory.embedders.embedder import Embedder
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 5.0
+FIRST_TEXT_SECONDS = 5.0
+"""How long a stream waits for its first text before it begins: failures till then have a status."""
+GONE = 499
+"""Nobody reads this status: the connection is closed."""
+
+Authorization = Annotated[str | None, Header()]
+
+
+class Gateway:
+    """What the paths share: who may ask, and how each API is answered."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        store: TraceStore,
+        key: str | None,
+        limits: GatewayLimits,
+        embedder: Embedder | None,
+    ) -> None:
+        self.backend = backend
+        self.calls = Calls(backend, store, limits)
+        self.places = Places(limits.max_calls)
+        self.store = store
+        self.embedder = embedder
+        self._key = key
+        self._known = KnownKeys()
+        self._threads = Threads(self.calls)
+
+    def check_own(self, authorization: Authorization = None) -> None:
+        """The gateway's key, where it has one."""
+        check_key(bearer(authorization), self._key)
+
+    async def rollout(self, rollout_id: str, authorization: Authorization = None) -> str:
+        """The id of the rollout in the path, if the key is its own."""
+        key = bearer(authorization)
+        if self._known.opens(rollout_id, key):
+            return rollout_id
+        try:
+            await self.calls.in_store(self.store.authenticate, rollout_id, key)
+        except NoSuchRollout as error:
+            raise unauthorised(str(error)) from None
+        self._known.remember(rollout_id, key)
+        return rollout_id
+
+    async def sweep(self) -> None:
+        """End rollouts that have crashed, now and then."""
+        while True:
+            await asyncio.sleep(min(SWEEP_SECONDS, self.store.idle_seconds / 2))
+            try:
+                await self.calls.sweep()
+            except MemogradError:
+                logger.exception("rollouts could not be swept; trying again")
+
+    async def chat(
+        self, request: Request, asked: ChatRequest, rollout_id: str | None, header: str | None
+    ) -> Response:
+        """Answer a chat, whole or as a stream."""
+
+        async def begin() -> tuple[BegunCall, AnswerForm]:
+            begun = await self._begin(request, asked, rollout_id, header, {"api": "chat"})
+            return begun, ChatForm(self.backend.model, asked)
+
+        return await self._answer(request, begin)
+
+    async def complete(
+        self, request: Request, asked: CompletionRequest, rollout_id: str | None, header: str | None
+    ) -> Response:
+        """Go on with a text."""
+
+        async def begin() -> tuple[BegunCall, AnswerForm]:
+            api = {"api": completions_api.API}
+            begun = await self._begin(request, asked.as_chat(), rollout_id, header, api)
+            return begun, CompletionForm(self.backend.model, asked)
+
+        return await self._answer(request, begin)
+
+    async def respond(
+        self, request: Request, asked: ResponseRequest, rollout_id: str | None, header: str | None
+    ) -> Response:
+        """Answer in the words of `/v1/responses`."""
+
+        async def begin() -> tuple[BegunCall, AnswerForm]:
+            chat = asked.as_chat(await self._threads.before(asked, rollout_id))
+            kept: dict[str, Any] = {"api": responses_request.API}
+            if asked.instructions is not None:
+                kept["instructions"] = True
+            begun = await self._begin(request, chat, rollout_id, header, kept)
+            response_id, remember = self._threads.follow(begun, asked)
+            return begun, ResponseForm(response_id, self.backend.model, asked, remember)
+
+        return await self._answer(request, begin)
+
+    async def _begin(
+        self,
+        request: Request,
+        asked: ChatRequest,
+        rollout_id: str | None,
+        header: str | None,
+        kept: Mapping[str, Any],
+    ) -> BegunCall:
+        size = len(await request.body())
+        return await self.calls.begin(asked, rollout_id, agent_name(asked, header), size, kept)
+
+    async def _answer(
+        self, request: Request, begin: Callable[[], Awaitable[tuple[BegunCall, AnswerForm]]]
+    ) -> Response:
+        """Take a place, begin the call, answer it in its API's form."""
+        place = self.places.take()
+        try:
+            begun, form = await begin()
+            if begun.request.stream:
+                stream = _Stream(self, begun, form, place)
+                place = Place(None)  # the stream's now
+                return stream
+            answer = await self.calls.answer(begun, gone=lambda: _gone(request))
+            return Json(form.whole(answer))
+        except ReaderGone:
+            return Response(status_code=GONE)
+        finally:
+            place.give_back()
+
+    async def embed(self, asked: EmbeddingRequest) -> Json:
+        """The vectors of texts."""
+        if self.embedder is None:
+            raise Refused(404, "This gateway has no embedder: start it with --embedder NAME.")
+        embedder = self.embedder
+        if asked.dimensions not in (None, embedder.dimension):
+            raise Refused(
+                400, f"The embedder makes vectors of {embedder.dimension}.", param="dimensions"
+            )
+        texts = [asked.input] if isinstance(asked.input, str) else asked.input
+        place = self.places.take()
+        try:
+            vectors = await asyncio.to_thread(embedder.embed, texts)
+        finally:
+            place.give_back()
+        as_base64 = asked.encoding_format == "base64"
+        return Json(answers.embeddings(vectors, embedder.name, as_base64=as_base64))
+
+    def models(self) -> dict[str, Any]:
+        """What is served."""
+        return answers.models(self._names())
+
+    def one_model(self, name: str) -> dict[str, Any]:
+        """One of what is served; `Refused` for any other, though each name is answered."""
+        if name not in self._names():
+            raise Refused(
+                404,
+                f"The model {name!r} is not served here: {', '.join(self._names())} is.",
+                code="model_not_found",
+                param="model",
+            )
+        return answers.model(name)
+
+    def _names(self) -> list[str]:
+        return [self.backend.model, *([self.embedder.name] if self.embedder else [])]
+
+
+class _Stream(StreamingResponse):
+    """An answer as server-sent events; its place is free when it ends, however it ends.
+
+    What fails before there is any text, and soon, is refused with its own status, so that a client
+    tries again what may be tried again; later, an event says it.
+    """
+
+    def __init__(self, gateway: Gateway, begun: BegunCall, form: AnswerForm, place: Place) -> None:
+        self._gateway, self._begun, self._place = gateway, begun, place
+        self._form = form
+        self._texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        self._first: asyncio.Future[tuple[int, str] | None] | None = None
+        super().__init__(self._events(), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        self._answering = asyncio.ensure_future(
+            self._gateway.calls.answer(
+                self._begun, on_text=lambda place, text: self._texts.put_nowait((place, text))
+            )
+        )
+        self._answering.add_done_callback(lambda _: self._texts.put_nowait(None))
+        self._first = asyncio.ensure_future(self._texts.get())
+        gone = asyncio.ensure_future(_gone(Request(scope, receive)))
+        try:
+            await asyncio.wait(
+                {self._first, gone},
+                timeout=FIRST_TEXT_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if gone.done():
+                return
+            gone.cancel()
+            await asyncio.wait({gone})
+            failed = self._first.done() and self._first.result() is None
+            if failed and (error := self._answering.exception()) is not None:
+                status, body = told(error)
+                await Json(body, status_code=status)(scope, receive, send)
+                return
+            await super().__call__(scope, receive, send)
+        finally:
+            gone.cancel()
+            self._first.cancel()
+            self._answering.cancel()
+            self._place.give_back()
+
+    async def _events(self) -> AsyncIterator[str]:
+        for event in self._form.opening():
+            yield event
+        assert self._first is not None
+        said = await self._first
+        while said is not None:
+            place, text = said
+            if text:
+                for event in self._form.more(place, text):
+                    yield event
+            said = await self._texts.get()
+        error = self._answering.exception()
+        if error is not None:
+            yield self._form.failure(told(error)[1])
+            return
+        for event in self._form.endings(self._answering.result()):
+            yield event
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has closed the connection; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,131 @@
+"""What a request holds its answer to, as a grammar: structured output, forced tools, one call only.
+
+    response_format                     JSON of the schema, or any object; or calls, with tools
+    tool_choice required                one call or more, each of a tool and its schema
+    tool_choice of a function           one call of it
+    parallel_tool_calls false           text, and one call at most
+
+The grammar is written in llguidance's Lark, with JSON schemas in it; calls are written as the chat
+template asks for them (`memograd.rollout.tool_calls`). Invariant: an answer that was not cut off is
+what its request asked for, whatever the model would have said; where a request asks for nothing of
+this kind there is no grammar, and the model's own distribution is drawn from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.rollout.tool_calls import CLOSE, OPEN
+
+SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""JSON as models write it most, on one line: free white space could go on for ever."""
+
+
+def grammar_of(request: ChatRequest) -> str | None:
+    """The grammar in Lark; None where there is nothing to hold to. Raises `Refused`."""
+    form = _form(request.response_format)
+    forced = _forced(request)
+    tools = request.tool_schemas()
+    one = request.parallel_tool_calls is False
+    if forced is not None:
+        return _written("start: call" if forced else _several(one), form=None, request=request)
+    if form is not None:
+        start = "start: form" if not tools else f"start: form | calls\n{_calls(one)}"
+        return _written(start, form=form, request=request)
+    if tools and one:
+        # Two ways to read what is said: to its end, or up to where a call begins.
+        said = f"SAID: /(.|\\n)*/ & ~/(.|\\n)*{OPEN}(.|\\n)*/"
+        before = f"before[lazy]: /(.|\\n)*{OPEN}/"
+        start = f"start: SAID | before body\n{said}\n{before}"
+        return _written(start, form=None, request=request)
+    return None
+
+
+def _several(one: bool) -> str:
+    return f"start: calls\n{_calls(one)}"
+
+
+def _calls(one: bool) -> str:
+    return "calls: call" if one else 'calls: call ("\\n" call)*'
+
+
+def _written(start: str, *, form: Any, request: ChatRequest) -> str:
+    """The whole grammar: `start`, the form of the answer, the calls of all tools it may make."""
+    lines = [start]
+    if form is not None:
+        lines.append(f"form: {_json(form)}")
+    chosen = _chosen(request.tool_choice)
+    tools = [tool["function"] for tool in request.tool_schemas()]
+    if chosen is not None:
+        tools = [tool for tool in tools if tool["name"] == chosen]
+    if tools:
+        names = [f"call_{place}" for place in range(len(tools))]
+        lines.append(f"call: {json.dumps(OPEN)} body")
+        inside = " | ".join(names)
+        lines.append(f"body: {json.dumps(chr(10))} ({inside}) {json.dumps(chr(10) + CLOSE)}")
+        for name, tool in zip(names, tools, strict=True):
+            schema = {
+                "type": "object",
+                "properties": {
+                    "name": {"const": tool["name"]},
+                    "arguments": tool.get("parameters") or {"type": "object"},
+                },
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+            lines.append(f"{name}: {_json(schema)}")
+    return "\n".join(lines)
+
+
+def _json(schema: Any) -> str:
+    if isinstance(schema, dict):
+        schema = {"x-guidance": SPELLING, **schema}
+    return f"%json {json.dumps(schema, ensure_ascii=False)}"
+
+
+def _form(asked: Mapping[str, Any] | None) -> Any:
+    """The schema of an answer; None where it is text."""
+    kind = None if asked is None else asked.get("type")
+    if asked is None or kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    described = asked.get("json_schema")
+    if kind != "json_schema" or not isinstance(described, Mapping):
+        raise _refused("response_format", "ask for text, json_object or json_schema")
+    if not isinstance(described.get("schema"), dict):
+        raise _refused("response_format", "json_schema needs a schema, which is an object")
+    return described["schema"]
+
+
+def _forced(request: ChatRequest) -> bool | None:
+    """Whether one function is forced (True) or any (False); None where none is."""
+    choice = request.tool_choice
+    if choice in (None, "auto", "none"):
+        return None
+    names = {tool["function"]["name"] for tool in request.tool_schemas()}
+    if not names:
+        raise _refused("tool_choice", "there is no tool to choose; send tools")
+    if choice == "required":
+        return False
+    chosen = _chosen(choice)
+    if chosen not in names:
+        known = ", ".join(sorted(names))
+        raise _refused("tool_choice", f"ask for auto, none, required or one of {known}")
+    return True
+
+
+def _chosen(choice: Any) -> str | None:
+    """The function that is named."""
+    if not isinstance(choice, Mapping) or choice.get("type") != "function":
+        return None
+    function = choice.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _refused(param: str, what: str) -> Refused:
+    return Refused(400, f"{param}: {what}.", param=param)

@@ -1,0 +1,99 @@
+"""What the words of a message sound like: a correction, a denial, an addition, a bare request.
+
+Invariant: cues decide nothing by themselves; a relation model says what is meant, and they how sure
+it must be. Pure functions of texts, in English and Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.language import is_chinese
+from memograd.memory.statements import parse_statement
+
+CORRECTS: Final = re.compile(
+    r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
+    r"|correction|actually|sorry|soz|my bad|mistyped|misspoke|fat.?finger|autocorrect"
+    r"|nope|(?:scrap|strike) that|misread|muddled|silly me|i wrote|did i say"
+    r"|i should (?:say|have said)"
+    r"|wrong (?:line|row|one|way|key)|should (?:read|say|have (?:read|said|been))"
+    r"|corrected|misremembered|apologies|forgive me|strictly speaking|to be precise"
+    r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|, not |\*\w+)\b|\w\*"
+    r"|[说說讲講記记打写寫搞弄看听聽念敲][错錯混反岔]|嘴瓢|口误|口誤|更正|纠正|糾正|不对|不對|不是.{1,10}是"
+    r"|应该是|應該是|手滑|[错錯]了|等等|哦不|噢不|[❌✅]",
+    re.IGNORECASE,
+)
+FAINT: Final = re.compile(r", not |\bactually\b|等等", re.IGNORECASE)
+"""Of these cues, the ones that people also use where they correct nothing."""
+DENIES: Final = re.compile(
+    r"\b(?:joke|joking|kidding|messing with|made (?:that|it) up|not (?:true|serious)|i lied)\b"
+    r"|开玩笑|玩笑|逗你|骗你|瞎说|胡说|假的",
+    re.IGNORECASE,
+)
+ADDS: Final = re.compile(
+    r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|too|add(?:ed|s|ing)?|another|on top of"
+    r"|in addition|besides|along with|second|extra|both)\b"
+    r"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|第二",
+    re.IGNORECASE,
+)
+BARE_REQUEST: Final = re.compile(
+    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?said"
+    r"|i said anything)\b"
+    r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
+    re.IGNORECASE,
+)
+KEEPS: Final = re.compile(
+    r"\b(?:can|may|should) stay\b|\bstays\b|\bkeep (?:the|my|that)\b|\b(?:fine|ok|okay)\W*$"
+    r"|可以留|留着|保留|无所谓|無所謂|没事|不用删|还是要记",
+    re.IGNORECASE,
+)
+"""A clause of a request to forget that says what is to stay."""
+ALL_SAID: Final = re.compile(
+    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
+    r"|都)|全(?:部|都)?(?:忘|删)",
+    re.IGNORECASE,
+)
+ASIDE: Final = re.compile(r",? (?:after all|these days|nowadays|at the moment)(?=[.!]*$)", re.I)
+_NAMED: Final = re.compile(r"[A-Z]|\d")
+_JUDGES: Final = re.compile(r"[最很太真好挺更超]|有点|非常|的$|得")
+
+
+def comparable(old: str, new: str) -> bool:
+    """Whether both name a value of one type: two names or numbers, or two other words.
+
+    "in Boston" and "in a small apartment" are not, nor are 律师 and 最累的.
+    """
+    ours, theirs = parse_statement(new), parse_statement(old)
+    if ours is None or theirs is None or not ours.same_subject(theirs):
+        return False
+    if ours.same_value(theirs):
+        return True
+    if is_chinese(new):
+        return not _JUDGES.search(ours.value)
+    return bool(_NAMED.search(ours.value)) == bool(_NAMED.search(theirs.value))
+
+
+def of_other_kind(message: str, item: str) -> bool:
+    """Whether both are plain statements of two properties: what one does, and where one lives."""
+    ours, its = parse_statement(message), parse_statement(item)
+    open_ = ("has", "is", "")
+    return bool(
+        ours and its and ours.slot != its.slot and ours.slot not in open_ and its.slot not in open_
+    )
+
+
+def is_elliptic(message: str, item: str) -> bool:
+    """Whether the message gives a bare value, and no statement with a subject of its own.
+
+    "it's B27, misread the board" does; 小李生日是5月1号 tells something of somebody else.
+    """
+    for clause in re.split(r"[,.!?;，。！？；]+(?!\d)", message):
+        found = re.search(r"\d|[一二三四五六七八九十]", clause)
+        if found is None:
+            continue
+        before = clause[: found.start()]
+        if is_chinese(item) or is_chinese(message):
+            return len(before.strip()) <= 4
+        return len(before.split()) <= 3
+    return True

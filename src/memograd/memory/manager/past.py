@@ -1,0 +1,107 @@
+"""How an item says that it was so, or may be so no longer: what is superseded stays readable.
+
+    User lives in Montreal (formerly: User lives in Ottawa, until 7 May 2024).
+    User sees a guy called Pascal (until 7 May 2024).
+    User has a Galaxy S22 (perhaps no longer, since 7 May 2024).
+
+A message may be misunderstood, so what it seems to replace or to end is not taken away: the item
+keeps it as its past. Only what the user corrects, takes back or asks to forget disappears.
+
+Invariant: `present` of any text with a note is the text as it stood without it, but for an
+exclamation mark. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Final
+
+from memograd.memory.language import is_chinese
+from memograd.memory.records.turns import format_date
+
+LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
+
+_FORMERLY: Final = re.compile(
+    r" \(formerly: (?P<en>.+?)\)[.!?]?$|（此前：(?P<zh>.+?)）[。！？]?$", re.S
+)
+_NOTE: Final = re.compile(
+    r"(?P<before>[.!?。！？]?)"
+    r"(?: \((?:formerly: .+|until [^()]{4,40}|perhaps no longer[^()]{0,40})\)"
+    r"|（(?:此前：.+|至[^（）]{4,20}为止，现已不再|[^（）]{0,14}或已不再)）)(?P<stop>[.!?。！？]?)$",
+    re.S,
+)
+_STOP: Final = re.compile(r"[\s.!?。！？]+$")
+
+
+def present(text: str) -> str:
+    """What the item says of the present: the text without a note on the past."""
+    found = _NOTE.search(text)
+    return text if found is None else text[: found.start()] + found["stop"]
+
+
+def is_past(text: str) -> bool:
+    """Whether the item only says what was so."""
+    return re.search(r"\(until [^()]{4,40}\)[.!?]?$|为止，现已不再）[。！？]?$", text) is not None
+
+
+def is_doubted(text: str) -> bool:
+    """Whether the item says that it may be so no longer."""
+    return re.search(r"\(perhaps no longer[^()]*\)[.!?]?$|或已不再）[。！？]?$", text) is not None
+
+
+def ended(text: str, day: date | None) -> str:
+    """What was so, until that day."""
+    if is_chinese(text):
+        return _noted(present(text), f"至{_day_zh(day)}为止，现已不再")
+    return _noted(present(text), f"until {_day(day)}")
+
+
+def doubted(text: str, day: date | None) -> str:
+    """What may be so no longer, since that day."""
+    if is_chinese(text):
+        return _noted(present(text), f"{_day_zh(day)}起或已不再")
+    return _noted(present(text), f"perhaps no longer, since {_day(day)}")
+
+
+def instead(new: str, old: str, day: date | None) -> str:
+    """The new statement, with the one it took the place of."""
+    before = formerly(old)
+    was = _STOP.sub("", present(old))
+    if is_chinese(was):
+        was = f"{was}，至{_day_zh(day)}" + (f"；{before}" if before else "")
+    else:
+        was = f"{was}, until {_day(day)}" + (f"; {before}" if before else "")
+    if len(was) > LONGEST_PAST and before:
+        was = was.removesuffix(f"{'；' if is_chinese(was) else '; '}{before}")
+    return _noted(present(new), ("此前：" if is_chinese(new) else "formerly: ") + was)
+
+
+def keeping_past(new: str, old: str) -> str:
+    """The statement with the past that the old one told of."""
+    before = formerly(old)
+    if not before:
+        return new
+    return _noted(present(new), ("此前：" if is_chinese(new) else "formerly: ") + before)
+
+
+def formerly(text: str) -> str:
+    """What a statement tells of the past, empty where nothing."""
+    found = _FORMERLY.search(text)
+    return (found["en"] or found["zh"] or "") if found else ""
+
+
+def _noted(text: str, note: str) -> str:
+    chinese = is_chinese(text)
+    bare = text.rstrip("!！ ")  # "I'm local now (formerly: ...)!" would not read well
+    stop = bare[-1] if bare[-1:] in ".?。？" else ("。" if chinese else ".")
+    bare = bare.removesuffix(stop)
+    return f"{bare}（{note}）{stop}" if chinese else f"{bare} ({note}){stop}"
+
+
+def _day(day: date | None) -> str:
+    return format_date(day) if day else "lately"
+
+
+def _day_zh(day: date | None) -> str:
+    return f"{day.year}年{day.month}月{day.day}日" if day else "最近"

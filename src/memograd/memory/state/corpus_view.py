@@ -1,0 +1,152 @@
+"""What a corpus is at one moment: a few parts, a tail of records that are no part yet, a layout.
+
+Invariant: a view never changes, but for what is computed from it once and kept; nothing here
+writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, Generic
+
+import numpy as np
+
+from memograd.memory.state.columns import Columns, describe, join_columns
+from memograd.memory.state.segment import Part, T
+from memograd.memory.state.sittings import Sittings, sittings_of
+
+EXACT_BLOCK: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow(Generic[T]):
+    """One record of the tail, with its vector float32 `[d]` and its terms."""
+
+    record: T
+    vector: np.ndarray
+    terms: tuple[str, ...]
+    counts: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusView(Generic[T]):
+    """What a corpus is at one moment; neither the tuple nor the dict is ever changed.
+
+    A place is the number of a row counted over all parts, dead rows included, and then the tail;
+    places rise in the order of insertion.
+    """
+
+    parts: tuple[Part[T], ...] = ()
+    tail: dict[str, PendingRow[T]] | None = None
+    layout: list[Layout] = field(default_factory=list, compare=False, repr=False)
+
+    def pending(self) -> list[PendingRow[T]]:
+        return list(self.tail.values()) if self.tail else []
+
+    def __len__(self) -> int:
+        return sum(part.alive for part in self.parts) + len(self.tail or ())
+
+    def find(self, id: str) -> tuple[int, int] | None:
+        """Number of the part and row in it, the latest part first."""
+        for number in range(len(self.parts) - 1, -1, -1):
+            row = self.parts[number].row(id)
+            if row is not None:
+                return number, row
+        return None
+
+    def starts(self) -> list[int]:
+        """The first place of every part, and of the tail."""
+        return [0, *accumulate(part.size for part in self.parts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the living records of a view are, and what is known of them.
+
+    places: int64 `[n]`, or None where every place is alive. lengths: int64 `[n]` in terms.
+    """
+
+    places: np.ndarray | None
+    lengths: np.ndarray
+    columns: Columns
+    sat: list[Sittings] = field(default_factory=list, compare=False, repr=False)
+    sums: list[np.ndarray] = field(default_factory=list, compare=False, repr=False)
+
+    def window_lengths(self) -> np.ndarray:
+        """float64 `[n]`: the length of each record with its neighbours of the same sitting."""
+        return self._sums()[0]
+
+    def sitting_lengths(self) -> np.ndarray:
+        """int64 `[sittings]`: the length of each sitting."""
+        return self._sums()[1]
+
+    def _sums(self) -> list[np.ndarray]:
+        if not self.sums:
+            sat = self.sittings()
+            window = self.lengths.astype(np.float64)
+            window[1:] += self.lengths[:-1] * sat.joined
+            window[:-1] += self.lengths[1:] * sat.joined
+            self.sums.extend([window, np.add.reduceat(self.lengths, sat.starts)])
+        return self.sums
+
+    def sittings(self) -> Sittings:
+        """How the records hang together; made when it is first asked for."""
+        if not self.sat:
+            self.sat.append(sittings_of(self.columns))
+        return self.sat[0]
+
+
+def layout_of(view: CorpusView[T]) -> Layout:
+    pending = view.pending()
+    columns = [part.segment.described() for part in view.parts]
+    lengths = [part.segment.lengths for part in view.parts]
+    if pending:
+        columns.append(describe([p.record for p in pending]))
+        lengths.append(np.array([len(p.terms) for p in pending], np.int64))
+    whole = join_columns(columns) if columns else describe([])
+    sizes = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+    if all(part.dead is None for part in view.parts):
+        return Layout(None, sizes, whole)
+    starts = view.starts()
+    alive = [start + part.alive_rows() for part, start in zip(view.parts, starts, strict=False)]
+    places = np.concatenate([*alive, starts[-1] + np.arange(len(pending))])
+    return Layout(places, sizes[places], whole.taken(places))
+
+
+def stacked(pending: Sequence[PendingRow[T]]) -> np.ndarray:
+    """Their vectors, float32 `[n, d]`."""
+    return np.concatenate([p.vector for p in pending]).reshape(len(pending), -1)
+
+
+def gathered(
+    view: CorpusView[T], starts: Sequence[int], pending: Sequence[PendingRow[T]], places: np.ndarray
+) -> np.ndarray:
+    """The vectors at these places (rising), float32 `[len(places), d]`."""
+    cuts = np.searchsorted(places, starts)
+    rows = [
+        part.segment.matrix[places[cut:end] - start]
+        for part, start, cut, end in zip(view.parts, starts, cuts[:-1], cuts[1:], strict=False)
+        if cut < end
+    ]
+    in_tail = places[cuts[-1] :] - starts[-1]
+    if len(in_tail):
+        rows.append(stacked([pending[at] for at in in_tail.tolist()]))
+    return np.concatenate(rows) if len(rows) > 1 else rows[0]
+
+
+def cosines(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Dot products of float32 `[m, d]` with `[d]` in float64, rounded to 6 decimals.
+
+    Each row is summed by itself, so its cosine does not depend on the rows around it, as it would
+    in a matrix product.
+    """
+    wide = query.astype(np.float64)
+    cosines = np.empty(len(rows), np.float64)
+    for start in range(0, len(rows), EXACT_BLOCK):
+        block = rows[start : start + EXACT_BLOCK].astype(np.float64)
+        block *= wide
+        cosines[start : start + EXACT_BLOCK] = block.sum(axis=1)
+    return np.round(cosines, 6) + 0.0  # no -0.0

@@ -1,0 +1,1 @@
+"""Prompts that are optimised instead of weights, by DSPy's own optimisers over the gateway."""

@@ -1,0 +1,270 @@
+"""`memograd optimize memory-qa`: prompts searched, saved, loaded and measured beside weights.
+
+    training questions --> optimiser x seed --> programs/simba-0.json
+                               | calls, through the gateway, counted in traces.db
+    held-out questions --> each program, on the model alone and with a run's adapter --> table
+
+Invariants: what is wrong is refused before the folder is made; no held-out question is ever seen by
+an optimiser, nor conversation of one by a run that is measured; a folder that holds a table holds
+the programs, the answers and the calls behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from memograd.data import ConversationSplit
+from memograd.errors import BadInput
+from memograd.evaluation import Judge
+from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.store import TraceStore
+from memograd.gateway.upstream import UpstreamBackend
+from memograd.grpo import RunFolder
+from memograd.memory.chat.chat_model import OpenAIChatModel
+from memograd.optimize.endpoints import Caller, ServedModel, Spent, served
+from memograd.optimize.optimizers import optimised
+from memograd.optimize.plans import Plan, plan
+from memograd.optimize.program import MemoryQAProgram, load_program
+from memograd.optimize.settings import EndpointConfig, OptimizeConfig
+from memograd.optimize.table import GRPO, UNTRAINED, Row, answers_of, write_results
+from memograd.policy.language_model import LanguageModel
+from memograd.rewards import WeightedReward
+from memograd.rollout.types import Scenario
+from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.memory_qa.recipe import policy_to_measure
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
+from memograd.tasks.memory_qa.setup import (
+    MemoryQASetup,
+    available_conversations,
+    choose_split,
+    thinned,
+)
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
+PROMPT_KEY, EVALUATION_KEY = "MEMOGRAD_PROMPT_KEY", "MEMOGRAD_EVALUATION_KEY"
+PROPOSAL_TOKENS = 2048
+"""Tokens of a proposal, at most."""
+
+
+@dataclass(frozen=True)
+class _Questions:
+    train: list[Scenario]
+    held_out: list[Scenario]
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A run's adapter. rollouts: how many attempts it was trained with."""
+
+    config: MemoryQATrainConfig
+    checkpoint: Path
+    rollouts: int
+
+
+def optimize(config: OptimizeConfig) -> Path:
+    """Optimise, save, load and measure; gives the folder with `comparison.md`.
+
+    Raises:
+        BadInput: settings, data, programs or runs do not fit.
+        MemogradError: a call failed.
+    """
+    settings = config.questions()
+    rewards = parse_rewards(config.rewards)
+    split = _split(settings)
+    plans: dict[str, Plan] = {name: _plan(name, config, split) for name in config.optimizer}
+    names = [*config.optimizer, *(file.stem for file in config.program)]
+    if len({*names, UNTRAINED, GRPO}) < len(names) + 2:
+        raise BadInput(
+            f"A row of the table would have the name of two: {', '.join(names)}; name the files of "
+            "programs otherwise."
+        )
+    for file in config.program:
+        load_program(file)
+    trained = [_trained(run, config, split) for run in config.run]
+    out = config.out or Path("runs") / f"optimize-{time.strftime('%Y%m%d-%H%M%S')}"
+    if out.exists() and any(out.iterdir()):
+        raise BadInput(f"The folder {out} is not empty: name a new one by out=.")
+    judge = _judge(config.evaluation, out)
+    policy = load_policy(settings, None)
+    MemoryQASetup(settings, policy, out / "memory.db").check([*split.train, *split.eval])
+
+    (out / "programs").mkdir(parents=True)
+    (out / "config.json").write_text(config.model_dump_json(indent=2), encoding="utf-8")
+    store = TraceStore(f"sqlite:///{out / 'traces.db'}")
+    try:
+        questions = _questions(settings, policy, split, out)
+        console.print(
+            f"{len(questions.train)} questions to optimise on, {len(questions.held_out)} held out"
+        )
+        rows, programs = _searched(config, plans, rewards, policy, questions, store, out)
+        for place, one in enumerate(trained):
+            _measure_trained(rows, programs, config, place, one, questions.held_out, store)
+    finally:
+        store.close()
+    console.print(write_results(list(rows.values()), questions.held_out, judge, out))
+    return out
+
+
+def _split(settings: MemoryQATrainConfig) -> ConversationSplit:
+    available = available_conversations(settings.data, settings.seed)
+    chosen = choose_split(available, settings.train, settings.eval)
+    return ConversationSplit(
+        thinned(chosen.train, settings.max_train, settings.seed),
+        thinned(chosen.eval, settings.max_eval, settings.seed),
+    )
+
+
+def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> Plan:
+    return plan(name, config.budget, sum(len(one.questions) for one in split.train))
+
+
+def _trained(run: Path, config: OptimizeConfig, split: ConversationSplit) -> _Trained:
+    own, checkpoint = policy_to_measure(run, split.eval)
+    if own.model != config.model:
+        raise BadInput(f"{run} trained the model {own.model}: set model={own.model}.")
+    steps = len(RunFolder.open(run).read_metrics())
+    rollouts = steps * own.prompts_per_step * own.num_generations
+    return _Trained(own.model_copy(update={"device": config.device}), checkpoint, rollouts)
+
+
+def _judge(endpoint: EndpointConfig, out: Path) -> Judge | None:
+    if endpoint.model is None:
+        return None
+    key = os.environ.get(EVALUATION_KEY) or "none"
+    chat = OpenAIChatModel(endpoint.model, api_key=key, base_url=endpoint.url)
+    return Judge(chat, "strict", cache=out / "verdicts.jsonl")
+
+
+def _questions(
+    settings: MemoryQATrainConfig, policy: LanguageModel, split: ConversationSplit, out: Path
+) -> _Questions:
+    setup = MemoryQASetup(settings, policy, out / "memory.db")
+    setup.check_unseen(split.eval)
+    setup.remember([*split.train, *split.eval])
+    return _Questions(setup.scenarios(split.train), setup.scenarios(split.eval))
+
+
+def _searched(
+    config: OptimizeConfig,
+    plans: dict[str, Plan],
+    rewards: Sequence[WeightedReward],
+    policy: LanguageModel,
+    questions: _Questions,
+    store: TraceStore,
+    out: Path,
+) -> tuple[dict[str, Row], dict[str, list[Path]]]:
+    """The rows without an adapter, and the files of the programs by the names of their rows."""
+    programs: dict[str, list[Path]] = {file.stem: [file] for file in config.program}
+    rows: dict[str, Row] = {}
+    with _answering(config, policy, store) as model, _proposing(config, store) as proposer:
+        rows[UNTRAINED] = Row(UNTRAINED)
+        _measure(rows[UNTRAINED], MemoryQAProgram(), config, 0, questions.held_out, model)
+        for name, sized in plans.items():
+            rows[name], programs[name] = Row(name), []
+            for seed in config.seeds:
+                file = out / "programs" / f"{name}-{seed}.json"
+                with (
+                    model.caller(name, seed, temperature=0.0) as asked,
+                    _caller(proposer, name, seed) as writer,
+                ):
+                    program, unread = optimised(
+                        sized,
+                        questions.train,
+                        rewards,
+                        asked=asked,
+                        proposer=writer,
+                        demos=config.demos,
+                        seed=seed,
+                        threads=config.threads,
+                    )
+                    rows[name].calls.append(asked.spent.calls)
+                    rows[name].unread.append(unread)
+                    rows[name].proposals.append(Spent() if writer is None else writer.spent)
+                program.save(str(file))
+                programs[name].append(file)
+                console.print(f"{file}: {rows[name].calls[-1]} of {config.budget} calls")
+        for name, files in programs.items():
+            row = rows.setdefault(name, Row(name))
+            for seed, file in zip(config.seeds, files, strict=False):
+                _measure(row, load_program(file), config, seed, questions.held_out, model)
+    return rows, programs
+
+
+def _measure_trained(
+    rows: dict[str, Row],
+    programs: dict[str, list[Path]],
+    config: OptimizeConfig,
+    place: int,
+    trained: _Trained,
+    held_out: Sequence[Scenario],
+    store: TraceStore,
+) -> None:
+    """Add the run's adapter, and its adapter with each program, to the rows of all seeds."""
+    policy = load_policy(trained.config, trained.checkpoint)
+    every = len(config.run) == 1
+    with _answering(config, policy, store) as model:
+        row = rows.setdefault(GRPO, Row(GRPO))
+        row.rollouts.append(trained.rollouts)
+        _measure(row, MemoryQAProgram(), config, config.seeds[place], held_out, model)
+        for name, files in programs.items():
+            both = rows.setdefault(f"{GRPO} + {name}", Row(f"{GRPO} + {name}"))
+            both.calls, both.unread = rows[name].calls, rows[name].unread
+            both.proposals = rows[name].proposals
+            both.rollouts.append(trained.rollouts)
+            of_seed = files if every or len(files) == 1 else [files[place]]
+            for file in of_seed:
+                _measure(both, load_program(file), config, config.seeds[place], held_out, model)
+
+
+def _measure(
+    row: Row,
+    program: MemoryQAProgram,
+    config: OptimizeConfig,
+    seed: int,
+    held_out: Sequence[Scenario],
+    model: ServedModel,
+) -> None:
+    with model.caller(f"measure {row.name}", seed, temperature=0.0) as asked:
+        answered = answers_of(program, held_out, asked, method=row.name, threads=config.threads)
+    row.answered.append(answered)
+
+
+@contextlib.contextmanager
+def _answering(
+    config: OptimizeConfig, policy: LanguageModel, store: TraceStore
+) -> Iterator[ServedModel]:
+    """The local model behind a gateway."""
+    longest = config.max_completion_length
+    backend = LocalBackend(policy, sampling=Sampling(max_tokens=longest))
+    with served(backend, store, threads=config.threads, most_tokens=longest) as model:
+        yield model
+
+
+@contextlib.contextmanager
+def _proposing(config: OptimizeConfig, store: TraceStore) -> Iterator[ServedModel | None]:
+    """The model that writes proposals behind a gateway, where there is one."""
+    endpoint = config.prompt
+    if endpoint.model is None or not config.optimizer:
+        yield None
+        return
+    key = os.environ.get(PROMPT_KEY, "")
+    backend = UpstreamBackend(endpoint.url, endpoint.model, api_key=key)
+    with served(backend, store, threads=config.threads, most_tokens=PROPOSAL_TOKENS) as model:
+        yield model
+
+
+@contextlib.contextmanager
+def _caller(proposer: ServedModel | None, name: str, seed: int) -> Iterator[Caller | None]:
+    if proposer is None:
+        yield None
+        return
+    with proposer.caller(f"{name} proposals", seed, temperature=1.0) as caller:
+        yield caller

@@ -1,0 +1,128 @@
+"""Operations and seconds: the learner's passes, prefill, decoding, collectives.
+
+A multiplication with an addition counts as two operations, as in `torch.utils.flop_counter`, with
+which the counts agree (`tests/planning/test_costs.py`). Decoding follows the roofline of Pope et
+al., "Efficiently Scaling Transformer Inference", 2022: a step takes the longer of reading weights
+and cache, and of computing; `(2N + B ctx KV) / bandwidth` where memory decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memograd.planning.hardware import Cluster, Efficiency, ring_seconds
+from memograd.planning.shapes import ModelShape
+from memograd.planning.workload import Workload
+
+NUMBER = 2  # bytes of a bf16 number
+
+
+def forward_flops(shape: ModelShape, tokens: float, pairs: float, predicted: float) -> float:
+    """Operations of a forward pass.
+
+    tokens: that go through the layers. pairs: of query and key, in one layer. predicted: tokens
+    whose logits are computed.
+    """
+    matrices = 2 * shape.layers * shape.layer_matrices * tokens
+    attention = 4 * shape.layers * shape.query_size * pairs  # scores, then the weighted values
+    return matrices + attention + 2 * shape.embedding_weights * predicted
+
+
+def learner_flops(shape: ModelShape, work: Workload) -> float:
+    """Operations of one pass over a step's groups: forward, backward, what is computed again.
+
+    The backward pass costs a forward for the gradients of the activations, and another one for
+    those of the weights where all of them are trained. A reference is one forward more.
+    """
+    forward = forward_flops(shape, work.tree_tokens, work.tree_pairs, work.group * work.answer)
+    backward = 2.0 if work.train == "full" else 1.0
+    again = 1.0 if work.checkpointing else 0.0
+    return work.prompts * forward * (1 + backward + again + work.reference)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Seconds to sample a step's answers on one replica, by part, and how many ran at once."""
+
+    prefill: float
+    decode: float
+    at_once: int
+
+    @property
+    def seconds(self) -> float:
+        """Both parts."""
+        return self.prefill + self.decode
+
+
+def sampling(
+    shape: ModelShape,
+    work: Workload,
+    cluster: Cluster,
+    efficiency: Efficiency,
+    *,
+    replicas: int,
+    tensor_parallel: int,
+    cache_bytes: float,
+) -> Sampling:
+    """Sampling on `replicas` servers of `tensor_parallel` devices with `cache_bytes` of cache each.
+
+    A prompt is prefilled once a group (prefix caching). Answers that find no room in the cache
+    wait, so they come in waves. A wave takes as many steps as its longest answer has tokens, the
+    batch thinning out as answers end; the mean batch over a wave is what reading the cache costs.
+    """
+    groups = -(-work.prompts // replicas)
+    rollouts = groups * work.group
+    flops = cluster.device.flops * tensor_parallel
+    bandwidth = cluster.device.bandwidth * tensor_parallel * efficiency.bandwidth_share
+
+    prefill = groups * forward_flops(shape, work.prompt, work.prompt**2 / 2, 0)
+    prefill_seconds = prefill / (flops * efficiency.prefill_mfu)
+
+    kept = shape.kv_bytes()
+    of_group = kept * (work.prompt + work.group * work.answer)
+    at_once = max(1, min(rollouts, int(cache_bytes / of_group * work.group)))
+    waves = rollouts / at_once
+    steps = work.longest * max(1.0, waves)
+    live = max(1.0, rollouts * work.answer / steps)  # mean answers in a step
+    context = work.prompt + work.answer / 2
+    reading = (NUMBER * shape.weights + live * context * kept) / bandwidth
+    computing = forward_flops(shape, live, live * context, live) / (flops * efficiency.prefill_mfu)
+    # Two all-reduces a layer of the live tokens' activations, where a replica is several devices.
+    moved = 2 * shape.layers * live * shape.hidden * NUMBER
+    talking = 2 * ring_seconds(moved, tensor_parallel, cluster, efficiency)
+    step = max(reading, computing) + talking + efficiency.launch_seconds
+    return Sampling(prefill_seconds, steps * step, at_once)
+
+
+def learning_seconds(
+    shape: ModelShape, work: Workload, cluster: Cluster, efficiency: Efficiency, *, ranks: int
+) -> float:
+    """Seconds of all optimisation passes on `ranks` devices.
+
+    Groups are not split, so the ranks wait for the one that has most. With sharded weights (FSDP2)
+    every pass gathers all layers once forward and once backward and scatters the gradients; the
+    links work while the devices compute, so the longer of the two counts.
+    """
+    share = -(-work.prompts // ranks) / work.prompts
+    computing = learner_flops(shape, work) * share / (cluster.device.flops * efficiency.mfu)
+    size = NUMBER * shape.weights
+    gathers = 2 + (1 if work.checkpointing else 0)
+    scattered = size if work.train == "full" else 4 * shape.lora_weights(work.rank)
+    talking = gathers * ring_seconds(size, ranks, cluster, efficiency)
+    talking += ring_seconds(scattered, ranks, cluster, efficiency)
+    return work.passes * max(computing, talking)
+
+
+def sync_seconds(
+    shape: ModelShape, work: Workload, cluster: Cluster, efficiency: Efficiency, *, apart: bool
+) -> float:
+    """Seconds until the sampler has the new weights: an adapter's file, or all weights moved."""
+    if work.train == "lora":
+        return 0.3  # measured for a hot load of an adapter of SmolLM2: 0.07 to 0.29 s
+    way = cluster.network if apart and cluster.machines > 1 else cluster.device.link
+    return NUMBER * shape.weights / (way * efficiency.link_share)
+
+
+def sleep_seconds(shape: ModelShape, cluster: Cluster, *, tensor_parallel: int) -> float:
+    """Seconds to move a sleeping sampler's weights to the host's memory and back."""
+    return 2 * NUMBER * shape.weights / tensor_parallel / cluster.device.host

@@ -1,0 +1,87 @@
+"""A model's tokens: the chat template applied once, ids to text, and what ends an answer.
+
+Invariant: `encode` is the only place where a prompt becomes ids; what was drawn is never encoded
+again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+from jinja2 import TemplateError
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from memograd.errors import BadInput
+from memograd.policy.sampler import Stopped, never
+from memograd.policy.token_texts import ends_with_one_of, token_texts
+from memograd.rollout.types import Message
+
+
+class ModelTokens:
+    """The part of a `LanguageModel` that knows its tokenizer.
+
+    `stop` are texts that end an answer as an end token does.
+    """
+
+    name: str
+    tokenizer: PreTrainedTokenizerBase
+    model: PreTrainedModel
+    stop: Sequence[str]
+
+    @property
+    def context_length(self) -> int:
+        """The longest sequence the model was made for, in tokens; no limit if it names none."""
+        text_config = self.model.config.get_text_config()
+        return int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Token ids that end an answer."""
+        declared = getattr(self.model.generation_config, "eos_token_id", None)
+        extra = declared if isinstance(declared, list) else [declared]
+        candidates: list[Any] = [self.tokenizer.eos_token_id, *extra]
+        return frozenset(int(token) for token in candidates if token is not None)
+
+    def count_tokens(self, text: str) -> int:
+        """Length of `text` in this model's tokens, without special ones."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def encode(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Apply the chat template once: the ids of the chat up to where the answer begins.
+
+        A text has no template: its ids, with the special tokens that the tokenizer begins with.
+        """
+        if isinstance(prompt, str):
+            return list(cast(list[int], self.tokenizer(prompt)["input_ids"]))
+        if not self.tokenizer.chat_template:
+            raise BadInput(
+                f"model={self.name} has no chat template, so a conversation cannot be put to it; "
+                "use an instruction-tuned model, add a chat_template to its tokenizer, or give it "
+                "texts"
+            )
+        chat: list[dict[str, Any]] = [dict(message) for message in prompt]
+        try:
+            ids = self.tokenizer.apply_chat_template(
+                chat, add_generation_prompt=True, tokenize=True, return_dict=False
+            )
+        except TemplateError as error:
+            raise BadInput(
+                f"the chat template of {self.name} refuses a system message followed by a user "
+                f"message ({error}); use a model whose template takes them"
+            ) from error
+        return list(cast(list[int], ids))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of an answer, without special tokens and surrounding white space."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds, special tokens included."""
+        return token_texts(lambda part: str(self.tokenizer.decode(part)), ids)
+
+    def _stopped(self) -> Stopped:
+        if not self.stop:
+            return never
+        return ends_with_one_of(lambda ids: str(self.tokenizer.decode(list(ids))), self.stop)

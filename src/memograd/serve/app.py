@@ -1,0 +1,103 @@
+"""The web application: what stands before every route, and how a refusal is told.
+
+Outermost first: Host and Origin (403), the time and the size of the body (408, 413), then the
+routes of `parts`. Invariants: what is refused has the form `{"detail": SENTENCE}`; a failure of the
+database is 503 with Retry-After, and its own words go to the log, not to the client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+import memograd
+from memograd.body_limit import BodyLimit
+from memograd.errors import BadInput, MemogradError
+from memograd.host_check import HostCheck, checked_host
+from memograd.memory import Memory
+from memograd.serve.limits import SlowBody
+from memograd.serve.parts import PARTS
+from memograd.serve.refusals import Refused, Unavailable, refusal
+from memograd.serve.served import Served
+from memograd.serve.settings import ServeSettings
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI:
+    """The application over a memory; whoever opened the memory closes it, after the application.
+
+    Raises BadInput for a host that is none, or when the server's tables cannot be used.
+    """
+    settings = settings or ServeSettings()
+    hosts = [checked_host(host) for host in settings.hosts]
+    served = Served(memory, settings)
+    running: list[contextlib.AbstractAsyncContextManager[object]] = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(served.close)
+            for part in running:
+                await stack.enter_async_context(part)
+            yield
+
+    app = FastAPI(
+        title="memograd",
+        version=memograd.__version__,
+        description="A memory for language-model agents. Give the key as Bearer or X-API-Key.",
+        lifespan=lifespan,
+        redirect_slashes=False,
+        # Told to those who have a key: `rest/routes.py` has both.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.served = served
+    for add_to in PARTS:
+        part = add_to(app, served)
+        if part is not None:
+            running.append(part)
+    _explain_errors(app)
+    limits = settings.limits
+    too_large = refusal(f"The request has more than {limits.max_body} bytes.")
+    app.add_middleware(BodyLimit, limit=limits.max_body, refusal=too_large)
+    app.add_middleware(SlowBody, seconds=limits.body_seconds)
+    app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
+    return app
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Give every failure its status and its sentence."""
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> JSONResponse:
+        return _told(error)
+
+    @app.exception_handler(HTTPException)
+    async def unknown_path(_: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers or {})
+        return JSONResponse(refusal(str(error.detail)), error.status_code, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def misfit(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return JSONResponse(refusal(f"{where}: {first['msg']}."), 422)
+
+    @app.exception_handler(MemogradError)
+    async def failed(_: Request, error: MemogradError) -> JSONResponse:
+        if isinstance(error, BadInput):
+            return JSONResponse(refusal(str(error)), 400)
+        logger.error("%s", error)
+        return _told(Unavailable())
+
+
+def _told(error: Refused) -> JSONResponse:
+    return JSONResponse(refusal(error.detail), error.status, error.headers)

@@ -1,0 +1,96 @@
+"""What a server takes on at most: calls at once, calls a minute of one key, seconds of a body.
+
+`memograd.body_limit` counts the bytes. Invariants: a place is free again however a call ends; who
+sends slowly holds a connection, never a thread or a place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from memograd.body_limit import Application, Receive, Scope, Send, refuse
+from memograd.serve.refusals import TooMany, refusal
+
+KEYS_COUNTED: Final = 65_536
+
+
+class Places:
+    """The calls that are being answered by this process; for one event loop."""
+
+    def __init__(self, count: int, what: str) -> None:
+        self.free, self._what = count, what
+
+    def check(self) -> None:
+        """Raise `TooMany` if there is no place."""
+        if self.free <= 0:
+            raise TooMany(f"The server answers as many {self._what} as it may: try again.")
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """A place within this block; raises `TooMany` if there is none."""
+        self.check()
+        self.free -= 1
+        try:
+            yield
+        finally:
+            self.free += 1
+
+
+class Rates:
+    """Calls a minute, by key: a full minute's worth may come at once, and refills steadily."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._most, self._per_second = float(per_minute), per_minute / 60
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # calls left, at
+
+    def take(self, key_id: str) -> None:
+        """Count one call; raises `TooMany`, with the seconds to wait, when none is left."""
+        now = time.monotonic()
+        left, at = self._left.pop(key_id, (self._most, now))
+        left = min(self._most, left + (now - at) * self._per_second)
+        allowed = left >= 1
+        self._left[key_id] = (left - 1 if allowed else left, now)
+        if len(self._left) > KEYS_COUNTED:
+            self._left.popitem(last=False)
+        if not allowed:
+            seconds = math.ceil((1 - left) / self._per_second)
+            raise TooMany(f"This key asks too often: try again in {seconds} s.", seconds)
+
+
+class SlowBody:
+    """ASGI middleware that answers 408 to a body that does not arrive within some seconds."""
+
+    def __init__(self, app: Application, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what arrives in time."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        complete = False
+
+        async def in_time() -> MutableMapping[str, Any]:
+            nonlocal complete
+            if complete:
+                return await receive()
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+            complete = message["type"] != "http.request" or not message.get("more_body", False)
+            return message
+
+        try:
+            await self._app(scope, in_time, send)
+        except TimeoutError:
+            if complete:
+                raise
+            said = f"The request did not arrive within {self._seconds:g} s."
+            await refuse(send, None, 408, json.dumps(refusal(said)).encode())

@@ -1,0 +1,109 @@
+"""MCP at `/mcp` of the server (streamable HTTP): the key of each request says whose memory it is.
+
+A key that opens everybody's memory needs the header `X-Memograd-Owner: user:alice`, which belongs
+to the settings of a client and is out of the model's reach. Invariants: every message is checked by
+its own key, not by the one that began the session; a session answers to the key that began it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from fastapi import FastAPI
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.mcpserver import Context
+from mcp.server.request_state import RequestStateSecurity
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from memograd.errors import BadInput
+from memograd.serve.identity import Identity
+from memograd.serve.keys import checked_owner
+from memograd.serve.mcp.server import memory_server
+from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.refusals import Forbidden, Unprocessable
+from memograd.serve.served import Served
+
+PATH: Final = "/mcp"
+OWNER_HEADER: Final = "x-memograd-owner"
+_IDENTITY: Final = "memograd.identity"
+
+
+def add_to(app: FastAPI, served: Served) -> AbstractAsyncContextManager[Any]:
+    """Add the endpoint; what is returned runs as long as the server does."""
+
+    def memory_for(asking: Context[Any, Any]) -> OwnedMemory:
+        request = asking.request_context.request
+        assert isinstance(request, Request)
+        return served.memory_of(request.scope[_IDENTITY], via="mcp")
+
+    server = memory_server(memory_for, request_state=_request_state(served))
+    server.streamable_http_app(
+        max_request_body_size=served.settings.limits.max_body,
+        # HostCheck stands before every route.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    sessions = server.session_manager
+    app.router.routes.append(Route(PATH, endpoint=_Endpoint(served, sessions)))
+    return sessions.run()
+
+
+class _Endpoint:
+    """The ASGI application at `/mcp`: who asks, then the protocol."""
+
+    def __init__(self, served: Served, sessions: StreamableHTTPSessionManager) -> None:
+        self._served = served
+        self._protocol = AuthContextMiddleware(sessions.handle_request)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; raises `Refused` before anything is sent."""
+        request = Request(scope)
+        known = await self._served.identify(request.headers, request.method)
+        identity = within_owner(known, request.headers)
+        scope[_IDENTITY] = identity
+        token = AccessToken(token="", client_id=identity.key_id, scopes=[], subject=identity.owner)
+        scope["user"] = AuthenticatedUser(token)
+        # A GET is a stream that is held open; a POST is a call.
+        places = self._served.streams if request.method == "GET" else self._served.places
+        with places.taken():
+            await self._protocol(scope, receive, send)
+
+
+def within_owner(identity: Identity, headers: Mapping[str, str]) -> Identity:
+    """The identity within one owner's memory: the key's, or for a key of all the header's.
+
+    Raises `Forbidden` when both name one and they differ, or when neither does.
+    """
+    named = headers.get(OWNER_HEADER)
+    if named is not None:
+        try:
+            named = checked_owner(named.encode("latin-1").decode("utf-8"))
+        except (BadInput, UnicodeError):
+            raise Unprocessable(
+                "The header X-Memograd-Owner must be user:NAME, agent:NAME or run:NAME."
+            ) from None
+    if identity.owner is None and named is None:
+        raise Forbidden(
+            "This key opens everybody's memory: use one that is bound to a user, or say whose"
+            " memory is meant in the header X-Memograd-Owner, as user:NAME."
+        )
+    if identity.owner is not None and named not in (None, identity.owner):
+        raise Forbidden("This key opens the memory of another owner than the header names.")
+    return dataclasses.replace(identity, owner=identity.owner or named)
+
+
+def _request_state(served: Served) -> RequestStateSecurity | None:
+    """A key that all processes of the same token share, so that any of them takes the answer."""
+    token = served.settings.token
+    if token is None:
+        return None
+    return RequestStateSecurity(keys=[hashlib.sha256(f"mcp:{token}".encode()).digest()])

@@ -1,0 +1,150 @@
+"""The chat: what is recalled for a message, the answer, and what is written down of it, live.
+
+    GET  /chat       the conversation with one user's memory
+    POST /chat/say   one message; answered by a stream of HTML, one event a part that is ready
+
+Without a configured chat model nothing answers, and the rest is the same: the message is learnt
+from, and what a model would have been shown stands on the left. Invariant: a message that fails
+leaves no trace, as in `AssistantConversation`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Form
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from memograd.assistant.conversation import AssistantConversation
+from memograd.errors import BadInput, MemogradError
+from memograd.memory import Memory
+from memograd.memory.chat.chat_model import ChatModel
+from memograd.memory.configured import configured_chat_model
+from memograd.memory.records.scope import Scope, check_unicode
+from memograd.memory.results import hit_result, item_result, operation_result
+from memograd.memory.search import Context
+from memograd.serve.keys import Right
+from memograd.serve.page.page_memory import PageMemory
+from memograd.serve.page.view import SECURITY, View, Viewing
+from memograd.serve.page.why import Reasons, explained
+from memograd.serve.page.witness import NotedDecisions, watched
+
+MOST_TALKS: Final = 256
+MOST_TEXT: Final = 20_000
+
+routes = APIRouter()
+
+
+@dataclass
+class Talk:
+    """One session's conversation over one memory."""
+
+    memory: Memory
+    decisions: NotedDecisions
+    conversation: AssistantConversation | None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Talks:
+    """The conversations of this process, the latest used of them."""
+
+    def __init__(self, chat: ChatModel | None = None) -> None:
+        """chat: the model that answers; None: that of the memory's settings, if they name one."""
+        self._chat = chat
+        self._talks: OrderedDict[tuple[str, str], Talk] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def chat_model(self, memory: Memory) -> ChatModel | None:
+        """What answers; None where nothing is configured."""
+        return self._chat or configured_chat_model(memory.store.settings)
+
+    def of(self, key_id: str, user: str, memory: Memory) -> Talk:
+        """The conversation of a session with a user's memory; begun if there is none."""
+        with self._lock:
+            talk = self._talks.pop((key_id, user), None)
+            if talk is None:
+                seen, decisions = watched(memory)
+                chat = self.chat_model(memory)
+                scope = Scope(user_id=user)
+                answers = None if chat is None else AssistantConversation(seen, chat, scope)
+                talk = Talk(seen, decisions, answers)
+            self._talks[key_id, user] = talk
+            if len(self._talks) > MOST_TALKS:
+                self._talks.popitem(last=False)
+            return talk
+
+
+@routes.get("/chat")
+def chat(view: Viewing, user: str = "") -> HTMLResponse:
+    """The page of the chat; without a user's name it asks for one."""
+    identity = view.memory.identity
+    user = user or _user_of(identity.owner)
+    if user:
+        view.memory.check_owner(f"user:{user}")
+    model = _talks(view).chat_model(view.served.memory)
+    return view.page("chat.html", user=user, model=None if model is None else model.name)
+
+
+@routes.post("/chat/say")
+def say(view: Viewing, user: Annotated[str, Form()], text: Annotated[str, Form()]) -> Response:
+    """Take one message; what follows from it comes part by part."""
+    memory = view.memory
+    memory.identity.need(Right.write)
+    memory.check_owner(f"user:{user}")
+    check_unicode(text, "the message")
+    if not text.strip() or len(text) > MOST_TEXT:
+        raise BadInput(view.say("chat.empty", most=MOST_TEXT))
+    talk = _talks(view).of(memory.identity.key_id, user, view.served.memory)
+    headers = dict(SECURITY) | {"X-Accel-Buffering": "no"}
+    parts = _parts(view, memory, talk, user, text)
+    return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
+
+
+def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> Iterator[str]:
+    """The answer to a message, as server-sent events of HTML."""
+    try:
+        with talk.lock:
+            recalled = memory.context(text, ids={"user_id": user})
+            yield _event(view, "said", text=text, recalled=_recalled(recalled))
+            operations, answer = memory.told(text, user, talk.memory, talk.conversation)
+            rows = [
+                (operation_result(event), talk.decisions.probability(event)) for event in operations
+            ]
+            yield _event(view, "answered", answer=answer, operations=rows)
+    except MemogradError as error:
+        yield _event(view, "failed", sentence=str(error))
+
+
+def _recalled(context: Context) -> dict[str, Any]:
+    """What a model is shown, in the order in which it is shown."""
+    hits = [hit_result(hit, explain=True) for hit in context.items]
+    reasons: list[Reasons] = list(explained(hits))
+    return {
+        "core": [item_result(item) for item in context.core],
+        "items": list(zip(hits, reasons, strict=True)),
+        "turns": [hit.record for hit in context.turns],
+    }
+
+
+def _event(view: View, part: str, **values: Any) -> str:
+    html = bytes(view.page("chat_part.html", part=part, **values).body).decode()
+    return "".join(f"data: {line}\n" for line in html.splitlines()) + "\n"
+
+
+def _talks(view: View) -> Talks:
+    talks: Talks = view.request.app.state.talks
+    return talks
+
+
+def _user_of(owner: str | None) -> str:
+    """The user whose key it is; chats are with users, so that nobody else's items are recalled."""
+    if owner is None:
+        return ""
+    sort, _, name = owner.partition(":")
+    if sort != "user":
+        raise BadInput("The chat is with a user's memory, and this key is bound to another owner.")
+    return name

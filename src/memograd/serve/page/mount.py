@@ -1,0 +1,80 @@
+"""Where the page hangs in the server: an application of its own under `/page`, and `/` leads there.
+
+Its own application, so that its refusals are pages and not JSON. Invariant: a path that the page
+does not have is still the server's to refuse, unless it begins with `/page`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from memograd.errors import BadInput, MemogradError
+from memograd.serve.identity import Identity
+from memograd.serve.page import chat, memories, runs, traces, versions
+from memograd.serve.page.view import PREFIX, STATIC, View
+from memograd.serve.refusals import Refused, Unavailable
+from memograd.serve.served import Served
+
+logger = logging.getLogger(__name__)
+
+
+def add_to(app: FastAPI, served: Served) -> None:
+    """Mount the page."""
+    page = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    page.state.served = served
+    page.state.talks = chat.Talks()
+    page.mount("/static", StaticFiles(directory=STATIC))
+    for part in (memories, chat, runs, versions, traces):
+        page.include_router(part.routes)
+
+    @page.get("/")
+    def home() -> Response:
+        return RedirectResponse(f"{PREFIX}/memory", status_code=303)
+
+    _explain_errors(page, served)
+    app.mount(PREFIX, page)
+
+    @app.get("/", include_in_schema=False)
+    def root() -> Response:
+        return RedirectResponse(f"{PREFIX}/memory", status_code=303)
+
+
+def _explain_errors(page: FastAPI, served: Served) -> None:
+    """Tell every failure as a page, or as a sentence in the page that asked."""
+
+    def view(request: Request) -> View:
+        identity: Identity | None
+        try:
+            identity = served.identities.at_once(request.headers, "GET")
+        except Refused:
+            identity = None
+        return View(request, served, identity)
+
+    @page.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        shown = view(request)
+        known = error.status != 401
+        return shown.refused(error.status, error.detail if known else shown.say("refused.unknown"))
+
+    @page.exception_handler(HTTPException)
+    async def unknown_path(request: Request, error: HTTPException) -> Response:
+        return view(request).refused(error.status_code, str(error.detail))
+
+    @page.exception_handler(RequestValidationError)
+    async def misfit(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return view(request).refused(422, f"{where}: {first['msg']}.")
+
+    @page.exception_handler(MemogradError)
+    async def failed(request: Request, error: MemogradError) -> Response:
+        if isinstance(error, BadInput):
+            return view(request).refused(400, str(error))
+        logger.error("%s", error)
+        return view(request).refused(Unavailable.status, Unavailable().detail)

@@ -1,0 +1,158 @@
+"""One request of the page: who looks, in which language, and how the answer is written.
+
+A view takes `Viewing` and returns `view.page(template, ...)`. Invariants: a view reaches memories
+by `view.memory` alone; every answer, refusals too, carries the headers of `SECURITY`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import memograd
+from memograd.serve.identity import Identity
+from memograd.serve.page import shown
+from memograd.serve.page.page_memory import PageMemory
+from memograd.serve.page.texts import LANGUAGES, preferred, say
+from memograd.serve.served import Served
+
+PREFIX: Final = "/page"
+LANGUAGE_COOKIE: Final = "memograd_language"
+STATIC: Final = Path(str(files("memograd.serve.page") / "static"))
+YEAR_SECONDS: Final = 365 * 24 * 3600
+SECURITY: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
+        " frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class View:
+    """A request with what every template needs."""
+
+    def __init__(self, request: Request, served: Served, identity: Identity | None) -> None:
+        """identity: None for an answer to somebody unknown, which shows no memory."""
+        self.request, self.served, self.identity = request, served, identity
+        self.language = preferred(
+            request.query_params.get("lang"),
+            request.cookies.get(LANGUAGE_COOKIE),
+            request.headers.get("accept-language", ""),
+        )
+        self.say = partial(say, self.language)
+
+    @property
+    def memory(self) -> PageMemory:
+        """The memory as this session's key may see it."""
+        assert self.identity is not None
+        return PageMemory(self.served.memory, self.identity, self.served.access, via="page")
+
+    @property
+    def by_htmx(self) -> bool:
+        """Whether a part of a page asks, rather than the browser for a whole one."""
+        return "hx-request" in self.request.headers
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """A template, filled in."""
+        return self._written(_templates().get_template(template), status, values)
+
+    def moved(self, path: str, **query: object) -> Response:
+        """Tell htmx to go to another page, after a change."""
+        return Response(headers={"HX-Redirect": address(path, **query), **SECURITY})
+
+    def refused(self, status: int, sentence: str) -> HTMLResponse:
+        """One sentence: as a page, or into the notice of the page that asked."""
+        signed_in = self.identity is not None
+        if not self.by_htmx:
+            return self.page("refused.html", status=status, sentence=sentence, signed_in=signed_in)
+        answer = self.page("notice.html", status=status, sentence=sentence)
+        answer.headers.update(
+            {"HX-Retarget": "#notice", "HX-Reselect": "#refusal", "HX-Reswap": "innerHTML"}
+        )
+        return answer
+
+    def _written(self, template: Any, status: int, values: Mapping[str, Any]) -> HTMLResponse:
+        token = None if self.identity is None else self.identity.page_token
+        text = template.render(
+            say=self.say,
+            language=self.language,
+            languages=LANGUAGES,
+            here=self._here,
+            path=self.request.url.path,
+            identity=self.identity,
+            token=token,
+            **values,
+        )
+        # What a model or an agent said may hold half a surrogate pair, which UTF-8 cannot say.
+        body = text.encode("utf-8", "replace")
+        answer = HTMLResponse(body, status, headers=dict(SECURITY))
+        if self.request.query_params.get("lang") in LANGUAGES:
+            answer.set_cookie(
+                LANGUAGE_COOKIE,
+                self.language,
+                max_age=YEAR_SECONDS,
+                httponly=True,
+                samesite="strict",
+                path="/",
+            )
+        return answer
+
+    def _here(self, **changed: object) -> str:
+        """The address of this page with other values in its query; None leaves a name out."""
+        query = {**self.request.query_params, **changed}
+        return address(self.request.url.path.removeprefix(PREFIX), **query)
+
+
+async def viewing(request: Request) -> AsyncIterator[View]:
+    """Who looks, with one of the places for calls until the answer is made."""
+    served: Served = request.app.state.served
+    identity = await served.identify(request.headers, request.method)
+    with served.places.taken():
+        yield View(request, served, identity)
+
+
+Viewing = Annotated[View, Depends(viewing)]
+"""A view's parameter."""
+
+
+def address(path: str, **query: object) -> str:
+    """An address of the page; values that are None are left out."""
+    given = {name: value for name, value in query.items() if value is not None and value != ""}
+    return f"{PREFIX}{path}{'?' if given else ''}{urlencode(given)}"
+
+
+@cache
+def _static(name: str) -> str:
+    """The address of a static file, which changes with its contents."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"{PREFIX}/static/{name}?v={digest}"
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("memograd.serve.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        day=shown.day, moment=shown.moment, number=shown.number, second=shown.second
+    )
+    environment.globals.update(
+        address=address, static=_static, version=memograd.__version__, difference=shown.difference
+    )
+    return environment

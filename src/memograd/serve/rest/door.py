@@ -1,0 +1,64 @@
+"""What the routes share: the memory of whoever asks, documented refusals, text in answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from pydantic import BaseModel
+
+from memograd.memory.results import item_result
+from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.rest.bodies import Listing
+from memograd.serve.served import Asking, Served
+from memograd.strict_json import StrictRoute
+
+
+class RefusalBody(BaseModel):
+    """Why a request was refused, in one sentence."""
+
+    detail: str
+
+
+REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": RefusalBody} for status in (400, 401, 403, 404, 408, 413, 422, 429, 501, 503)
+}
+PAGE: Final = 1000
+
+
+def router(tag: str) -> APIRouter:
+    """A router whose routes take strict JSON and document their refusals."""
+    return APIRouter(tags=[tag], route_class=StrictRoute, responses=REFUSALS)
+
+
+async def _owned(request: Request, identity: Asking) -> OwnedMemory:
+    served: Served = request.app.state.served
+    return served.memory_of(identity, via="rest")
+
+
+Door = Annotated[OwnedMemory, Depends(_owned)]
+"""A route's parameter: the memory as whoever asks may see it."""
+
+IdempotencyKey = Annotated[str | None, Header(max_length=255)]
+UserId = Annotated[str | None, Query()]
+Limit = Annotated[int, Query(ge=1, le=PAGE)]
+
+
+def listed(
+    memory: OwnedMemory, asked: Listing, *, cursor: str | None, limit: int
+) -> dict[str, Any]:
+    """One page of a list of items, with the cursor of the next one and how many there are."""
+    ids, filters = asked.ids(), asked.conditions()
+    page = memory.page(
+        ids=ids,
+        filters=filters,
+        limit=limit,
+        cursor=cursor,
+        as_of=asked.as_of,
+        show_expired=bool(asked.show_expired),
+    )
+    return {
+        "results": [item_result(item) for item in page.items],
+        "next_cursor": page.cursor,
+        "total": page.total,
+    }

@@ -1,0 +1,104 @@
+"""The feed of operations: what was added, updated, deleted, declined or purged, as it happens.
+
+`/operations` gives a page behind a place of the journal, `/operations/feed` the same as server-sent
+events for as long as the client listens; the id of an event is its place, so a client that lost the
+connection goes on where it was (`Last-Event-ID`). Invariant: a client that goes on from the last id
+that it saw misses nothing, whichever process it asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from memograd.memory.records.events import Event
+from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.rest.door import Door, Limit, router
+from memograd.serve.served import Served, asking_for_long
+
+POLL_SECONDS: Final = 0.25
+ALIVE_SECONDS: Final = 15.0
+"""How often a silent feed says that it lives, so that a half-open connection is noticed."""
+BATCH: Final = 500
+
+Place = Annotated[int | None, Query(ge=0, le=2**62)]
+
+
+def routes(served: Served) -> APIRouter:
+    """`/operations` and its feed."""
+    api = router("operations")
+
+    @api.get("/operations")
+    def operations(memory: Door, after: Place = None, limit: Limit = 100) -> Any:
+        """Operations behind a place of the journal, oldest first."""
+        found = memory.operations(after=after or 0, limit=limit)
+        following = found[-1].seq if len(found) == limit else None
+        return {"results": [operation_json(event) for event in found], "next_after": following}
+
+    @api.get(
+        "/operations/feed",
+        response_class=Response,
+        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    )
+    async def feed(
+        request: Request,
+        after: Place = None,
+        last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+    ) -> Response:
+        """Operations as they happen, as server-sent events; from now on unless `after` is given."""
+        identity = await served.identify(request.headers, request.method)
+        memory = served.memory_of(identity, via="rest")
+        seen = last_event_id or ""
+        place = int(seen) if seen.isdecimal() else after
+        if place is None:
+            place = await asyncio.to_thread(memory.last_operation)
+        else:
+            await asyncio.to_thread(memory.last_operation)  # may it read at all?
+        served.streams.check()
+        stream = asking_for_long(served, _events(served, memory, place))
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    return api
+
+
+async def _events(served: Served, memory: OwnedMemory, place: int) -> AsyncIterator[str]:
+    """The events behind a place, for as long as somebody reads and the server runs."""
+    silent = 0.0
+    yield ": listening\n\n"
+    while not served.ending.is_set():
+        found = await asyncio.to_thread(memory.operations, after=place, limit=BATCH)
+        for event in found:
+            data = json.dumps(operation_json(event), ensure_ascii=False)
+            yield f"id: {event.seq}\nevent: {event.kind.value}\ndata: {data}\n\n"
+        if found:
+            place, silent = found[-1].seq, 0.0
+            continue
+        await asyncio.sleep(POLL_SECONDS)
+        silent += POLL_SECONDS
+        if silent >= ALIVE_SECONDS:
+            silent = 0.0
+            yield ": still here\n\n"
+
+
+def operation_json(event: Event) -> dict[str, Any]:
+    """An operation as the feed tells it; of a purged one, that it was."""
+    before, after = event.before or {}, event.after or {}
+    return {
+        "seq": event.seq,
+        "uid": event.uid,
+        "event": event.kind.value,
+        "memory_id": event.subject,
+        "old_memory": before.get("text"),
+        "new_memory": after.get("text"),
+        "actor": event.actor,
+        "reason": event.reason,
+        "recorded_at": event.recorded_at.isoformat(),
+        "erased": event.erased,
+        **event.scope.ids(),
+    }

@@ -1,0 +1,169 @@
+"""What is ours alone: context, purge, compaction, answers, export, keys, the access log."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Response
+from fastapi.responses import StreamingResponse
+
+from memograd.errors import BadInput
+from memograd.memory.results import hit_result, item_result, turn_result
+from memograd.serve.refusals import NotFound
+from memograd.serve.rest.bodies import (
+    AnAnswer,
+    Compaction,
+    ContextQuestion,
+    GivenVerdict,
+    NewBatch,
+    NewKeyAsked,
+    Owned,
+    Purge,
+    at_most,
+)
+from memograd.serve.rest.door import Door, Limit, router
+from memograd.serve.served import Asking, Served
+
+
+def routes(served: Served) -> APIRouter:
+    """`/context`, `/purge`, `/compact`, `/answers`, `/export`, `/import`, `/access`, `/keys`..."""
+    api = router("memograd")
+
+    @api.post("/context")
+    def context(asked: ContextQuestion, memory: Door) -> Any:
+        """What a prompt should show of the memory, within a token budget."""
+        found = memory.context(
+            asked.query,
+            ids=asked.ids(),
+            filters=asked.filters,
+            top_k=asked.top_k,
+            turns=asked.turns,
+            token_budget=asked.token_budget,
+        )
+        return {
+            "text": found.text,
+            "core": [item_result(item) for item in found.core],
+            "items": [hit_result(hit, explain=False) for hit in found.items],
+            "turns": [turn_result(hit, explain=False) for hit in found.turns],
+            "left_out": {
+                "core": len(found.left_out_core),
+                "items": len(found.left_out_items),
+                "turns": len(found.left_out_turns),
+            },
+        }
+
+    @api.post("/purge")
+    def purge(asked: Purge, memory: Door) -> Any:
+        """Erase for good: one memory, or everything of somebody. It cannot be undone."""
+        ids = asked.ids_alone()
+        if asked.memory_id is None:
+            return memory.purge_all(ids=ids)
+        if any(ids.values()):
+            raise BadInput("purge takes either the id of a memory or user, agent and run ids.")
+        return memory.purge(asked.memory_id)
+
+    @api.post("/compact")
+    def compact(asked: Compaction, memory: Door) -> Any:
+        """Merge what is said twice and retire what is worth least, until the rest fits."""
+        return memory.compact(asked.budget, ids=asked.ids_alone())
+
+    @api.post("/compact/{batch_id}/undo")
+    def undo_compact(batch_id: str, memory: Door) -> Any:
+        """Take a compaction back."""
+        return memory.undo_compact(batch_id)
+
+    @api.post("/answers")
+    def answered(asked: AnAnswer, memory: Door) -> Any:
+        """Write down an answer that was given with the memory; returns the id for feedback."""
+        ids = asked.ids_alone()
+        return memory.answered(asked.question, asked.answer, shown=asked.shown, ids=ids)
+
+    @api.post("/answers/{answer_id}/feedback")
+    def feedback(answer_id: str, asked: GivenVerdict, memory: Door) -> Any:
+        """Say of an answer that it was good or bad, or what the right one would have been."""
+        return memory.feedback(answer_id, asked.verdict)
+
+    @api.post("/memories/batch")
+    def add_many(asked: NewBatch, memory: Door) -> Any:
+        """Remember several things, in order; all are checked before the first is written."""
+        at_most(asked.memories, served.settings.limits.max_batch, "memories")
+        return memory.add_many(asked.entries(), ids=asked.ids_alone())
+
+    @api.post("/sweep")
+    def sweep(asked: Owned, memory: Door) -> Any:
+        """Forget what has expired; it is hidden before."""
+        return memory.sweep(ids=asked.ids_alone())
+
+    @api.get("/users")
+    def users(memory: Door) -> Any:
+        """Users, agents and runs with how many memories they have, and since when."""
+        return {"results": memory.counts()}
+
+    @api.get("/stats")
+    def stats(memory: Door) -> Any:
+        """How much is kept, and by which embedder; for an admin key."""
+        return memory.stats()
+
+    @api.get("/access")
+    def access(
+        memory: Door,
+        before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+        limit: Limit = 100,
+    ) -> Any:
+        """Who read, wrote or erased what, newest first. The next page is `before` the last `seq`.
+
+        A key with an owner is shown what happened to its owner's memory.
+        """
+        return {"results": [asdict(line) for line in memory.accesses(before=before, limit=limit)]}
+
+    @api.get("/export", response_class=Response)
+    def export(memory: Door) -> Response:
+        """The journal as JSON lines: the key's owner's, or everybody's for an admin key."""
+        return StreamingResponse(memory.export(), media_type="application/x-ndjson")
+
+    @api.post("/import")
+    def import_(
+        memory: Door,
+        lines: Annotated[bytes, Body(media_type="application/x-ndjson")],
+    ) -> Any:
+        """Take over what an export gave; twice changes nothing. For an admin key."""
+        memory.identity.need_operator()
+        handle, path = tempfile.mkstemp(suffix=".jsonl")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(lines)
+            return {"imported": memory.import_(path)}
+        except BadInput as error:
+            raise BadInput(str(error).replace(path, "the upload")) from None
+        finally:
+            os.unlink(path)
+
+    @api.get("/keys")
+    def keys(identity: Asking) -> Any:
+        """All keys; for an admin key."""
+        identity.need_operator()
+        return {"results": [key.shown() for key in served.keys.list()]}
+
+    @api.post("/keys", status_code=201)
+    def create_key(asked: NewKeyAsked, identity: Asking) -> Any:
+        """Make a key; its secret is shown this once. For an admin key."""
+        identity.need_operator()
+        seconds = None if asked.days is None else asked.days * 86_400
+        made = served.keys.create(
+            asked.name, owner=asked.owner, rights=asked.rights, seconds=seconds
+        )
+        return {**made.key.shown(), "secret": made.secret}
+
+    @api.delete("/keys/{key_id}")
+    def revoke_key(key_id: str, identity: Asking) -> Any:
+        """Let a key open nothing from now on; for an admin key."""
+        identity.need_operator()
+        try:
+            return served.keys.revoke(key_id).shown()
+        except BadInput:
+            raise NotFound(f"There is no key {key_id[:80]!r}.") from None
+
+    return api

@@ -1,0 +1,82 @@
+"""What the parts of a server share: the memory, the keys, the access log, who asks.
+
+`Served` stands at `app.state.served`. REST, MCP and page reach the memory by `memory_of(identity)`
+and in no other way. A route takes `asking` (or `Asking`, the annotated parameter) as a dependency;
+what is mounted as an application of its own calls `Served.identify` with the request's headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from memograd.gateway.trace_reader import TraceReader
+from memograd.memory import Memory
+from memograd.serve.access import AccessLog
+from memograd.serve.database import ServeDatabase
+from memograd.serve.identity import Identities, Identity
+from memograd.serve.keys import Keys
+from memograd.serve.limits import Places, Rates
+from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.settings import ServeSettings
+
+
+class Served:
+    """One memory that is being served."""
+
+    def __init__(self, memory: Memory, settings: ServeSettings) -> None:
+        """Open the server's own tables beside the memory's journal; raises BadInput where there are
+        no traces in the place that the settings name."""
+        self.memory, self.settings = memory, settings
+        self.traces = None if settings.traces is None else TraceReader(settings.traces)
+        self.database = ServeDatabase.beside(memory.store.settings)
+        self.keys = Keys(self.database)
+        self.access = AccessLog(self.database)
+        self.identities = Identities(self.keys, settings.token)
+        self.places = Places(settings.limits.max_calls, "calls")
+        self.streams = Places(settings.limits.max_streams, "streams")
+        self.rates = Rates(settings.limits.calls_per_minute)
+        self.ending = threading.Event()
+        """Set when the server is asked to end: what streams for long stops then."""
+
+    def close(self) -> None:
+        """Let go of the server's own tables; the memory is whoever opened it's to close."""
+        self.access.close()
+        self.database.close()
+        if self.traces is not None:
+            self.traces.close()
+
+    async def identify(self, headers: Mapping[str, str], method: str) -> Identity:
+        """Who asks; counts against the rate of the key. headers: by names in small letters."""
+        identity = self.identities.at_once(headers, method)
+        if identity is None:
+            identity = await asyncio.to_thread(self.identities.of, headers, method)
+        self.rates.take(identity.key_id)
+        return identity
+
+    def memory_of(self, identity: Identity, *, via: str) -> OwnedMemory:
+        """The memory as this key may see it. via: rest, mcp or page, for the access log."""
+        return OwnedMemory(self.memory, identity, self.access, via=via)
+
+
+async def asking(request: Request) -> AsyncIterator[Identity]:
+    """Who asks, with one of the places for calls until the answer is made."""
+    served: Served = request.app.state.served
+    identity = await served.identify(request.headers, request.method)
+    with served.places.taken():
+        yield identity
+
+
+async def asking_for_long(served: Served, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The stream, with one of the places for streams for as long as it lasts."""
+    with served.streams.taken():
+        async for part in stream:
+            yield part
+
+
+Asking = Annotated[Identity, Depends(asking)]
+"""A route's parameter: who asks."""

@@ -1,0 +1,95 @@
+"""The facts of written dialogues as the memory's own reader words them.
+
+A running memory does not hold the statements that a writer wrote down beside a dialogue, but what
+its reader made of the message: "User said: dentist is on thurs." A model that never saw such items
+is worse at them, so training shows them. The reader is the one that a memory uses, with the
+writer's quotations in place of a trained model's judgement of what is worth keeping.
+
+Invariant: what is returned is a function of the dialogue and of the reader's rules alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from memograd.memory.reader.trained import TrainedReader
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.relations.labels import WORTHS
+from memograd.memory.relations.rows import Span
+
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel
+
+DAY: Final = "2024-05-07T18:30:00+00:00"  # of a turn without a time
+_SURE: Final = 0.98
+
+
+class DialogueReader:
+    """Reads a dialogue turn by turn, as a memory hears it."""
+
+    def __init__(self) -> None:
+        self._quoted = _Quoted()
+        self._reader = TrainedReader(cast("RelationModel", self._quoted))
+        self._before: list[RawTurn] = []
+
+    def worded(self, role: str, text: str, at: str | None, quotes: Sequence[str]) -> list[str]:
+        """The item that each quotation of this turn becomes; "" where the reader keeps none."""
+        time = datetime.fromisoformat(at or DAY)
+        turn = RawTurn(f"D1:{len(self._before) + 1}", role, text, time, 1, role=role)
+        self._quoted.quotes = [*spans_of(quotes, text)]
+        heard = self._reader.hear([turn], self._before)[0]
+        self._before.append(replace(turn))
+        found = []
+        for quote in self._quoted.quotes:
+            shared = [_shared(quote, span) for span in spans_of(heard.quotes, text)]
+            best = int(np.argmax(shared)) if shared else -1
+            found.append(heard.facts[best].text if best >= 0 and shared[best] else "")
+        return found
+
+
+class _Quoted:
+    """Stands in for a relation model: a segment is worth keeping where a quotation says so."""
+
+    def __init__(self) -> None:
+        self.quotes: list[Span] = []
+
+    def worth(
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        segments: Sequence[str],
+        role: str = "user",
+    ) -> np.ndarray:
+        found = np.full((len(segments), len(WORTHS)), 1 - _SURE, dtype=np.float32)
+        for number, segment in enumerate(spans_of(segments, message)):
+            fact = any(holds(segment, quote) for quote in self.quotes)
+            found[number, WORTHS.index("fact" if fact else "nothing")] = _SURE
+        return found
+
+
+def spans_of(parts: Sequence[str], text: str) -> list[Span]:
+    """Where each part stands, looked for after the one before it, then anywhere; else nowhere."""
+    spans, after = [], 0
+    for part in parts:
+        start = text.find(part, after)
+        start = text.find(part) if start < 0 else start
+        spans.append(Span(start, start + len(part)) if start >= 0 else Span(0, 0))
+        after = spans[-1].end or after
+    return spans
+
+
+def holds(segment: Span, quote: Span) -> bool:
+    """Whether the segment and the quotation overlap by half of it, or most of the quotation."""
+    shared = _shared(segment, quote)
+    return shared > 0 and (
+        shared >= 0.5 * (segment.end - segment.start) or shared >= 0.6 * (quote.end - quote.start)
+    )
+
+
+def _shared(one: Span, other: Span) -> int:
+    return max(0, min(one.end, other.end) - max(one.start, other.start))

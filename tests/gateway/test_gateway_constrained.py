@@ -1,0 +1,249 @@
+"""Answers held to grammars on the local model, and scored by the learner as they were drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import openai
+import pytest
+import torch
+
+from memograd.gateway.grammar import grammar_of
+from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.protocol import ChatRequest
+from memograd.gateway.traces_to_rollouts import rollout_of_trace
+from memograd.rollout.branches import grow_trees
+
+pytest.importorskip("llguidance", reason="llguidance is not installed")
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"答": {"enum": ["是", "否"]}, "n": {"type": "integer", "maximum": 99}},
+    "required": ["答", "n"],
+    "additionalProperties": False,
+}
+FORM = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "parameters": {
+                "type": "object",
+                "properties": {"patient": {"enum": [7, 8]}},
+                "required": ["patient"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {"name": "wait", "parameters": {"type": "object", "maxProperties": 0}},
+    },
+]
+CALLED = {"look_up": [{"patient": 7}, {"patient": 8}], "wait": [{}]}
+
+
+@pytest.fixture
+def gateway(tiny_policy, tool_template, start):
+    backend = LocalBackend(
+        tiny_policy, sampling=Sampling(max_tokens=300), chat_template=tool_template
+    )
+    yield start(backend)
+    backend.close()
+
+
+def calls_of(message) -> list[tuple[str, dict]]:
+    return [
+        (call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or []
+    ]
+
+
+def asked(rollout, **fields):
+    answer = rollout.chat("八号?", **fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["choices"][0]
+
+
+def test_an_answer_is_json_of_its_schema(gateway) -> None:
+    rollout = gateway.rollout()
+    for seed in range(4):
+        choice = asked(rollout, response_format=FORM, seed=seed)
+        assert choice["finish_reason"] == "stop"
+        told = json.loads(choice["message"]["content"])
+        assert told["答"] in ("是", "否") and told["n"] <= 99 and len(told) == 2
+
+
+def test_a_json_object_is_one(gateway) -> None:
+    choice = asked(gateway.rollout(), response_format={"type": "json_object"}, max_tokens=300)
+    if choice["finish_reason"] == "stop":
+        assert isinstance(json.loads(choice["message"]["content"]), dict)
+    else:
+        assert choice["message"]["content"].startswith("{")
+
+
+def test_forced_tools_are_called(gateway) -> None:
+    rollout = gateway.rollout()
+    for seed in range(3):
+        named = {"type": "function", "function": {"name": "wait"}}
+        choice = asked(rollout, tools=TOOLS, tool_choice=named, seed=seed)
+        assert calls_of(choice["message"]) == [("wait", {})]
+        assert choice["finish_reason"] == "tool_calls"
+        given = {"tools": TOOLS, "tool_choice": "required", "seed": seed}
+        [(name, arguments)] = calls_of(
+            asked(rollout, **given, parallel_tool_calls=False)["message"]
+        )
+        assert arguments in CALLED[name]
+        calls = calls_of(asked(rollout, **given)["message"])
+        assert calls and all(arguments in CALLED[name] for name, arguments in calls)
+
+
+def test_with_tools_a_form_is_for_the_answer_only(gateway) -> None:
+    rollout = gateway.rollout()
+    kinds = set()
+    for seed in range(12):
+        message = asked(rollout, tools=TOOLS, response_format=FORM, seed=seed)["message"]
+        if message.get("tool_calls"):
+            assert all(arguments in CALLED[name] for name, arguments in calls_of(message))
+        else:
+            assert json.loads(message["content"])["答"] in ("是", "否")
+        kinds.add(bool(message.get("tool_calls")))
+    assert kinds == {True, False}
+
+
+def test_one_call_at_most(tiny_policy) -> None:
+    """A random model never calls by itself; the grammar is asked what it would let through."""
+    from memograd.gateway.constrained import Grammars
+
+    request = ChatRequest.model_validate(
+        {
+            "messages": [{"role": "user", "content": "a"}],
+            "tools": TOOLS,
+            "parallel_tool_calls": False,
+        }
+    )
+    grammars = Grammars(tiny_policy)
+    call = '<tool_call>\n{"name": "wait", "arguments": {}}\n</tool_call>'
+    for text, fits in [
+        ("你好 <tool", True),
+        (f"看一下\n{call}", True),
+        (call, True),
+        (f"{call}\n{call}", False),
+        (f"{call} x", False),
+        ('<tool_call>\n{"name": "go"', False),
+    ]:
+        answer = grammars.constraint(grammar_of(request), "tools")
+        ids = tiny_policy.tokenizer.encode(text, add_special_tokens=False)
+        assert all(_takes(answer, token) for token in ids) is fits, text
+        if fits:
+            [end] = tiny_policy.end_ids
+            assert _takes(answer, end)
+
+
+def _takes(answer, token: int) -> bool:
+    mask = np.unpackbits(np.frombuffer(answer.allowed(), np.uint8), bitorder="little")
+    if mask[token]:
+        answer.advance(token)
+    return bool(mask[token])
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
+            "response_format",
+        ),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
+            "tool_choice",
+        ),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> None:
+    rollout = gateway.rollout()
+    refused = rollout.chat("?", **fields)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
+    assert gateway.store.rollout(rollout.id).calls == 0
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_learner_scores_what_was_drawn_as_it_was_drawn(
+    gateway, tiny_policy, temperature: float
+) -> None:
+    """Constrained, free and constrained otherwise, in one rollout and side by side: the ratio of
+    on-policy learning is 1, and without the masks it would not be."""
+    groups = []
+    for seed in range(3):
+        rollout = gateway.rollout(seed=seed)
+        messages = [{"role": "user", "content": "八号?"}]
+        for fields in (
+            {"response_format": FORM},
+            {"max_tokens": 5},
+            {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False},
+        ):
+            answer = rollout.chat(*messages, temperature=temperature, **fields).json()
+            messages += [answer["choices"][0]["message"], {"role": "user", "content": "再?"}]
+        rollout.chat("八号?", temperature=temperature, max_tokens=4)  # free, where others were held
+        gateway.store.reward(rollout.id, 1.0)
+        record, calls = gateway.store.rollout(rollout.id), gateway.store.calls(rollout.id)
+        assert [call.choices[0].allowed is not None for call in calls] == [True, False, True, False]
+        groups.append(rollout_of_trace(record, calls, temperature=temperature))
+    rows = grow_trees([groups])
+    parts = [tree.part([row]) for tree in rows.trees for row in range(len(tree.branches))]
+    assert [one.allowed_in(0) for one in parts] == [
+        tree.allowed_in(row) for tree in rows.trees for row in range(len(tree.branches))
+    ]
+    free = [dataclasses.replace(tree, allowed={}) for tree in rows.trees]
+    old = [row for tree in rows.old_logprobs for row in tree]
+    for forward in ("packed", "tree", "rows"):
+        tiny_policy.forward = forward
+        with torch.no_grad():
+            scores = tiny_policy.logprobs(rows.trees, temperature=temperature)
+            without = tiny_policy.logprobs(free, temperature=temperature)
+        for line, drawn in enumerate(old):
+            own = scores.mask_RT[line, : len(drawn)].numpy()
+            now = scores.logprobs_RT[line, : len(drawn)].numpy()
+            assert np.abs(np.exp(now - drawn)[own] - 1).max() < 1e-4
+        assert torch.isfinite(scores.entropies_RT).all()
+        assert (scores.logprobs_RT - without.logprobs_RT).abs().max() > 1
+    assert sum(int(own.sum()) for tree in rows.trees for own in tree.scored) == sum(
+        rollout.tokens for rollout in groups
+    )
+
+
+def test_gradients_flow_where_there_was_a_choice(gateway, tiny_policy) -> None:
+    rollout = gateway.rollout()
+    rollout.chat("八号?", response_format=FORM)
+    gateway.store.reward(rollout.id, 1.0)
+    found = rollout_of_trace(
+        gateway.store.rollout(rollout.id), gateway.store.calls(rollout.id), temperature=1.0
+    )
+    scores = tiny_policy.logprobs(grow_trees([[found]]).trees, temperature=1.0)
+    scores.logprobs_RT.sum().backward()
+    gradients = [p.grad for p in tiny_policy.parameters() if p.grad is not None]
+    assert gradients and all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert any(gradient.abs().max() > 0 for gradient in gradients)
+
+
+def test_structured_output_of_openais_clients(gateway) -> None:
+    from pydantic import BaseModel
+
+    class Answer(BaseModel):
+        n: int
+
+    rollout = gateway.rollout()
+    client = openai.OpenAI(base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0)
+    parsed = client.chat.completions.parse(
+        model="m", messages=[{"role": "user", "content": "几?"}], response_format=Answer
+    )
+    assert isinstance(parsed.choices[0].message.parsed, Answer)
+    response = client.responses.parse(model="m", input="几?", text_format=Answer)
+    assert isinstance(response.output_parsed, Answer)

@@ -1,0 +1,115 @@
+"""An agent of the user's own, whose calls sampling servers draw: ids in, ids out, one version."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.gateway.test_served_agent import draw, served
+from tests.policy.scripted_vllm import ScriptedVllm
+
+from memograd.config import LoraConfig, SamplerConfig, TrainConfig
+from memograd.errors import MemogradError
+from memograd.gateway.engine import EngineJob
+from memograd.gateway.remote_engine import RemoteEngine
+from memograd.gateway.store import TraceStore
+from memograd.gateway.text_stream import TextStream
+from memograd.grpo import RunFolder
+from memograd.grpo.trainer import Trainer
+from memograd.policy.continuous import SampleRequest
+from memograd.policy.language_model import LanguageModel
+from memograd.policy.remote.pool import ServerPool
+from memograd.policy.remote.sampler import RemoteSampler
+from memograd.policy.remote.server import VllmServer
+from memograd.rewards import parse_rewards
+from memograd.rollout.types import Scenario
+
+
+@pytest.fixture
+def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
+    made = ScriptedVllm(tiny_model_folder)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def policy(tiny_model_folder, server, tmp_path) -> Iterator[LanguageModel]:
+    made = LanguageModel.load(str(tiny_model_folder), lora=LoraConfig(r=2), device="cpu")
+    pool = ServerPool([VllmServer(server.url, seconds=60)], tmp_path / "adapters", patience=1)
+    made.remote = RemoteSampler(made, pool)
+    yield made
+    made.remote.close()
+
+
+def test_a_group_is_drawn_by_the_servers_under_one_version(policy, server, tmp_path):
+    store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
+    with served(policy, store, optimize_agents=["writer"]) as drawing:
+        policy.publish(4)
+        attempts = draw(drawing, seed=3)
+        again = draw(drawing, seed=3)
+    for group, other in zip(attempts.groups, again.groups, strict=True):
+        for rollout, same in zip(group.rollouts, other.rollouts, strict=True):
+            assert [turn.action_ids for turn in rollout.turns] == [
+                turn.action_ids for turn in same.turns
+            ]
+            for turn in rollout.turns:
+                (span,) = turn.versions
+                assert (span.version, span.tokens) == (4, len(turn.action_ids))
+    # 3 scenarios x 3 attempts x 3 calls, twice, and every prompt went as ids.
+    asked = [body for path, body in server.asked if path == "/v1/completions"]
+    assert len(asked) == 54 and all(isinstance(body["prompt"][0], int) for body in asked)
+    store.close()
+
+
+def test_it_trains_without_a_gap(policy, server, tmp_path):
+    config = TrainConfig(
+        steps=2,
+        prompts_per_step=1,
+        num_generations=3,
+        max_completion_length=4,
+        learning_rate=1e-2,
+        beta=0.0,
+        sampler=SamplerConfig(engine="vllm", url=[server.url]),
+    )
+    run = RunFolder.create(tmp_path / "run", config.model_dump_json())
+    store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
+    scenarios = [Scenario("q0", ({"role": "user", "content": "say 0"},), {"number": 0})]
+    with served(policy, store, max_completion_length=4) as drawing:
+        rewards = parse_rewards("environment")
+        Trainer(policy, scenarios, rewards, config, run, drawing=drawing).train()
+    for row in run.read_metrics():
+        assert row["sampler_gap"] < 1e-4 and row["sampler_unknown_tokens"] == 0
+    store.close()
+
+
+def test_a_rest_ends_jobs_and_nothing_settles_them_later(policy, server):
+    engine = RemoteEngine(policy.remote, policy.end_ids)
+    policy.publish(0)
+    let_go, asked = threading.Event(), threading.Event()
+
+    def plan(path, body):
+        if path == "/v1/completions":
+            asked.set()
+            let_go.wait(60)
+        return None
+
+    def job() -> EngineJob:
+        request = SampleRequest((3, 4, 5), max_tokens=4, seed=1)
+        return EngineJob(request, TextStream(lambda ids: policy.decode(ids)))
+
+    server.plan = plan
+    first = job()
+    engine.submit(first)
+    assert asked.wait(60)
+    engine.rest()
+    with pytest.raises(MemogradError, match="about to change"):
+        first.future.result(timeout=60)
+    second = job()
+    engine.submit(second)  # waits in line
+    let_go.set()
+    engine.resume()
+    assert len(second.future.result(timeout=60).ids) >= 1
+    engine.close()
+    with pytest.raises(MemogradError, match="closed"):
+        engine.submit(job())

@@ -1,0 +1,43 @@
+"""Plans never cost more than their budget, and come near to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from memograd.errors import BadInput
+from memograd.optimize.plans import plan
+from memograd.optimize.settings import PROPOSING, OptimizeConfig
+
+OPTIMIZERS = ("bootstrap", "simba", "miprov2", "gepa")
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("budget", [60, 100, 200, 1000])
+def test_a_plan_fits_its_budget_and_its_questions(optimizer: str, budget: int) -> None:
+    made = plan(optimizer, budget, 400)
+    assert 0.8 * budget <= made.calls <= budget
+    assert made.needed <= 400
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_few_questions_bound_a_plan(optimizer: str) -> None:
+    assert plan(optimizer, 1000, 8).needed <= 8
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_least_budget_is_the_one_that_the_refusal_names(optimizer: str) -> None:
+    with pytest.raises(BadInput, match=r"at least (\d+) calls and 8 questions") as refused:
+        plan(optimizer, 3, 50)
+    least = int(str(refused.value).split("at least ")[1].split()[0])
+    assert plan(optimizer, least, 8).calls <= least
+    with pytest.raises(BadInput):
+        plan(optimizer, least - 1, 50)
+
+
+def test_only_those_that_write_are_refused_without_a_writer() -> None:
+    for name in OPTIMIZERS:
+        if name in PROPOSING:
+            with pytest.raises(ValueError, match=r"prompt\.model"):
+                OptimizeConfig.model_validate({"optimizer": [name]})
+        else:
+            OptimizeConfig.model_validate({"optimizer": [name]})

@@ -1,0 +1,134 @@
+"""Operations and saved bytes, counted by torch itself on real layers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from memograd.planning import Workload, parse_cluster
+from memograd.planning.costs import forward_flops, learner_flops, sampling
+from memograd.planning.hardware import Efficiency, ring_seconds
+from memograd.planning.memory import saved_bytes
+from memograd.planning.shapes import ModelShape
+
+SHAPES = [
+    ModelShape("narrow", 64, 2, 4, 2, 16, 96, 128, True),
+    ModelShape("wide", 160, 3, 2, 1, 64, 300, 64, False),
+    ModelShape("many heads", 96, 2, 8, 4, 32, 160, 80, True),
+]
+TOKENS = 64
+
+
+def model_of(shape: ModelShape, dtype: torch.dtype = torch.float32, attention: str = "sdpa"):
+    return AutoModelForCausalLM.from_config(
+        LlamaConfig(
+            hidden_size=shape.hidden,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            num_key_value_heads=shape.kv_heads,
+            head_dim=shape.head_size,
+            intermediate_size=shape.inner,
+            vocab_size=shape.vocabulary,
+            tie_word_embeddings=shape.tied,
+        ),
+        dtype=dtype,
+        attn_implementation=attention,
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_forward_pass_costs_what_torch_counts(shape: ModelShape) -> None:
+    model = model_of(shape, attention="eager").requires_grad_(False)
+    with FlopCounterMode(display=False) as counter:
+        model(input_ids=torch.zeros(1, TOKENS, dtype=torch.long), use_cache=False)
+    # Without a fused kernel the whole square of the mask is computed, and counted.
+    assert counter.get_total_flops() == forward_flops(shape, TOKENS, TOKENS**2, TOKENS)
+
+
+def kept_by_autograd(shape: ModelShape, train: str, dtype: torch.dtype, rank: int) -> int:
+    model = model_of(shape, dtype)
+    if train == "lora":
+        adapter = LoraConfig(r=rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        model = get_peft_model(model, adapter).base_model.model
+    own = {one.untyped_storage().data_ptr() for one in (*model.parameters(), *model.buffers())}
+    kept: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.untyped_storage().data_ptr() not in own:
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = model.model(torch.zeros(1, TOKENS, dtype=torch.long), use_cache=False)
+    assert result.last_hidden_state.requires_grad
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("train", ["lora", "full"])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_layer_keeps_what_autograd_keeps(
+    shape: ModelShape, train: str, dtype: torch.dtype
+) -> None:
+    taller = dataclasses.replace(shape, layers=shape.layers + 1)
+    counted = kept_by_autograd(taller, train, dtype, 8) - kept_by_autograd(shape, train, dtype, 8)
+    of_token = saved_bytes(shape, train, rank=8, number=dtype.itemsize)
+    assert counted == TOKENS * of_token
+
+
+def test_a_backward_pass_costs_twice_a_forward_where_all_is_trained() -> None:
+    shape = dataclasses.replace(SHAPES[0], tied=False)
+    model = model_of(shape, attention="eager")
+    with FlopCounterMode(display=False) as counter:
+        model(input_ids=torch.zeros(1, TOKENS, dtype=torch.long)).logits.sum().backward()
+    work = Workload(1, 1, TOKENS - 1, 1, train="full", checkpointing=False)
+    forward = forward_flops(shape, TOKENS, TOKENS**2, TOKENS)
+    ours = learner_flops(shape, work) / forward_flops(shape, TOKENS, work.tree_pairs, 1)
+    assert ours == 3
+    assert counter.get_total_flops() == pytest.approx(ours * forward, rel=0.05)
+
+
+def test_sharing_the_prompt_saves_what_the_tree_saves() -> None:
+    work = Workload(group=8, prompt=512, answer=32)
+    assert work.row_tokens / work.tree_tokens == pytest.approx(5.67, abs=0.01)
+    alone = Workload(group=1, prompt=512, answer=32)
+    assert alone.row_tokens == alone.tree_tokens
+    assert alone.tree_pairs == 544 * 545 / 2
+
+
+def test_decoding_one_answer_reads_the_weights_at_every_step() -> None:
+    cluster, reached = parse_cluster("H100"), Efficiency(launch_seconds=0)
+    shape = ModelShape("8B", 4096, 32, 32, 8, 128, 14336, 128256, False)
+    work = Workload(prompts=1, group=1, prompt=1, answer=100, spread=0)
+    drawn = sampling(shape, work, cluster, reached, replicas=1, tensor_parallel=1, cache_bytes=1e9)
+    reading = 100 * 2 * shape.weights / (3.35e12 * 0.7)
+    assert drawn.decode == pytest.approx(reading, rel=0.01)
+
+
+def test_a_cache_that_holds_half_makes_two_waves() -> None:
+    cluster, reached = parse_cluster("H100"), Efficiency()
+    shape = SHAPES[1]
+    work = Workload(prompts=8, group=4, prompt=100, answer=50)
+    whole = shape.kv_bytes() * (100 + 4 * 50) * 8
+
+    def of(cache: float) -> int:
+        return sampling(
+            shape, work, cluster, reached, replicas=1, tensor_parallel=1, cache_bytes=cache
+        ).at_once
+
+    assert of(whole) == 32
+    assert of(whole / 2) == 16
+    assert of(whole * 9) == 32
+
+
+def test_a_ring_moves_all_but_its_own_share() -> None:
+    cluster, reached = parse_cluster("8xH100"), Efficiency(link_share=1.0)
+    assert ring_seconds(450e9, 1, cluster, reached) == 0
+    assert ring_seconds(450e9, 8, cluster, reached) == pytest.approx(7 / 8)
+    far = parse_cluster("16xH100")
+    assert ring_seconds(50e9, 16, far, reached) == pytest.approx(15 / 16)

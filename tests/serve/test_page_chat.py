@@ -1,0 +1,125 @@
+"""The chat: what is recalled, what is written, with and without a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from asked import Serving
+from browsing import Browser
+
+from memograd.errors import MemogradError
+from memograd.memory.chat.chat_model import ChatMessage
+from memograd.memory.records.operations import Decision, MemoryOp
+from memograd.serve.keys import Right
+from memograd.serve.page.chat import Talks
+from memograd.serve.page.witness import watched
+
+
+class Echo:
+    """A chat model that answers with what it was asked last."""
+
+    name = "echo"
+    fails = False
+
+    def complete(self, messages: Sequence[ChatMessage], **_: Any) -> str:
+        """What the user said last, in capital letters."""
+        if self.fails:
+            raise MemogradError("The endpoint is away <b>today</b>.")
+        return messages[-1]["content"].upper()
+
+
+def parts(stream: str) -> list[str]:
+    """The events of a stream, as HTML."""
+    return ["\n".join(line[6:] for line in part.split("\n")) for part in stream.split("\n\n")][:-1]
+
+
+@pytest.fixture
+def ruled(make_serving: Any, open_memory: Any, monkeypatch: pytest.MonkeyPatch) -> Serving:
+    """A memory that the rules read and decide for, without a chat model."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    serving: Serving = make_serving(open_memory(reader="rules", manager="rules"))
+    return serving
+
+
+def answering(serving: Serving, chat: Echo) -> None:
+    [page] = [route.app for route in serving.app.routes if getattr(route, "path", "") == "/page"]
+    page.state.talks = Talks(chat)
+
+
+def test_without_a_model_it_still_remembers(ruled: Serving) -> None:
+    browser = Browser(ruled)
+    assert "No chat model is configured" in browser.get("/chat", user="alice").text
+    first = browser.post("/chat/say", user="alice", text="I live in Boston.")
+    assert first.headers["content-type"].startswith("text/event-stream")
+    said, answered = parts(first.text)
+    assert "Nothing yet that bears on it." in said
+    assert "ADD" in answered
+    assert ruled.memory.get_all(user_id="alice")["results"]
+    said, answered = parts(
+        browser.post("/chat/say", user="alice", text="I live in Denver now.").text
+    )
+    assert "Boston" in said
+    assert "UPDATE" in answered
+    assert "probability 0." in answered or "probability 1.00" in answered
+
+
+def test_a_model_answers_from_what_is_recalled(ruled: Serving) -> None:
+    answering(ruled, Echo())
+    browser = Browser(ruled)
+    assert "echo answers" in browser.get("/chat", user="小红").text
+    _, answered = parts(
+        browser.post("/chat/say", user="小红", text="我喜欢喝绿茶。", lang="zh").text
+    )
+    assert "我喜欢喝绿茶。" in answered
+    assert ruled.memory.get_all(user_id="小红")["results"]
+
+
+def test_a_model_that_fails_leaves_no_trace(ruled: Serving) -> None:
+    echo = Echo()
+    echo.fails = True
+    answering(ruled, echo)
+    _, failed = parts(Browser(ruled).post("/chat/say", user="alice", text="I love jazz.").text)
+    assert "away &lt;b&gt;today" in failed
+    assert "#notice" in failed
+    assert ruled.memory.get_all(user_id="alice")["results"] == []
+
+
+def test_what_is_said_is_never_html(ruled: Serving) -> None:
+    answering(ruled, Echo())
+    hostile = "I love <hx-partial hx-target='#say'><script>alert(1)</script>.\n\ndata: x"
+    stream = Browser(ruled).post("/chat/say", user="alice", text=hostile).text
+    assert len(parts(stream)) == 2
+    assert "<script" not in stream
+    assert stream.count("<hx-partial") == 2
+    assert "&lt;hx-partial" in stream
+
+
+def test_the_chat_is_with_the_keys_own_user(ruled: Serving) -> None:
+    rights = [Right.read, Right.write]
+    bob = Browser(ruled, "user:bob", rights)
+    assert "as bob" in bob.get("/chat").text
+    assert bob.get("/chat", user="alice").status_code == 403
+    assert bob.post("/chat/say", user="alice", text="I love jazz.").status_code == 403
+    reader = Browser(ruled, "user:bob", [Right.read])
+    assert reader.post("/chat/say", user="bob", text="I love jazz.").status_code == 403
+    planner = Browser(ruled, "agent:planner", rights)
+    assert planner.get("/chat").status_code == 400
+    assert bob.post("/chat/say", user="bob", text=" ").status_code == 400
+
+
+def test_the_probability_is_the_managers_own(open_memory: Any) -> None:
+    class Sure:
+        actor = "sure"
+
+        def decide(self, state: Any, fact: Any, query: Any, related: Any) -> Decision:
+            return Decision(MemoryOp.add(fact.text), "so it is", 0.75)
+
+    memory = open_memory(reader="rules", manager=Sure())
+    seen, decisions = watched(memory)
+    seen.add("I live in Boston.", user_id="alice")
+    [event] = [one for one in memory.store.journal.tail("user:alice") if one.kind.value == "ADD"]
+    assert (event.actor, decisions.probability(event)) == ("sure", 0.75)
+    assert memory.manager is not seen.manager

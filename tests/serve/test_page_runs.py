@@ -1,0 +1,184 @@
+"""Runs on the page: the list, curves, rollouts token by token, before and after."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked import Serving
+from browsing import Browser
+
+from memograd.serve.keys import Right
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def rollout(reward: float, advantage: float) -> dict[str, Any]:
+    return {
+        "id": "r",
+        "completion": "Boston",
+        "stop_reason": "eos",
+        "reward": reward,
+        "rewards": {"exact": reward, "judge": None},
+        "advantage": advantage,
+        "rows": [
+            {
+                "prompt_ids": None,
+                "ids": [1, 2, 3, 4],
+                "texts": ["Bos", "ton", HOSTILE, "波"],
+                "scored": [True, True, False, True],
+                "logprobs": [math.log(0.9), math.log(0.3), None, math.log(0.01)],
+            }
+        ],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two runs: one that is finished, one that is damaged; and a folder that is none."""
+    runs = tmp_path / "runs"
+    (runs / "no-run").mkdir(parents=True)
+    good = runs / "good"
+    (good / "rollouts").mkdir(parents=True)
+    (good / "config.json").write_text('{"steps": 3, "model": "smollm2", "seed": 0}')
+    (good / "run.json").write_text('{"task": "memory-qa"}')
+    (good / "state.json").write_text('{"state": "finished"}')
+    (good / ".lock").touch()
+    rows = [
+        {"step": step, "reward_mean": step / 10, "loss": 0.5, "kl": None if step == 1 else 0.1}
+        for step in (1, 2, 3)
+    ]
+    (good / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    group = {
+        "step": 1,
+        "group": 0,
+        "id": "q0",
+        "columns": {"question": HOSTILE, "answer": "Boston"},
+    }
+    chat = [{"role": "user", "content": HOSTILE}]
+    groups = [
+        {**group, "prompt": chat, "rollouts": [rollout(1.0, 0.7), rollout(0.0, -0.7)]},
+        {
+            **group,
+            "id": "q1",
+            "prompt": "Where?",
+            "rollouts": [rollout(0.5, 0.0), rollout(0.5, 0.0)],
+        },
+    ]
+    (good / "rollouts" / "step-0001.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in groups)
+    )
+    answers = [
+        {
+            "id": str(number),
+            "question": f"Question {number}? {HOSTILE}",
+            "gold": "gold",
+            "answers": {"memory, untrained": "old", "oracle": "x", "memory, trained": "new"},
+        }
+        for number in range(30)
+    ]
+    (good / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in answers))
+    (good / "evaluation.md").write_text(f"# {HOSTILE}")
+    (runs / "broken").mkdir()
+    (runs / "broken" / "config.json").write_text("{}")
+    (runs / "broken" / "metrics.jsonl").write_text("no json\n{}\n")
+    return runs
+
+
+@pytest.fixture
+def browser(make_serving: Any, folder: Path) -> Browser:
+    return Browser(make_serving(runs=folder))
+
+
+def test_the_list_hides_no_run(browser: Browser) -> None:
+    page = browser.get("/runs").text
+    assert "memory-qa" in page
+    assert "finished" in page
+    assert "damaged" in page
+    assert "no-run" not in page
+    assert "还没有" not in browser.get("/runs", lang="zh").text
+
+
+def test_curves_of_runs_beside_each_other(browser: Browser) -> None:
+    told = browser.get("/runs/curves", run=["good", "broken"]).json()
+    assert told["runs"]["good"] == {
+        "step": [1, 2, 3],
+        "reward_mean": [0.1, 0.2, 0.3],
+        "loss": [0.5, 0.5, 0.5],
+        "kl": [None, 0.1, 0.1],
+    }
+    assert told["runs"]["broken"] == {"step": []}
+    assert told["curves"] == {"reward_mean": "Reward", "loss": "Loss", "kl": "KL to the start"}
+    page = browser.get("/runs", run=["good", "broken"]).text
+    assert 'data-curves="/page/runs/curves?run=good&amp;run=broken"' in page
+
+
+def test_one_run(browser: Browser) -> None:
+    page = browser.get("/runs/good").text
+    assert "3 steps" in page
+    assert "smollm2" in page
+    assert "Before and after" in page
+    assert "&lt;script&gt;" in page
+    assert browser.get("/runs/broken").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["no-run", "missing", "..", "%2e%2e%2fruns", "good%2f.."])
+def test_other_folders_are_no_runs(browser: Browser, name: str) -> None:
+    assert browser.get(f"/runs/{name}").status_code == 404
+    assert browser.get("/runs", run=[name]).status_code == 404
+
+
+def test_rollouts_token_by_token(browser: Browser) -> None:
+    page = browser.get("/runs/good/steps/1").text
+    tokens = re.findall(r'<span class="token (\w+)"(?: title="([\d.]+)")?>([^<]*)</span>', page)
+    shown = [one for one in tokens if one[2] in ("Bos", "ton", "波") or "script" in one[2]][:4]
+    assert shown == [
+        ("likely", "0.900", "Bos"),
+        ("open", "0.300", "ton"),
+        ("observation", "", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("unlikely", "0.010", "波"),
+    ]
+    assert "advantage +0.70" in page
+    assert "exact 1.000" in page
+    assert "judge –" in page
+    assert page.count("nothing to learn from") == 1
+    assert "<script>alert" not in page
+    assert browser.get("/runs/good/steps/2").status_code == 404
+
+
+def test_before_and_after(browser: Browser) -> None:
+    page = browser.get("/runs/good/answers").text
+    assert page.count("<blockquote>old</blockquote>") == page.count("<blockquote>new</blockquote>")
+    assert page.count('class="question"') == 25
+    assert "<blockquote>x</blockquote>" not in page
+    rest = browser.get("/runs/good/answers", first=25, left="oracle").text
+    assert rest.count('class="question"') == 5
+    assert rest.count("<blockquote>x</blockquote>") == 5
+    assert browser.get("/runs/broken/answers").status_code == 404
+
+
+def test_before_and_after_of_a_text_run(browser: Browser, folder: Path) -> None:
+    record = {
+        "id": "a",
+        "prompt": [{"role": "user", "content": "2+2?"}],
+        "columns": {"answer": 4},
+        "before": {"answer": "5", "rewards": {"total": 0.0, "exact": 0.0}},
+        "after": {"answer": "4", "rewards": {"total": 1.0, "exact": 1.0}},
+    }
+    (folder / "good" / "answers.jsonl").write_text(json.dumps(record) + "\n")
+    page = browser.get("/runs/good/answers").text
+    assert page.index("<blockquote>5</blockquote>") < page.index("<blockquote>4</blockquote>")
+    assert "after · 1.000" in page
+
+
+def test_only_an_operator_sees_runs(make_serving: Any, folder: Path) -> None:
+    serving: Serving = make_serving(runs=folder)
+    for owner, right in (("user:alice", Right.admin), (None, Right.read)):
+        browser = Browser(serving, owner, [right])
+        for path in ("/runs", "/runs/good", "/runs/curves?run=good", "/runs/good/steps/1"):
+            assert browser.get(path).status_code == 403, path
+    assert "There is no run in the folder" in Browser(make_serving()).get("/runs").text
