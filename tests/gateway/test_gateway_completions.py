@@ -48,13 +48,14 @@ def test_a_text_in_pieces_is_the_same(gateway) -> None:
     assert pieces[-1].usage == whole.usage
 
 
-def test_a_text_that_goes_on_begins_with_the_ids_drawn(gateway) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_that_goes_on_begins_with_the_ids_drawn(gateway, seed: int) -> None:
     """As agents write thoughts and observations one after the other."""
     rollout = gateway.rollout()
     client = client_of(rollout)
     text = "问题: 八号?\n"
     for turn in range(3):
-        text += client.completions.create(model="m", prompt=text).choices[0].text
+        text += client.completions.create(model="m", prompt=text, seed=seed).choices[0].text
         text += f"\n观察 {turn}\n"
     calls = gateway.store.calls(rollout.id)
     drawn = [call.choices[0] for call in calls]
@@ -65,6 +66,26 @@ def test_a_text_that_goes_on_begins_with_the_ids_drawn(gateway) -> None:
     gateway.store.reward(rollout.id, 1.0)
     trained = rollout_of_trace(gateway.store.rollout(rollout.id), calls, temperature=1.0)
     assert trained.tokens == sum(len(choice.token_ids) for choice in drawn)
+
+
+def test_a_special_token_in_an_answer_is_known_again(gateway, tiny_policy) -> None:
+    """Its reader never sees it, so the text that comes back does not hold it."""
+    special = set(tiny_policy.tokenizer.all_special_ids) - set(tiny_policy.end_ids)
+    client = None
+    for seed in range(400):
+        rollout = gateway.rollout()
+        client = client_of(rollout)
+        text = client.completions.create(model="m", prompt="八", seed=seed, max_tokens=24)
+        [call] = gateway.store.calls(rollout.id)
+        drawn = call.choices[0].token_ids
+        if special & set(drawn[:-1]):
+            break
+    else:
+        pytest.fail("no seed draws a special token: the case is not tried")
+    client.completions.create(model="m", prompt=f"八{text.choices[0].text}\n再")
+    following = gateway.store.calls(rollout.id)[1].prompt_ids
+    held = (*call.prompt_ids, *drawn)[: -1 if drawn[-1] in tiny_policy.end_ids else None]
+    assert following[: len(held)] == held
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,8 @@ class LocalBackend:
             for choice in call.choices:
                 if call.prompt_ids is not None and choice.token_ids is not None:
                     ids = choice.token_ids[:-1] if self._ended(choice) else choice.token_ids
-                    whole = text + self._plain.action_text(choice.token_ids)
+                    # As its reader was told it: special tokens that were drawn are not in it.
+                    whole = text + self._decode(list(ids))
                     conversation.remember_text(whole, (*call.prompt_ids, *ids))
             return
         stops = bool(call.sampling.get("stop"))
