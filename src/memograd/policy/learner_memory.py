@@ -5,6 +5,7 @@ Invariant: what is measured changes how a batch is cut, and nothing that is comp
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
@@ -32,7 +33,7 @@ UNPLANNED_TOKENS = 16_384
 """Tokens that memory is taken to have room for where `plan_memory` was not called."""
 
 
-class LearnerMemory:
+class LearnerMemory(ABC):
     """The part of a `LanguageModel` that cuts its work to the device's memory."""
 
     model: PreTrainedModel
@@ -43,13 +44,13 @@ class LearnerMemory:
     _unread_peak: tuple[int, int] | None
 
     @property
+    @abstractmethod
     def device(self) -> torch.device:
         """Where the weights are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parameters(self) -> list[torch.nn.Parameter]:
         """The weights that are trained."""
-        raise NotImplementedError
 
     def checkpoint_activations(self) -> None:
         """Keep no activations inside layers for the backward pass: memory for time."""

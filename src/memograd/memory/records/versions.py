@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ LOG_FILE: Final = "log.jsonl"
 LOCK_FILE: Final = ".lock"
 
 
-class VersionsFolder:
+class VersionsFolder(ABC):
     """The versions in one folder; the folder is made with the first of them."""
 
     kind: ClassVar[str]
@@ -92,9 +93,9 @@ class VersionsFolder:
         self.log("rolled back", version=before[0], before=current)
         return before[0]
 
+    @abstractmethod
     def check_fits(self, version: str) -> None:
         """Raise BadInput unless the version is here, whole, and may follow the current one."""
-        raise NotImplementedError
 
     def log(self, event: str, **details: Any) -> None:
         """Write down what happened."""
