@@ -30,21 +30,19 @@ def idf(n_records: int, n_with_term: int) -> float:
     return math.log(1.0 + (n_records - n_with_term + 0.5) / (n_with_term + 0.5))
 
 
-MASKED_TERMS: Final = 62  # bits of an int64 that a shift can reach
+COVERED_TERMS: Final = 62  # distinct terms of a query that a cover counts
 
 
 @dataclass(frozen=True, slots=True)
 class WordScores:
     """What the words of a query find in every place of a corpus.
 
-    bm25: float64 `[places]`, 0 without a match. held: int64 `[places]`, bit t is set where the
-    place holds the query's t-th distinct term (the first `MASKED_TERMS` of them). idf: float64
-    `[terms]` of the distinct terms. known: bool `[terms]`, whether any record holds it. ideal: the
-    score that no record exceeds, the idf of all terms as often as the query says them.
+    bm25: float64 `[places]`, 0 without a match. idf: float64 `[terms]` of the distinct terms.
+    known: bool `[terms]`, whether any record holds it. ideal: the score that no record exceeds, the
+    idf of all terms as often as the query says them.
     """
 
     bm25: np.ndarray
-    held: np.ndarray
     idf: np.ndarray
     known: np.ndarray
     ideal: float
@@ -81,9 +79,17 @@ class Matches:
         weights = self.repeats * np.log(1.0 + (n - holders + 0.5) / (holders + 0.5))
         norms = K1 * (1.0 - B + B * lengths[of] / max(float(lengths.mean()), 1e-9) if n else 1.0)
         gains = weights[term] * counted[some] / (counted[some] + norms)
-        counting = np.where(term < MASKED_TERMS, idf[term], 0.0)  # as far as `held` tells
-        cover = np.bincount(of, weights=counting, minlength=n) / max(float(idf.sum()), 1e-9)
-        return np.bincount(of, weights=gains, minlength=n), cover
+        return np.bincount(of, weights=gains, minlength=n), _cover(term, of, n, idf)
+
+    def cover(self, n: int, idf: np.ndarray) -> np.ndarray:
+        """float64 `[n]`: the share of `idf` `[terms]` that every record holds."""
+        return _cover(self.term, self.place, n, idf)
+
+
+def _cover(term: np.ndarray, of: np.ndarray, n: int, idf: np.ndarray) -> np.ndarray:
+    counting = np.where(np.arange(len(idf)) < COVERED_TERMS, idf, 0.0)[term]
+    cover: np.ndarray = np.bincount(of, weights=counting, minlength=n)
+    return cover / max(float(idf.sum()), 1e-9)
 
 
 def bm25_scores(
@@ -96,17 +102,15 @@ def bm25_scores(
     tail: per record the counts of its terms and its length. A term that the query repeats counts as
     often.
     """
-    return word_scores(parts, tail, terms, masks=False).bm25
+    return word_scores(parts, tail, terms).bm25
 
 
 def word_scores(
     parts: Sequence[Part[Any]],
     tail: Sequence[tuple[Counter[str], int]],
     terms: Sequence[str],
-    *,
-    masks: bool = True,
 ) -> WordScores:
-    """`bm25_scores` with what else the words say; the held terms only with `masks`."""
+    """`bm25_scores` with what else the words say."""
     n_records = sum(part.alive for part in parts) + len(tail)
     total_length = sum(part.alive_length for part in parts) + sum(length for _, length in tail)
     n_places = sum(part.size for part in parts) + len(tail)
@@ -117,7 +121,6 @@ def word_scores(
     idfs: list[float] = []
     known: list[bool] = []
     numbers: list[int] = []
-    held = np.zeros(n_places if masks else 0, np.int64)
     for bit, (term, repeats) in enumerate(Counter(terms).items()):
         n_found = len(found)
         n_with_term = 0
@@ -156,12 +159,9 @@ def word_scores(
         weights += [weight] * (len(found) - n_found)
         sizes += [len(rows) for rows, _, _ in found[n_found:]]
         numbers += [bit] * (len(found) - n_found)
-        if masks and bit < MASKED_TERMS:
-            for (rows, _, _), shift in zip(found[n_found:], shifts[n_found:], strict=True):
-                held[rows + shift] |= np.int64(1 << bit)
     repeats_of = Counter(terms).values()
     ideal = math.fsum(count * weight for count, weight in zip(repeats_of, idfs, strict=True))
-    facts = (held, np.array(idfs), np.array(known, bool), ideal)
+    facts = (np.array(idfs), np.array(known, bool), ideal)
     repeated = np.array(list(repeats_of), np.int64)
     if not any(sizes):
         none = np.zeros(0, np.int64)
@@ -173,5 +173,4 @@ def word_scores(
     gains = np.repeat(weights, sizes) * (counts / (counts + norms))
     # bincount adds in the order given: term by term, whatever the layout.
     scores = np.bincount(places, weights=gains, minlength=n_places)
-    number_of = np.repeat(numbers, sizes) if masks else np.zeros(0, np.int64)
-    return WordScores(scores, *facts, Matches(number_of, places, counts, repeated))
+    return WordScores(scores, *facts, Matches(np.repeat(numbers, sizes), places, counts, repeated))

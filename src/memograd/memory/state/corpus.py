@@ -199,13 +199,11 @@ class Corpus(Generic[T]):
                 np.matmul(stacked(pending), query, out=dense[starts[-1] :])
         if layout.places is not None:
             dense = dense[layout.places]
-            held = words.held[layout.places]
             matches = words.matches  # of living rows alone
             at = np.searchsorted(layout.places, matches.place)
             words = replace(
                 words,
                 bm25=words.bm25[layout.places],
-                held=held,
                 matches=replace(matches, place=at),
             )
         return Scored(view, layout, dense, words)

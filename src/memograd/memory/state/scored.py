@@ -7,6 +7,7 @@ the view that it was made of, whatever is written meanwhile.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Generic
 
 import numpy as np
@@ -19,7 +20,7 @@ from memograd.memory.state.segment import T
 class Scored(Generic[T]):
     """What a query makes of every living record of a corpus, in the order of insertion.
 
-    dense: float32 `[n]`, cosines (exact to about 1e-6). words: `bm25`, `held` of the same records
+    dense: float32 `[n]`, cosines (exact to about 1e-6). words: `bm25` of the same records
     and the query's idf. layout: lengths and columns of the records.
     """
 
@@ -44,16 +45,29 @@ class Scored(Generic[T]):
         number = bisect_right(self._starts, place) - 1
         return self._view.parts[number].segment.records[place - self._starts[number]]
 
-    def number(self, id: str) -> int | None:
-        """Where the record of that id stands in the order of insertion, None if it is not here."""
-        at = self._in_tail.get(id)
-        if at is not None:
-            return len(self) - len(self._in_tail) + at
-        for number in range(len(self._rows) - 1, -1, -1):
-            row = self._rows[number].get(id)
-            dead = self._dead[number]
-            if row is not None and (dead is None or not dead[row]):
-                place = self._starts[number] + row
-                places = self.layout.places
-                return place if places is None else int(np.searchsorted(places, place))
-        return None
+    def records(self, numbers: np.ndarray) -> list[T]:
+        """The records at these numbers, rising."""
+        places = numbers if self.layout.places is None else self.layout.places[numbers]
+        cuts = np.searchsorted(places, [*self._starts, self._starts[-1] + len(self._pending)])
+        held: list[T] = []
+        for number, part in enumerate(self._view.parts):
+            records, start = part.segment.records, self._starts[number]
+            held += [records[at - start] for at in places[cuts[number] : cuts[number + 1]].tolist()]
+        tail, start = self._pending, self._starts[-1]
+        return held + [tail[at - start].record for at in places[cuts[-2] :].tolist()]
+
+    def numbers(self, ids: Sequence[str]) -> np.ndarray:
+        """int64 `[ids]`: where their records stand in the order of insertion, -1 for one that is
+        not here."""
+        found = np.full(len(ids), -1, np.int64)
+        for rows, dead, start in zip(self._rows, self._dead, self._starts, strict=False):
+            here = np.fromiter((rows.get(id, -1) for id in ids), np.int64, len(ids))
+            alive = here >= 0 if dead is None else (here >= 0) & ~dead[here]
+            found[alive] = here[alive] + start
+        if self.layout.places is not None:
+            found = np.where(found < 0, -1, np.searchsorted(self.layout.places, found))
+        if self._in_tail:
+            first = len(self) - len(self._in_tail)
+            tail = np.fromiter((self._in_tail.get(id, -1) for id in ids), np.int64, len(ids))
+            found = np.where(tail < 0, found, first + tail)
+        return found

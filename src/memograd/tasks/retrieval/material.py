@@ -208,7 +208,10 @@ def row_of(state: MemoryState, query: Query, asking: Asking, told: Told) -> Row:
 
 def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | None:
     own = seen.items if of_items else seen.turns
-    lists = item_lists(own, seen.turns) if of_items else turn_lists(own, seen.items)
+    if of_items:
+        lists = item_lists(own, seen.turns, seen.sources)
+    else:
+        lists = turn_lists(own, seen.items, seen.sources)
     if not len(lists.numbers):
         return None
     features = candidate_features(own, seen.turns, lists, seen.question, of_items=of_items)

@@ -39,11 +39,11 @@ class Words:
 def words_of(scored: Scored[Any], *, around: bool) -> Words:
     """Words of the record and, with `around`, of it with its neighbours and of its sitting."""
     words = scored.words
-    bm25, held = words.bm25, words.held
-    if not len(bm25) or not held.any():
+    bm25 = words.bm25
+    if not len(words.matches.place):
         zeros = np.zeros(len(bm25))
         return Words(bm25, zeros, zeros, zeros, zeros, zeros)
-    cover = _cover(held, words.idf)
+    cover = words.matches.cover(len(bm25), words.idf)
     if not around:
         return Words(bm25, cover, bm25, cover, bm25, cover)
     sat = scored.layout.sittings()
@@ -70,17 +70,6 @@ def _window(scored: Scored[Any], joined: np.ndarray) -> tuple[np.ndarray, np.nda
     tripled = Matches(np.tile(matches.term, 3), place, np.tile(matches.count, 3), matches.repeats)
     around = np.concatenate([place, behind, before])
     return tripled.grouped(around, scored.layout.window_lengths(), scored.words.idf)
-
-
-def _cover(held: np.ndarray, idf: np.ndarray) -> np.ndarray:
-    cover = np.zeros(len(held))
-    some = np.flatnonzero(held)
-    masks = held[some]
-    total = np.zeros(len(some))
-    for bit, weight in enumerate(idf[:62].tolist()):
-        total += weight * ((masks >> bit) & 1)
-    cover[some] = total / max(float(idf.sum()), 1e-9)
-    return cover
 
 
 def best_of(
@@ -167,69 +156,75 @@ def _allowed(scored: Scored[Any], eligible: Eligible | None) -> Callable[[int], 
     return allowed
 
 
-def turn_lists(turns: Seen, items: Seen) -> Lists:
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the items that stand in any list came from.
+
+    items: int64 `[c]`, their numbers, rising. item, turn: int64 `[sources]`, a place in `items` and
+    the number of a turn, -1 where it is not here. last: int64 `[c]`, the turn of the last source.
+    """
+
+    items: np.ndarray
+    item: np.ndarray
+    turn: np.ndarray
+    last: np.ndarray
+
+    def ranks(self, best: np.ndarray) -> np.ndarray:
+        """float64 `[c]`: the place of every item in a list of its best, infinite outside it."""
+        ranks = np.full(len(self.items), np.inf)
+        ranks[np.searchsorted(self.items, best)] = np.arange(1, len(best) + 1)
+        return ranks
+
+
+def sources_of(items: Seen, turns: Seen) -> Sources:
+    """The sources of the best items, looked up once for both kinds of candidates."""
+    numbers = np.unique(np.concatenate([items.dense_best, items.words_best])).astype(np.int64)
+    records: list[MemoryItem] = items.scored.records(numbers)
+    of = np.repeat(np.arange(len(records)), [len(record.sources) for record in records])
+    turn = turns.scored.numbers([source for record in records for source in record.sources])
+    last = np.full(len(numbers), -1, np.int64)
+    ends = np.flatnonzero(np.append(of[1:] != of[:-1], np.ones(min(len(of), 1), bool)))
+    last[of[ends]] = turn[ends]
+    return Sources(numbers, of, turn, last)
+
+
+def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
     """The candidates among turns."""
     window_best = best_of(turns.words.window, turns.allowed, positive=True)
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    item_values: dict[int, list[float]] = {}
-    came_from: dict[int, list[int]] = {}
-    for name, best in (("dense", items.dense_best), ("words", items.words_best)):
-        places, ranks = [], []
-        for rank, at in enumerate(best.tolist(), start=1):
-            if at not in came_from:
-                came_from[at] = _sources(items, at, turns)
-            for place in came_from[at]:
-                places.append(place)
-                ranks.append(rank)
-                value = item_values.setdefault(place, [-1.0, 0.0, 0.0])
-                value[0] = max(value[0], float(items.scored.dense[at]))
-                value[1] = max(value[1], float(items.words.bm25[at]))
-                value[2] = max(value[2], float(items.words.cover[at]))
-        found[name] = (np.array(places, np.int64), np.array(ranks, np.float64))
+    known = sources.turn >= 0
+    if turns.allowed is not None:
+        known[known] = [turns.allowed(place) for place in sources.turn[known].tolist()]
+    of, came_from = sources.item[known], sources.turn[known]
     numbers = np.unique(
-        np.concatenate(
-            [turns.dense_best, turns.words_best, window_best, found["dense"][0], found["words"][0]]
-        )
+        np.concatenate([turns.dense_best, turns.words_best, window_best, came_from])
     ).astype(np.int64)
-    ranks_of = np.full((5, len(numbers)), np.inf)
-    for row, best in enumerate((turns.dense_best, turns.words_best, window_best)):
-        ranks_of[row, np.searchsorted(numbers, best)] = np.arange(1, len(best) + 1)
-    for row, (found_at, found_ranks) in enumerate((found["dense"], found["words"]), start=3):
-        np.minimum.at(ranks_of[row], np.searchsorted(numbers, found_at), found_ranks)
-    values = np.tile([[-1.0], [0.0], [0.0]], (1, len(numbers)))
-    if item_values:
-        told = np.array(list(item_values.values())).T
-        values[:, np.searchsorted(numbers, list(item_values))] = told
-    return Lists(numbers, ranks_of, values[0], values[1], values[2], numbers, _fused(ranks_of))
-
-
-def _sources(items: Seen, at: int, turns: Seen) -> list[int]:
-    """The numbers of the turns that an item came from and that may be found."""
-    item: MemoryItem = items.scored.record(at)
-    found = (turns.scored.number(source) for source in item.sources)
-    allowed = turns.allowed
-    return [place for place in found if place is not None and (allowed is None or allowed(place))]
-
-
-def item_lists(items: Seen, turns: Seen) -> Lists:
-    """The candidates among items; their window is that of the turn they came from last."""
-    numbers = np.unique(np.concatenate([items.dense_best, items.words_best])).astype(np.int64)
     ranks = np.full((5, len(numbers)), np.inf)
-    for row, best in enumerate((items.dense_best, items.words_best)):
+    for row, best in enumerate((turns.dense_best, turns.words_best, window_best)):
         ranks[row, np.searchsorted(numbers, best)] = np.arange(1, len(best) + 1)
-    places = np.full(len(numbers), -1, np.int64)
-    for at, number in enumerate(numbers.tolist()):
-        item: MemoryItem = items.scored.record(number)
-        for source in item.sources:
-            place = turns.scored.number(source)
-            places[at] = -1 if place is None else place
-    some = np.flatnonzero(places >= 0)
-    window = turns.words.window[places[some]]
+    at, item = np.searchsorted(numbers, came_from), sources.items[of]
+    for row, best in enumerate((items.dense_best, items.words_best), start=3):
+        np.minimum.at(ranks[row], at, sources.ranks(best)[of])
+    values = np.tile([[-1.0], [0.0], [0.0]], (1, len(numbers)))
+    of_items = (items.scored.dense, items.words.bm25, items.words.cover)
+    for row, value in zip(values, of_items, strict=True):
+        np.maximum.at(row, at, value[item])
+    return Lists(numbers, ranks, values[0], values[1], values[2], numbers, _fused(ranks))
+
+
+def item_lists(items: Seen, turns: Seen, sources: Sources) -> Lists:
+    """The candidates among items; their window is that of the turn they came from last."""
+    ranks = np.full((5, len(sources.items)), np.inf)
+    for row, best in enumerate((items.dense_best, items.words_best)):
+        ranks[row] = sources.ranks(best)
+    some = np.flatnonzero(sources.last >= 0)
+    window = turns.words.window[sources.last[some]]
     order = some[np.argsort(-window, kind="stable")]
-    order = order[turns.words.window[places[order]] > 0]
+    order = order[turns.words.window[sources.last[order]] > 0]
     ranks[2, order] = np.arange(1, len(order) + 1)
-    nothing = np.zeros(len(numbers))
-    return Lists(numbers, ranks, nothing - 1.0, nothing, nothing, places, _fused(ranks[:3]))
+    nothing = np.zeros(len(sources.items))
+    return Lists(
+        sources.items, ranks, nothing - 1.0, nothing, nothing, sources.last, _fused(ranks[:3])
+    )
 
 
 def _fused(ranks: np.ndarray) -> np.ndarray:

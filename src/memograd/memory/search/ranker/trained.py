@@ -26,7 +26,15 @@ from memograd.memory.records.versions import CURRENT_FILE
 from memograd.memory.search.hits import Query, T
 from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
 from memograd.memory.search.ranker.linear import Linear, Ranker, load_ranker, shipped_ranker
-from memograd.memory.search.ranker.lists import Lists, Seen, item_lists, seen, turn_lists
+from memograd.memory.search.ranker.lists import (
+    Lists,
+    Seen,
+    Sources,
+    item_lists,
+    seen,
+    sources_of,
+    turn_lists,
+)
 from memograd.memory.search.ranker.probability import Probability, question_facts, with_best
 from memograd.memory.search.ranker.question import Question, read_question
 from memograd.memory.search.ranker.versions import RankerVersions
@@ -111,6 +119,7 @@ class Asked:
 
     turns: Seen
     items: Seen
+    sources: Sources
     question: Question
 
 
@@ -134,7 +143,7 @@ def asked(
         names=layout.columns.names,
         years=layout.sittings().years,
     )
-    return Asked(turns, items, question)
+    return Asked(turns, items, sources_of(items, turns), question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +159,13 @@ class Judged(Generic[T]):
 
 def judge_turns(asked: Asked, linear: Linear) -> Judged[RawTurn] | None:
     """The candidates among turns with their scores; None where there are none."""
-    lists = turn_lists(asked.turns, asked.items)
+    lists = turn_lists(asked.turns, asked.items, asked.sources)
     return _judge(asked, asked.turns, lists, linear, of_items=False)
 
 
 def judge_items(asked: Asked, linear: Linear) -> Judged[MemoryItem] | None:
     """The candidates among items with their scores; None where there are none."""
-    lists = item_lists(asked.items, asked.turns)
+    lists = item_lists(asked.items, asked.turns, asked.sources)
     return _judge(asked, asked.items, lists, linear, of_items=True)
 
 
