@@ -19,7 +19,6 @@ from statistics import fmean
 
 from rich.console import Console
 
-from memograd.config import MemoryConfig
 from memograd.data import Conversation, select_conversations
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory import load_embedder
@@ -27,6 +26,7 @@ from memograd.memory.language import estimate_tokens
 from memograd.rewards.words import has_phrase
 from memograd.tasks.memory_qa.keepers import keeper_of
 from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem
+from memograd.tasks.memory_qa.settings import MemoryConfig
 from memograd.tasks.memory_qa.setup import available_conversations
 
 console = Console(highlight=False, soft_wrap=True, markup=False)

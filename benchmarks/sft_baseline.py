@@ -19,12 +19,12 @@ from pathlib import Path
 
 import torch
 
-from memograd.config import TrainConfig
 from memograd.evaluation import reports_to_json
 from memograd.evaluation.harness import evaluate_policy
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Scenario, TokenTree
+from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup, available_conversations, choose_split
 
 BATCH = 4
@@ -96,7 +96,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     run = RunFolder.open(arguments.run)
-    config = TrainConfig.model_validate_json(run.config_json)
+    config = MemoryQATrainConfig.model_validate_json(run.config_json)
     arguments.out.mkdir(parents=True)
     policy = LanguageModel.load(
         config.model, lora=config.lora, device=config.device, seed=config.seed

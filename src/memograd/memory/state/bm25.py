@@ -72,13 +72,15 @@ class Matches:
         n = len(lengths)
         mine = group >= 0
         keys = self.term[mine] * n + group[mine]
-        counted = np.bincount(keys, weights=self.count[mine], minlength=len(self.repeats) * n)
-        some = np.flatnonzero(counted)
-        term, of = np.divmod(some, max(n, 1))
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+        counted = np.add.reduceat(self.count[mine][order], firsts) if len(keys) else np.zeros(0)
+        term, of = np.divmod(keys[firsts], max(n, 1))
         holders = np.bincount(term, minlength=len(self.repeats))
         weights = self.repeats * np.log(1.0 + (n - holders + 0.5) / (holders + 0.5))
         norms = K1 * (1.0 - B + B * lengths[of] / max(float(lengths.mean()), 1e-9) if n else 1.0)
-        gains = weights[term] * counted[some] / (counted[some] + norms)
+        gains = weights[term] * counted / (counted + norms)
         return np.bincount(of, weights=gains, minlength=n), _cover(term, of, n, idf)
 
     def cover(self, n: int, idf: np.ndarray) -> np.ndarray:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Generic
+from functools import cached_property
+from typing import Final, Generic
 
 import numpy as np
 
 from memograd.memory.state.bm25 import WordScores
 from memograd.memory.state.corpus_view import CorpusView, Layout
 from memograd.memory.state.segment import T
+
+LEAST_SPREAD: Final = 0.008  # of the cosines of a memory of few turns
 
 
 class Scored(Generic[T]):
@@ -36,6 +39,16 @@ class Scored(Generic[T]):
 
     def __len__(self) -> int:
         return len(self.layout.lengths)
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of the cosines, at least `LEAST_SPREAD`."""
+        return max(float(self.dense.std()) if len(self) else 0.0, LEAST_SPREAD)
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of the cosines, 0 without any."""
+        return float(self.dense.mean()) if len(self) else 0.0
 
     def record(self, at: int) -> T:
         """The record at one number in the order of insertion."""

@@ -39,7 +39,6 @@ GROUPS: Final = {
 """Groups of features, and what a group is about in words."""
 
 _FLOOR: Final = -4.0
-_LEAST_SPREAD: Final = 0.008  # of the cosines of a memory of few turns
 
 RISING: Final = (
     "dense.", "bm25.", "window.", "items.", "fusion.", "cover.", "session.", "near.dense",
@@ -79,7 +78,7 @@ def candidate_features(
 
     dense = scored.dense
     best = float(dense.max(initial=-1.0))
-    spread = max(float(dense.std()) if len(dense) else 0.0, _LEAST_SPREAD)
+    spread = scored.spread
     gap = (dense[at] - best) / spread
     values["dense.gap"], values["dense.close"] = gap, np.maximum(gap, -1.0)
     most = max(float(own.words.bm25.max(initial=0.0)), 1e-9)
@@ -145,24 +144,24 @@ def candidate_features(
     values["recent.now"], values["recent.first"] = asks["now"] * where, asks["first"] * where
     values["recent.older"] = older * sat.reach
     values["recent.now_older"] = asks["now"] * values["recent.older"]
-    rows = np.empty((c, len(FEATURES)))
-    for column, name in enumerate(FEATURES):
-        rows[:, column] = values[name]
-    return Features(at, rows)
+    return Features(at, np.array([values[name] for name in FEATURES]).T)
 
 
 _ASKED: Final = ("when", "count", "who", "where", "why", "pref", "you", "now", "first")
+
+
+_BITS: Final = np.array(list(BIT.values()))[:, None]
 
 
 class _Flags:
     """The bits of records as numbers, 0 or 1."""
 
     def __init__(self, bits: np.ndarray) -> None:
-        self._bits = bits
+        set_bits: np.ndarray = (bits & _BITS != 0).astype(float)
+        self._of: dict[str, np.ndarray] = dict(zip(BIT, set_bits, strict=True))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        found: np.ndarray = ((self._bits & BIT[name]) != 0).astype(float)
-        return found
+        return self._of[name]
 
 
 class _Around:
@@ -240,9 +239,9 @@ class _Around:
             best = np.maximum.reduceat(dense, sat.starts)[sat.of[self._at]]
             best = np.maximum((best - self._best) / self._spread, _FLOOR)
             values["session.best"] = floored + self.context * (best - floored)
-            sizes = np.diff([*sat.starts.tolist(), self._n])
+            sizes = np.diff(np.append(sat.starts, self._n))
             mean = np.add.reduceat(dense, sat.starts) / sizes
-            away = (mean[sat.of[self._at]] - float(dense.mean())) / self._spread
+            away = (mean[sat.of[self._at]] - turns.scored.mean) / self._spread
             values["session.mean"] = away * self.context
         most = max(float(turns.words.session.max(initial=0.0)), 1e-9)
         words = self.here(turns.words.session) / most

@@ -63,7 +63,7 @@ def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> n
     words, dense = own.scored.words, own.scored.dense
     at = lists.numbers
     candidates = np.sort(dense[at])[::-1]
-    spread = max(float(dense.std()), 0.008)
+    spread = own.scored.spread
     total = max(float(words.idf.sum()), 1e-9)
     some, none = dense[at][match > 0], dense[at][match < 0]
     gap = 0.0
@@ -74,7 +74,7 @@ def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> n
         [
             10 * (candidates[0] - 0.8),
             10 * (candidates[min(2, len(candidates) - 1)] - 0.8),
-            min(float((candidates[0] - dense.mean()) / spread), 6.0),
+            min(float((candidates[0] - own.scored.mean) / spread), 6.0),
             cover,
             max(float(turns.words.window_cover.max(initial=0.0)), cover),
             own.words.bm25[at].max() / max(words.ideal, 1e-9),
