@@ -14,12 +14,13 @@ from memograd.data import Question
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.reading import BaseModelChat
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
-from memograd.tasks.memory_construct.reader import ANSWERS, BaseModelChat, open_reader
+from memograd.tasks.memory_construct.reader import ANSWERS, open_reader
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.registry import train
 
@@ -56,7 +57,7 @@ def test_base_answers_without_its_adapter_and_gives_it_back(
         assert of_policy() == untrained != trained
     undated = Question("q", "Where?", "Porto", "single-hop", ())
     assert base.answer(undated, ["a"], "en") is not None
-    with pytest.raises(BadInput, match=r"lower build\.token_budget"):
+    with pytest.raises(BadInput, match=r"show it less \(build\.token_budget"):
         base.answer(QUESTION, ["x" * 5000], "en")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +16,15 @@ import pytest
 from memograd.data import Conversation, Question, load_any, load_written_conversations
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
+from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
 from memograd.memory.search.ranker.linear import load_ranker
 from memograd.tasks.base.life import train_task
+from memograd.tasks.base.reading import Reader
 from memograd.tasks.registry import TASKS
 from memograd.tasks.retrieval.learning import (
     PlackettLuce,
+    evidence_shown,
     fit_probability,
     loss_and_slope,
     pack,
@@ -28,7 +33,7 @@ from memograd.tasks.retrieval.learning import (
 from memograd.tasks.retrieval.material import rows_of, told_of
 from memograd.tasks.retrieval.recipe import recipe_with, sources_of, split
 from memograd.tasks.retrieval.settings import RetrievalConfig
-from memograd.tasks.retrieval.trainer import RankerTrainer
+from memograd.tasks.retrieval.trainer import RankerTrainer, answered
 
 THINGS = ("piano", "violin", "canoe", "kite", "harp", "easel", "bike", "loom", "anvil", "lamp")
 
@@ -58,7 +63,11 @@ def conversation(number: int) -> Conversation:
             turns.append(RawTurn(f"{place + 1}:{part + 1}", speaker, text, at, place + 1))
         questions.append(
             Question(
-                f"q{place}", f"Where did Ann buy the {thing}?", "", "single", (f"{place + 1}:1",)
+                f"q{place}",
+                f"Where did Ann buy the {thing}?",
+                f"shop {number}",
+                "single",
+                (f"{place + 1}:1",),
             )
         )
     return Conversation(f"c{number}", ("Ann", "Ben"), tuple(turns), tuple(questions), ())
@@ -127,7 +136,7 @@ def test_plackett_luce_climbs_the_expected_reward() -> None:
         return total
 
     policy = PlackettLuce(k=2, samples=40_000)
-    slope, reward = policy.slope(scores, shows, np.random.default_rng(0))
+    slope, reward = policy.slope(scores, evidence_shown(shows), np.random.default_rng(0))
     assert reward == pytest.approx(expected(scores), abs=0.01)
     for at in range(4):
         step = np.eye(4)[at] * 1e-4
@@ -145,6 +154,68 @@ def test_training_learns_and_keeps_the_signs(algorithm: str) -> None:
     for name, weight in zip(FEATURES, trainer.linear(0).weights, strict=True):
         assert weight >= 0 or not name.startswith(RISING)
         assert weight <= 0 or not name.startswith(FALLING)
+
+
+class FindsShop:
+    """Answers rightly where the notes hold the thing that is asked about."""
+
+    name = "finds-shop"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        notes, question = messages[-1]["content"].split("Question:")
+        self.seen.append(notes)
+        thing = question.split("the ")[1].rstrip("?\n")
+        found = re.search(f"bought a {thing} in (shop \\d)", notes)
+        return found[1] if found else "I don't know"
+
+
+def test_the_answer_of_a_reader_is_the_reward() -> None:
+    told = rows(1)
+    chat = FindsShop()
+    rewards = answered(told, turns_part, Reader(chat))
+    packed = pack(told, turns_part)
+    hit = np.flatnonzero(packed.hit[: packed.sizes[0]])
+    miss = np.flatnonzero(~packed.hit[: packed.sizes[0]])[:2]
+    orders = np.array([[miss[1], hit[0]], [miss[0], miss[1]]])
+    assert rewards[0](orders).tolist() == [1.0, 0.0]
+    asked = len(chat.seen)
+    rewards[0](orders[:, ::-1])
+    assert len(chat.seen) == asked  # the same notes, in the order in which they were said
+    config = RetrievalConfig(
+        algorithm="grpo", reward="answer", top_k=2, samples=4, questions_per_step=4, steps=30,
+        ridge=0.0,
+    )  # fmt: skip
+    trainer = RankerTrainer(told, config, Reader(FindsShop()))
+    measured = [trainer.advance()["reward_turns"] for _ in range(30)]
+    assert np.mean(measured[-8:]) > np.mean(measured[:8])
+
+
+def test_the_answer_as_the_reward_with_a_real_reader(files: list[Path], tmp_path: Path) -> None:
+    config = RetrievalConfig(
+        data=files, out=tmp_path / "run", algorithm="grpo", reward="answer", steps=1, top_k=2,
+        samples=2, questions_per_step=1, held_out=0.4,
+    )  # fmt: skip
+    run = train_task("retrieval", recipe_with(Letters()), config)
+    answers = (run / "reader.jsonl").read_text("utf-8").splitlines()
+    assert answers and all(json.loads(line)["answer"] for line in answers)
+    measured = json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[0])
+    assert 0 <= measured["reward_turns"] <= 1
+    assert load_ranker(run / "final").made_from["reward"] == "answer"
+
+
+def test_the_answer_as_the_reward_needs_grpo() -> None:
+    with pytest.raises(ValueError, match="reward=answer needs algorithm=grpo"):
+        RetrievalConfig(reward="answer")
 
 
 def test_probabilities_tell_what_is_answered() -> None:

@@ -30,6 +30,7 @@ from memograd.memory.configured import configured_chat_model
 from memograd.memory.embedders import Embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.tasks.base.reading import Reader
 from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
 from memograd.tasks.memory_ops.baselines.keep_half import (
@@ -39,7 +40,7 @@ from memograd.tasks.memory_ops.baselines.keep_half import (
     half_methods,
 )
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod
-from memograd.tasks.memory_ops.baselines.reading import Reader, ReaderAnswers, read_and_score
+from memograd.tasks.memory_ops.baselines.reading import ReaderAnswers, read_and_score
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,

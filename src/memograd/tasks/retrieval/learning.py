@@ -3,7 +3,8 @@
 Supervised: every evidence candidate against all candidates that are none, the mean over evidence
 and then over questions, with a ridge on standardised weights. GRPO: the policy draws an order of
 `k` candidates (Plackett-Luce, drawn by adding Gumbel noise to the scores), the reward is the share
-of the evidence among them, and the advantage is the reward minus the mean of the question's group.
+of the evidence among them or how well a reader answers from them, and the advantage is the reward
+minus the mean of the question's group.
 Weights of features in `RISING` stay at 0 or above, so no better match ever counts against a
 candidate. Invariant: the gradients are those of the losses (`tests/tasks/test_retrieval.py`).
 """
@@ -66,16 +67,21 @@ class Packed:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
-def pack(rows: Sequence[Row], part: Part) -> Packed:
-    """What can be learnt from: questions with candidates that are evidence and some that are not.
-
-    A set of rows weighs as the square root of its size: a long one more, but not all.
-    """
-    chosen = [
-        (row.set, found)
+def learnt_from(rows: Sequence[Row], part: Part) -> list[tuple[Row, Candidates]]:
+    """Questions to learn from: some of their candidates are evidence and some are not."""
+    return [
+        (row, found)
         for row in rows
         if (found := part(row)) is not None and found.hit.any() and not found.hit.all()
     ]
+
+
+def pack(rows: Sequence[Row], part: Part) -> Packed:
+    """The questions of `learnt_from`, below each other.
+
+    A set of rows weighs as the square root of its size: a long one more, but not all.
+    """
+    chosen = [(row.set, found) for row, found in learnt_from(rows, part)]
     counts: dict[str, int] = {}
     for name, _ in chosen:
         counts[name] = counts.get(name, 0) + 1
@@ -125,6 +131,15 @@ def bounded(weights: np.ndarray) -> np.ndarray:
     return np.where(FALLING_COLUMNS, np.minimum(weights, 0), weights)
 
 
+RewardOf = Callable[[np.ndarray], np.ndarray]
+"""The rewards `[samples]` of orders, int64 `[samples, k]` of candidates."""
+
+
+def evidence_shown(shows: np.ndarray) -> RewardOf:
+    """The share of the evidence that the drawn candidates show; shows: bool `[c, evidence]`."""
+    return lambda order: np.asarray(shows[order].any(axis=1).mean(axis=1))
+
+
 @dataclass
 class PlackettLuce:
     """The policy of GRPO: an order of `k` candidates, drawn one after the other by their scores."""
@@ -134,17 +149,14 @@ class PlackettLuce:
     temperature: float = 1.0
 
     def slope(
-        self, scores: np.ndarray, shows: np.ndarray, draw: np.random.Generator
+        self, scores: np.ndarray, reward_of: RewardOf, draw: np.random.Generator
     ) -> tuple[np.ndarray, float]:
-        """The gradient of the expected reward by the scores `[c]`, and the mean reward.
-
-        shows: bool `[c, evidence]`, which evidence each candidate shows.
-        """
+        """The gradient of the expected reward by the scores `[c]`, and the mean reward."""
         scores = scores / self.temperature
         k = min(self.k, len(scores))
         noise = draw.gumbel(size=(self.samples, len(scores)))
         order = np.argsort(-(scores + noise), axis=1)[:, :k]
-        reward = shows[order].any(axis=1).mean(axis=1)
+        reward = reward_of(order)
         advantage = reward - reward.mean()
         if not advantage.any():
             return np.zeros(len(scores)), float(reward.mean())

@@ -36,12 +36,16 @@ _NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A question and the ids of the turns that answer it; none: nothing does."""
+    """A question and the ids of the turns that answer it; none: nothing does.
+
+    asked: as the data have it, with the right answers; None where only the evidence is known.
+    """
 
     text: str
     evidence: frozenset[str]
     kind: str
     asked_at: datetime | None = None
+    asked: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class Candidates:
     """features float32 `[c, f]`, hit bool `[c]`, fused float32 `[c]`, facts float64 `[facts - 2]`.
 
     sources: of each candidate the numbers of the turns that it shows, among those of the evidence;
-    -1 where it shows none.
+    -1 where it shows none. lines: the candidates as a prompt shows them.
     """
 
     features: np.ndarray
@@ -71,11 +75,12 @@ class Candidates:
     fused: np.ndarray
     facts: np.ndarray
     sources: tuple[tuple[int, ...], ...]
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question. evidence: how many turns answer it."""
+    """One question. evidence: how many turns answer it. asked: as in `Asking`."""
 
     set: str
     memory: str
@@ -85,6 +90,7 @@ class Row:
     evidence: int
     turns: Candidates | None
     items: Candidates | None
+    asked: Question | None = None
 
 
 def told_of(
@@ -122,6 +128,7 @@ def _asking(question: Question, number: int) -> Asking:
         frozenset(f"{number}|{id}" for id in evidence),
         "unanswerable" if question.adversarial else question.category,
         question.asked_at,
+        question,
     )
 
 
@@ -203,6 +210,7 @@ def row_of(state: MemoryState, query: Query, asking: Asking, told: Told) -> Row:
         len(asking.evidence),
         _candidates(seen, asking, of_items=False),
         _candidates(seen, asking, of_items=True),
+        asking.asked,
     )
 
 
@@ -216,11 +224,11 @@ def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | 
         return None
     features = candidate_features(own, seen.turns, lists, seen.question, of_items=of_items)
     numbers = {id: number for number, id in enumerate(sorted(asking.evidence))}
-    sources = []
-    for number in lists.numbers.tolist():
-        record = own.scored.record(number)
+    sources, lines = [], []
+    for record in own.scored.records(lists.numbers):
         shown = record.sources if of_items else (record.id,)
         sources.append(tuple(numbers[id] for id in shown if id in numbers))
+        lines.append(record.text if of_items else record.render())
     facts = question_facts(own, seen.turns, lists, features.column("who.match"))
     return Candidates(
         features.rows.astype(np.float32),
@@ -228,4 +236,5 @@ def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | 
         (lists.fused + 1e-6 * own.scored.dense[lists.numbers]).astype(np.float32),
         facts,
         tuple(sources),
+        tuple(lines),
     )

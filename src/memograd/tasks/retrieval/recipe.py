@@ -26,6 +26,7 @@ from memograd.grpo import RunFolder
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.linear import RANKER_FILE, Ranker, load_ranker, save_ranker
+from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
@@ -36,6 +37,7 @@ from memograd.tasks.retrieval.trainer import RankerTrainer
 
 TASK: Final = "retrieval"
 STATE_FILE: Final = "trainer_state.npz"
+ANSWERS: Final = "reader.jsonl"
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -187,6 +189,7 @@ class RankerTraining:
             "run": self.stage.run.path.name,
             "step": self.trainer.step,
             "algorithm": self.config.algorithm,
+            "reward": self.config.reward,
             "seed": self.config.seed,
             "questions": self.trainer.questions,
             "held_out": judged,
@@ -224,7 +227,12 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         def training(stage: Stage) -> RankerTraining:
             if stage.world.size > 1:
                 raise BadInput(f"{TASK} trains in one process: start it without torchrun.")
-            trainer = RankerTrainer(rows, config)
+            trainer = RankerTrainer(rows, config, _reader(config, stage.run))
+            if config.reward == "answer" and not trainer.questions:
+                raise BadInput(
+                    "No question of data has a right answer beside its evidence, so reward=answer"
+                    " can learn nothing: give `answer`, or take reward=evidence."
+                )
             return RankerTraining(trainer, rows, held, config, reader.name, stage)
 
         return Job(
@@ -241,6 +249,13 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         )
 
     return Recipe(make_job, console, settled, evaluate)
+
+
+def _reader(config: RetrievalConfig, run: RunFolder) -> Reader | None:
+    """Who answers where answers are the reward; what was answered is kept in the run folder."""
+    if config.reward == "evidence":
+        return None
+    return Reader(local_chat(config.reader, "auto"), cache=run.path / ANSWERS)
 
 
 def _report(folder: Path) -> None:

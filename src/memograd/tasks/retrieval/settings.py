@@ -7,9 +7,9 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Text
 
@@ -39,6 +39,11 @@ class RetrievalConfig(RunSettings):
     algorithm: Literal["supervised", "grpo"] = "supervised"
     """Listwise softmax on the evidence (supervised), or the reward alone: the share of the evidence
     among the first top_k, drawn by Plackett-Luce (grpo)."""
+    reward: Literal["evidence", "answer"] = "evidence"
+    """What grpo is told of the drawn results: the share of the evidence among them, or the F1 of
+    what the reader answers from them."""
+    reader: Text = "smollm2-135m-instruct"
+    """Model that answers with reward=answer: the packaged model's alias, a hub id or a folder."""
     steps: Count = 300
     """Training steps: over all questions (supervised), or questions_per_step of them (grpo)."""
     top_k: Count = 10
@@ -53,3 +58,11 @@ class RetrievalConfig(RunSettings):
     """Weight of the squared (standardised) weights in the sum of the questions' losses."""
     save_steps: Count = 100
     """Steps from one checkpoint to the next."""
+
+    @model_validator(mode="after")
+    def _rewarded(self) -> Self:
+        if self.reward == "answer" and self.algorithm != "grpo":
+            raise ValueError(
+                "reward=answer needs algorithm=grpo: supervised learns from the evidence."
+            )
+        return self

@@ -11,13 +11,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from memograd.data import Question
+from memograd.memory.language import language_of
 from memograd.memory.search.ranker.features import FEATURES
 from memograd.memory.search.ranker.linear import Linear
+from memograd.rewards.squad import squad_f1
+from memograd.tasks.base.reading import Reader
 from memograd.tasks.retrieval.learning import (
     Part,
     PlackettLuce,
+    RewardOf,
     bounded,
+    evidence_shown,
     items_part,
+    learnt_from,
     loss_and_slope,
     pack,
     standard,
@@ -38,10 +45,20 @@ FUSION_START: Final = 2.0
 class RankerTrainer:
     """Weights `[2, features]` of turns and items, their moments, and the step they are at."""
 
-    def __init__(self, rows: Sequence[Row], config: RetrievalConfig) -> None:
+    def __init__(
+        self, rows: Sequence[Row], config: RetrievalConfig, reader: Reader | None = None
+    ) -> None:
+        """reader: who answers with reward=answer; rows are then those with a right answer."""
         self._config = config
+        if reader is not None:
+            rows = [row for row in rows if row.asked is not None and row.asked.answer]
         self._packed = [pack(rows, part) for part in PARTS]
         self._shown = [shown_evidence(rows, part) for part in PARTS]
+        self._rewards: list[list[RewardOf]] = [
+            [evidence_shown(shows) for shows in one] for one in self._shown
+        ]
+        if reader is not None:
+            self._rewards = [answered(rows, part, reader) for part in PARTS]
         self.step = 0
         self.weights = np.zeros((2, len(FEATURES)))
         if config.algorithm == "grpo":
@@ -124,8 +141,8 @@ class RankerTrainer:
         for question in drawn.tolist():
             own = slice(packed.starts[question], packed.starts[question] + packed.sizes[question])
             values = self._values[number][own]
-            shows = self._shown[number][question]
-            slope, reward = policy.slope(values @ self.weights[number], shows, draw)
+            reward_of = self._rewards[number][question]
+            slope, reward = policy.slope(values @ self.weights[number], reward_of, draw)
             total -= values.T @ slope
             rewards.append(reward)
         return total / len(drawn), float(np.mean(rewards))
@@ -149,12 +166,32 @@ class RankerTrainer:
 def shown_evidence(rows: Sequence[Row], part: Part) -> list[np.ndarray]:
     """Of every packed question, which evidence each candidate shows: bool `[c, evidence]`."""
     shown = []
-    for row in rows:
-        found = part(row)
-        if found is None or not found.hit.any() or found.hit.all():
-            continue
+    for row, found in learnt_from(rows, part):
         shows = np.zeros((len(found.hit), row.evidence), bool)
         for at, turns in enumerate(found.sources):
             shows[at, list(turns)] = True
         shown.append(shows)
     return shown
+
+
+def answered(rows: Sequence[Row], part: Part, reader: Reader) -> list[RewardOf]:
+    """Of every packed question, the F1 of what the reader answers from drawn candidates.
+
+    It sees them in the order in which they were said, so an order is judged by what it brings.
+    """
+    return [_f1_of(row.asked, found.lines, reader) for row, found in learnt_from(rows, part)]
+
+
+def _f1_of(question: Question | None, lines: Sequence[str], reader: Reader) -> RewardOf:
+    assert question is not None  # rows without are left out above
+    language = language_of(question.text)
+
+    def reward_of(order: np.ndarray) -> np.ndarray:
+        rewards = []
+        for drawn in np.sort(order, axis=1).tolist():
+            said = reader.answer(question, [lines[at] for at in drawn], language)
+            golds = (question.answer, *question.accepted)
+            rewards.append(max(squad_f1(said, gold, language) for gold in golds))
+        return np.array(rewards)
+
+    return reward_of
