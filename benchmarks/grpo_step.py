@@ -50,8 +50,7 @@ from memograd.config import LoraConfig
 from memograd.grpo.advantage import group_advantages
 from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.loading import load_causal_lm, resolve_model
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL, load_causal_lm, resolve_model
 from memograd.policy.sampler import sample_trees
 from memograd.rollout import TokenTree
 

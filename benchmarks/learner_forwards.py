@@ -33,11 +33,10 @@ import torch
 from memograd.config import LoraConfig
 from memograd.policy.forward_cost import LayerCosts, predicted_costs
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.loading import PACKAGED_MODEL
+from memograd.policy.rows import row_logprobs
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.rollout import TokenTree
 
 FORWARDS: dict[str, Callable[..., BranchLogprobs]] = {

@@ -51,7 +51,7 @@ def main() -> None:
 
     from memograd.memory import Memory
     from memograd.serve.app import create_app
-    from memograd.serve.settings import ServeSettings
+    from memograd.serve.served import ServeSettings
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=100_000)

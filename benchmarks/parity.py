@@ -44,7 +44,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.batch import scenarios_of_step
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Message, Scenario
 

@@ -19,8 +19,7 @@ import time
 from typing import Any
 
 from memograd.planning import ModelShape, Workload, make_plan, parse_cluster, shape_of
-from memograd.planning.costs import forward_flops
-from memograd.planning.memory import saved_bytes
+from memograd.planning.costs import forward_flops, saved_bytes
 from memograd.planning.simulation import play
 
 VOCABULARY = 4096

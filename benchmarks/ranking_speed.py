@@ -28,12 +28,11 @@ from memograd.memory.filters import scope_filter
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search.hits import Query
-from memograd.memory.search.ranker.linear import shipped_ranker
+from memograd.memory.search.hits import Query, SearchRequest
+from memograd.memory.search.ranker.files import shipped_ranker
 from memograd.memory.search.ranker.trained import Ranking
 from memograd.memory.search.reach import Reached
 from memograd.memory.search.recall import fused, trained
-from memograd.memory.search.request import SearchRequest
 from memograd.memory.state import MemoryState
 
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)

@@ -41,11 +41,9 @@ from memograd.data import load_any, load_locomo, load_longmemeval, load_memdaily
 from memograd.evaluation import bootstrap_interval
 from memograd.memory.embedders import Embedder
 from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
-from memograd.memory.search.ranker.linear import Linear
-from memograd.memory.search.ranker.probability import Probability, with_best
-from memograd.tasks.retrieval.learning import AGREE, fit_probability, turns_part
+from memograd.memory.search.ranker.files import Linear, Probability, with_best
+from memograd.tasks.retrieval.learning import AGREE, fit_probability, recalls, turns_part
 from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
-from memograd.tasks.retrieval.measure import recalls
 from memograd.tasks.retrieval.recipe import open_embedder
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer

@@ -44,8 +44,7 @@ from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.loading import resolve_model
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL, resolve_model
 from memograd.policy.sampler import sample_trees
 
 TEMPERATURE = 0.8

@@ -17,9 +17,8 @@ import torch
 
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.loading import PACKAGED_MODEL
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from memograd.evaluation.figures import (
+from memograd.evaluation.plots import (
     BLUE,
     GREEN,
     GRID,

@@ -72,7 +72,7 @@ def test_a_local_model_answers(memory: Memory, tiny_model_folder: Path) -> None:
 def test_without_a_memory_the_settings_say(
     bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memograd.assistant.shared import close_shared
+    from memograd.assistant.helpers import close_shared
 
     (bare_environment / ".env").write_text(
         f"OPENAI_BASE_URL={chat_server.url}\nOPENAI_API_KEY=secret\nOPENAI_MODEL=small\n"

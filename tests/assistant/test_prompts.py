@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from memograd.assistant.prompts import answer_messages
+from memograd.assistant.conversation import answer_messages
 from memograd.memory.chat.chat_model import ChatMessage
 
 TODAY = date(2024, 5, 7)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memograd.assistant.shared import close_shared, shared_chat_model, shared_memory
+from memograd.assistant.helpers import close_shared, shared_chat_model, shared_memory
 from memograd.config import MemorySettings
 
 
@@ -46,7 +46,7 @@ def test_a_chat_model_is_chosen_once() -> None:
 def test_the_end_of_the_process_closes_it(bare_environment: Path) -> None:
     script = (
         "import atexit, memograd\n"
-        "from memograd.assistant.shared import shared_memory\n"
+        "from memograd.assistant.helpers import shared_memory\n"
         "memograd.process_user_memory('I live in Boston.', 'alice')\n"
         "memory = shared_memory()\n"
         "close = memory.close\n"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from memograd.data import catalogue, download, transfer
+from memograd.data import catalogue, download
+from memograd.data import download as transfer
 from memograd.data.catalogue import DataSet, RemoteFile
 from memograd.data.download import get_data
 from memograd.errors import BadInput, MemogradError

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.data import Conversation, generate_conversations, generate_file, load_locomo
-from memograd.data.generator.relative_dates import future_spans, past_spans, recent_days
+from memograd.data.generator.plan import future_spans, past_spans, recent_days
 from memograd.data.generator.topics import STATES
 from memograd.errors import BadInput
 

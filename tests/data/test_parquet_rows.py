@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from memograd.data.parquet_rows import decoded, read_rows
+from memograd.data.record_files import decoded, read_rows
 from memograd.errors import BadInput
 
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.data.generator.relative_dates import (
+from memograd.data.generator.plan import (
     WEEKDAYS,
     future_spans,
     past_spans,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.data.text_chunks import text_chunks
+from memograd.data.memory_agent_bench import text_chunks
 from memograd.errors import BadInput
 from memograd.memory.language import estimate_tokens
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.judge import AnsweredQuestion, Judge, response_quality
-from memograd.evaluation.judge_prompts import JUDGE_PROMPTS
+from memograd.evaluation.judge import JUDGE_PROMPTS, AnsweredQuestion, Judge, response_quality
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.language import language_of
 

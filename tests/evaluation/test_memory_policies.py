@@ -18,9 +18,8 @@ from memograd.memory.manager.trained.network import Shape
 from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
-from memograd.tasks.memory_ops.answerability import AnswerStandard, recalled
-from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
 from memograd.tasks.memory_ops.baselines.deciders import (
+    ByChat,
     ByHead,
     ByManager,
     Decider,
@@ -32,6 +31,7 @@ from memograd.tasks.memory_ops.baselines.deciders import (
     RawTurns,
 )
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard, recalled
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.walk import Walk

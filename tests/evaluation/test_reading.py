@@ -11,13 +11,12 @@ from memograd.data import Question
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
-from memograd.evaluation.text_metrics import ANSWER_METRICS
+from memograd.evaluation.metrics import ANSWER_METRICS
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.tasks.base.reading import Reader
-from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import KeepAll
-from memograd.tasks.memory_ops.baselines.measure import measure
-from memograd.tasks.memory_ops.baselines.reading import best_scores, read_and_score
+from memograd.tasks.memory_ops.baselines.measure import best_scores, measure, read_and_score
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import embed_logs
 
 QUESTION = Question(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from memograd.errors import BadInput
-from memograd.evaluation.text_metrics import ANSWER_METRICS, answer_scores, rouge_l, rouge_words
+from memograd.evaluation.metrics import ANSWER_METRICS, answer_scores, rouge_l, rouge_words
 
 
 @pytest.mark.parametrize(

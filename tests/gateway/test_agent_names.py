@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memograd.gateway.agent_names import agent_name
+from memograd.gateway.answering import agent_name
 from memograd.gateway.protocol import ChatRequest
 
 

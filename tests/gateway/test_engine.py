@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from memograd.errors import MemogradError
-from memograd.gateway.engine import Engine, EngineJob
-from memograd.gateway.text_stream import TextStream
+from memograd.gateway.engine import Engine, EngineJob, TextStream
 from memograd.policy.continuous import SampleRequest
 
 

@@ -17,7 +17,7 @@ import pytest
 from scripted import ScriptedBackend
 
 from memograd.gateway import answering
-from memograd.gateway.limits import GatewayLimits
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.store import TraceStore
 
 ASK = [{"role": "user", "content": "你好"}]

@@ -116,7 +116,7 @@ def test_with_tools_a_form_is_for_the_answer_only(gateway) -> None:
 
 def test_one_call_at_most(tiny_policy) -> None:
     """A random model never calls by itself; the grammar is asked what it would let through."""
-    from memograd.gateway.constrained import Grammars
+    from memograd.gateway.grammar import Grammars
 
     request = ChatRequest.model_validate(
         {

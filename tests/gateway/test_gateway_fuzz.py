@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from scripted import ScriptedBackend
 
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.app import create_app
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.store import TraceStore
 
 CHECKS = [checks.not_a_server_error, status_code_conformance, response_schema_conformance]

@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from memograd.errors import BadInput
-from memograd.gateway.keys import check_address
-from memograd.gateway.limits import GatewayLimits
+from memograd.gateway.admission import GatewayLimits, check_address
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.calls import Calls
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.local import LocalBackend, Sampling
 from memograd.gateway.protocol import ChatRequest, Refused
 from memograd.gateway.store import TraceStore

@@ -15,7 +15,7 @@ from memograd.gateway.export import as_otlp
 from memograd.gateway.store import TraceStore
 
 pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
-from memograd.gateway.otlp import CONTENT, SpanPusher
+from memograd.gateway.export import CONTENT, SpanPusher
 
 
 class Collector:

@@ -11,10 +11,9 @@ from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.config import LoraConfig, SamplerConfig, TrainConfig
 from memograd.errors import MemogradError
-from memograd.gateway.engine import EngineJob
+from memograd.gateway.engine import EngineJob, TextStream
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.gateway.store import TraceStore
-from memograd.gateway.text_stream import TextStream
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Trainer
 from memograd.policy.continuous import SampleRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memograd.gateway.text_stream import TextStream
+from memograd.gateway.engine import TextStream
 
 LETTERS = st.text(alphabet="ab苹果🍎", max_size=12)
 

@@ -9,12 +9,14 @@ from decision_games import DIMENSION, Game
 from torch.nn import functional
 
 from memograd.memory.manager.trained.network import Shape
+from memograd.tasks.memory_ops.learning.algorithms import (
+    PPOMemoryTrainer,
+    ReinforceMemoryTrainer,
+    SupervisedMemoryTrainer,
+)
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer, _joined, _last, _take
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
-from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
-from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

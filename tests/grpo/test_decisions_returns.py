@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.tasks.memory_ops.learning.ppo import discounted_returns, gae
+from memograd.tasks.memory_ops.learning.algorithms import discounted_returns, gae
 
 
 def followers(lengths: list[int]) -> np.ndarray:

@@ -10,14 +10,16 @@ from torch.nn import functional
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.manager.trained.network import Batch, Shape
+from memograd.tasks.memory_ops.learning.algorithms import (
+    PPOMemoryTrainer,
+    ReinforceMemoryTrainer,
+    SupervisedMemoryTrainer,
+    TrajectoryMemoryTrainer,
+)
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
-from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
-from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer, clipped_loss
-from memograd.tasks.memory_ops.learning.trajectory import TrajectoryMemoryTrainer
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 TRAINERS = [

@@ -20,9 +20,8 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import sample_groups
 from memograd.grpo.distributed import ALONE, World, joined_world
-from memograd.grpo.experience import Experience
+from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer

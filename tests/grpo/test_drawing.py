@@ -19,8 +19,7 @@ from memograd.rewards import RewardError, parse_rewards
 from memograd.rewards.compose import WeightedReward
 from memograd.rollout import Message, Scenario
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Step
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Limits, Step
 
 ENVIRONMENT = parse_rewards("environment")
 

@@ -13,9 +13,8 @@ from single_turn import score_groups
 from memograd.config import LoraConfig, TrainConfig
 from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import sample_groups
-from memograd.grpo.experience import Experience, join
+from memograd.grpo.experience import Experience, NotFinite, join
 from memograd.grpo.learner import learn
-from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.policy.forward_cost import cut_branches
 from memograd.policy.language_model import LanguageModel

@@ -10,7 +10,7 @@ import torch
 
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.not_finite import NotFinite, check_sampled
+from memograd.grpo.experience import NotFinite, check_sampled
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward

@@ -15,9 +15,8 @@ from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import score_rows
 from memograd.grpo.distributed import ALONE, World
-from memograd.grpo.experience import Experience
+from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel

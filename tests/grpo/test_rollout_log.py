@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.rollout_log import group_records, render_records
+from memograd.grpo.rollout_files import group_records, render_records
 from memograd.grpo.run_folder import plain_json
 from memograd.rewards import RewardTable
 from memograd.rollout import Group, Message, Rollout, Scenario, Turn

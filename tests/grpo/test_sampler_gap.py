@@ -22,9 +22,9 @@ from memograd.grpo.sampler_gap import (
 )
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.remote.errors import SamplingFailed
+from memograd.policy.remote.server import SamplingFailed
 from memograd.rewards import WeightedReward
-from memograd.tasks.base.sampling import sampling_of
+from memograd.tasks.base.policy import sampling_of
 
 LIMITS = GapLimits(exact=0.1, cap=2.0, mask=1.0, stop=0.5)
 

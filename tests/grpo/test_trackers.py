@@ -22,7 +22,7 @@ from memograd.config import TrainConfig, load_settings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.trackers import check_trackers, open_trackers, opening
-from memograd.grpo.trackers.expendable import Expendable
+from memograd.grpo.trackers.opening import Expendable
 from memograd.grpo.tracking import flat_metrics
 from memograd.grpo.trainer import Trainer
 from memograd.rewards import WeightedReward

@@ -22,7 +22,7 @@ from agent_framework import (
 
 from memograd.integrations.agent_framework import MemoryContextProvider
 from memograd.memory import Memory
-from memograd.memory.search.marked import CLOSING, OPENING
+from memograd.memory.search.context import CLOSING, OPENING
 
 USERS = (f"user-{number}" for number in itertools.count())
 

@@ -26,7 +26,7 @@ from pydantic import Field
 from memograd.integrations.llama_index import MemogradBlock
 from memograd.memory import Memory
 from memograd.memory.language import estimate_tokens
-from memograd.memory.search.marked import CLOSING, NOTICE, OPENING
+from memograd.memory.search.context import CLOSING, NOTICE, OPENING
 
 USERS = (f"user-{number}" for number in itertools.count())
 

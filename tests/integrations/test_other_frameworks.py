@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from memograd.memory import Memory
 from memograd.serve.app import create_app
 from memograd.serve.running import running
-from memograd.serve.settings import ServeSettings
+from memograd.serve.served import ServeSettings
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "frameworks"
 

@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from memograd.interop.trl import trl_rewards, trl_rows
-from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.questions import read_questions
 from memograd.tasks.sql.rows import make_rows
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox
-from memograd.tasks.sql.tool import SqlEnvironment
+from memograd.tasks.sql.tool import TOOL, SqlEnvironment
 
 pytestmark = pytest.mark.slow  # importing TRL's trainers takes ten seconds and more
 

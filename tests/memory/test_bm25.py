@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memograd.memory.state import Corpus
 from memograd.memory.state.bm25 import idf
-from memograd.memory.state.postings import Postings, build_postings, join_postings
+from memograd.memory.state.segment import Postings, build_postings, join_postings
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,13 @@ import pytest
 from scripted_chat import servers
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked, find_object
-from memograd.memory.chat.chat_model import ChatMessage, OpenAIChatModel
+from memograd.memory.chat.chat_model import (
+    ChatMessage,
+    OpenAIChatModel,
+    UnusableAnswer,
+    ask_checked,
+    find_object,
+)
 
 KEY = "sk-very-secret"
 HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]

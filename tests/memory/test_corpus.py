@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from memograd.memory.state import Corpus
 from memograd.memory.state.corpus import JOINED_ROWS, TAIL_ROWS
-from memograd.memory.state.ranking import best
+from memograd.memory.state.scored import best
 
 D = 8
 

@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.index.folding import IndexRow, fold
-from memograd.memory.index.schema import digest
+from memograd.memory.index.schema import IndexRow, digest, fold
 from memograd.memory.records.events import RECORDS, Event, EventKind
 from memograd.memory.records.scope import Scope
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.manager.trained.files import save_head
-from memograd.memory.manager.trained.versions import PolicyVersions
+from memograd.memory.manager.trained.files import PolicyVersions, save_head
 
 NUMBERS = iter(range(10_000))
 

@@ -16,8 +16,13 @@ from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.search import Query
 from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
-from memograd.memory.search.ranker.linear import SHIPPED, load_ranker, save_ranker, shipped_ranker
-from memograd.memory.search.ranker.probability import Probability
+from memograd.memory.search.ranker.files import (
+    SHIPPED,
+    Probability,
+    load_ranker,
+    save_ranker,
+    shipped_ranker,
+)
 from memograd.memory.search.ranker.question import read_question
 from memograd.memory.search.ranker.trained import (
     asked,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memograd.memory import Memory
-from memograd.memory.search.ranker.linear import SHIPPED, save_ranker, shipped_ranker
+from memograd.memory.search.ranker.files import SHIPPED, save_ranker, shipped_ranker
 
 TALK = [
     {"role": "user", "content": "I live in Oslo."},

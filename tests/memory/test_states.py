@@ -15,9 +15,9 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.state import owners as states_module
+from memograd.memory.state import store as states_module
 from memograd.memory.state.derived_texts import DerivedTexts
-from memograd.memory.state.owners import States
+from memograd.memory.state.store import States
 from memograd.memory.write.changes import added, deleted, heard, updated
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)

@@ -21,7 +21,7 @@ from memograd.memory import Memory
 from memograd.memory.manager import RelationManager
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
-from memograd.memory.reader.own_words import foreign, has_secret, is_own
+from memograd.memory.reader.sentences import foreign, has_secret, is_own
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import SHIPPED
 

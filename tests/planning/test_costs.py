@@ -11,9 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from memograd.planning import Workload, parse_cluster
-from memograd.planning.costs import forward_flops, learner_flops, sampling
+from memograd.planning.costs import forward_flops, learner_flops, sampling, saved_bytes
 from memograd.planning.hardware import Efficiency, ring_seconds
-from memograd.planning.memory import saved_bytes
 from memograd.planning.shapes import ModelShape
 
 SHAPES = [

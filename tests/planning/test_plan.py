@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from memograd.cli.app import app
 from memograd.errors import BadInput
 from memograd.planning import Workload, make_plan, parse_cluster, shape_of
-from memograd.planning.memory import learner_memory, room
+from memograd.planning.costs import learner_memory, room
 from memograd.planning.placement import Placement, micro_batch_tokens
 from memograd.planning.simulation import play
 

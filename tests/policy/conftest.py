@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL
 from memograd.policy.tree_attention import use_tree_attention
 
 torch.set_num_threads(1)

@@ -14,9 +14,8 @@ from transformers import PreTrainedModel
 from memograd.errors import BadInput
 from memograd.policy.activation_checkpointing import checkpoint_layers
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.rows import row_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.rollout import TokenTree
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memograd.policy import continuous
 from memograd.policy.continuous import ContinuousSampler, Sample, SampleRequest
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.slot_cache import SlotCache
+from memograd.policy.kv_cache import SlotCache
+from memograd.policy.rows import row_logprobs
 from memograd.rollout.token_tree import TokenTree
 
 END = frozenset({0})

@@ -7,9 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.rows import row_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 

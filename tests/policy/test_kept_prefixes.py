@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.policy.kept_prefixes import LEAST_SHARED, NOTHING, KeptPrefixes
+from memograd.policy.kv_cache import LEAST_SHARED, NOTHING, KeptPrefixes
 
 IDS = st.lists(st.integers(0, 1), min_size=1, max_size=30)
 

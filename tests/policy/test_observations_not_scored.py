@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.rows import row_logprobs
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.rollout import TokenTree
 
 PROMPT = [11, 12, 13]

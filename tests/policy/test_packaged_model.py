@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from memograd.errors import BadInput
-from memograd.policy import packaged_model
-from memograd.policy.packaged_model import PACKAGED_MODEL, packaged_model_folder
+from memograd.policy import loading as packaged_model
+from memograd.policy.loading import PACKAGED_MODEL, packaged_model_folder
 
 
 def test_smollm2_answers_a_question(smollm2) -> None:

@@ -21,7 +21,7 @@ from memograd.policy.memory_model import (
     memory_of,
     saved_bytes,
 )
-from memograd.policy.packed_forward import packed_logprobs
+from memograd.policy.tree_forward import packed_logprobs
 from memograd.rollout import TokenTree
 from memograd.tasks.base import ranks
 from memograd.tasks.base.policy import load_policy

@@ -134,7 +134,7 @@ def test_a_server_that_echoes_another_prompt_is_found(server, tmp_path: Path):
         "logprobs": {"token_logprobs": said.logprobs.tolist()},
         "prompt_token_ids": [6, 7],
     }
-    from memograd.policy.remote.errors import SamplingFailed
+    from memograd.policy.remote.server import SamplingFailed
 
     with pytest.raises(SamplingFailed, match="BOS was dropped"):
         client._answer(choice, wanted)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.row_sampler import sample_rows
+from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import sample_trees
 
 

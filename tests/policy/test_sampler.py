@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from memograd.errors import MemogradError
-from memograd.policy import kv_buffer
+from memograd.policy import kv_cache as kv_buffer
 from memograd.policy.prefill import LEAST_COMMON
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.rows import row_logprobs
 from memograd.policy.sampler import Draw, sample_trees
 from memograd.rollout import TokenTree
 

@@ -11,10 +11,9 @@ import torch
 from tests.policy.scripted_vllm import Broken, ScriptedVllm
 
 from memograd.errors import BadInput
-from memograd.policy.remote.errors import SamplingFailed
 from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.sampler import RemoteSampler
-from memograd.policy.remote.server import VllmServer
+from memograd.policy.remote.server import SamplingFailed, VllmServer
 
 DRAW = "/v1/completions"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.token_texts import token_texts
+from memograd.policy.model_tokens import token_texts
 
 
 def decode(ids: list[int]) -> str:

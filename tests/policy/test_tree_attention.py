@@ -14,10 +14,10 @@ from transformers import (
 )
 
 from memograd.policy import packed_row, tree_attention
-from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.packed_row import pack
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.rows import row_logprobs
 from memograd.policy.tree_attention import attending, block_mask, tiled_mask, use_tree_attention
+from memograd.policy.tree_forward import packed_logprobs
 from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 

@@ -16,10 +16,9 @@ from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message, Rollout
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Step
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Limits, Step
+from memograd.rollout.episode_metrics import prefill_metrics
 from memograd.rollout.lockstep import Sampler, run_in_lockstep
-from memograd.rollout.prefill_metrics import prefill_metrics
 
 END_IDS = frozenset(range(60))
 """One token of 258 rarely ends a random model's action; sixty of them do."""

@@ -11,9 +11,8 @@ from test_forward import forests
 
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packed_forward import packed_logprobs
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.rows import row_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.policy.value_head import ValueHead
 from memograd.rollout import TokenTree
 

@@ -18,7 +18,7 @@ from transformers import (
 from memograd.config import LoraConfig
 from memograd.policy import language_model
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.rows import row_logprobs
 from memograd.policy.verify import compare_forwards, sampling_error, small_subtrees
 from memograd.rollout import TokenTree
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.reward_model.calibration import calibrate, pair_correct
+from memograd.reward_model.held_out import calibrate, pair_correct
 
 MARGINS = st.lists(
     st.floats(-50, 50, allow_nan=False).filter(lambda m: m == 0 or abs(m) > 1e-9), min_size=1

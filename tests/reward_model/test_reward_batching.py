@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from memograd.errors import MemogradError
-from memograd.reward_model.batching import Busy, JoiningScorer
 from memograd.reward_model.scorer import Item
+from memograd.reward_model.server import Busy, JoiningScorer
 
 
 class Gated:

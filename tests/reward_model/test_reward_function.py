@@ -16,7 +16,7 @@ from memograd.reward_model.reward import reward_of
 from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import make_app
 from memograd.rewards import RewardError, WeightedReward, compute_rewards, with_absolute_files
-from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.registry import train
 from memograd.tasks.text.settings import TextTrainConfig
 

@@ -9,8 +9,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.warm_start.preference_rows import read_preference_rows
-from memograd.warm_start.reward_model_convert import convert
-from memograd.warm_start.reward_model_rows import conversation, read_pairs
+from memograd.warm_start.reward_model_rows import conversation, convert, read_pairs
 
 ASKED = [{"role": "user", "content": "药怎么吃？"}]
 

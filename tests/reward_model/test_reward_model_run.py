@@ -15,8 +15,8 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.reward_model.model import RewardModel
 from memograd.reward_model.scorer import Item
+from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.base.recipe import Evaluation
-from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.tasks.memory_qa.recipe import evaluate as evaluate_policy
 from memograd.warm_start.dpo import dpo
 from memograd.warm_start.merge import merge

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memograd.config.load import load_settings
-from memograd.config.stored import stored_settings
+from memograd.config.load import load_settings, stored_settings
 from memograd.errors import BadInput
 from memograd.warm_start.reward_model_settings import RewardModelSettings
 from memograd.warm_start.settings import DpoSettings

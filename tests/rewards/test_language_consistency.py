@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memograd.errors import BadInput
-from memograd.rewards.language import language_consistency
+from memograd.rewards.style import language_consistency
 
 TEXTS = {
     "zh": "北京是中国的首都",

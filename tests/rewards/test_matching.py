@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.rewards.answer_part import answer_part
-from memograd.rewards.matching import exact_match, numeric_match
+from memograd.rewards.matching import answer_part, exact_match, numeric_match
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.rewards.numbers import last_number
+from memograd.rewards.matching import last_number
 
 
 @pytest.mark.parametrize(

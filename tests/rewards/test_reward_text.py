@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.rewards.text import require_texts, separate_cjk
+from memograd.rewards.words import require_texts, separate_cjk
 
 HAN = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
 # Latin, Greek, Cyrillic, Hebrew, Arabic, general punctuation: everything below the CJK blocks.

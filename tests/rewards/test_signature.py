@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from memograd.rewards import REWARDS, SCORES, get_reward, needed_columns
-from memograd.rewards.signature import source_of, taken_by
+from memograd.rewards.user_code import source_of, taken_by
 
 AVAILABLE = ["prompts", "completions", "answer", "size"]
 

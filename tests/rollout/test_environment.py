@@ -11,7 +11,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.rollout import Message, Scenario
 from memograd.rollout.async_calls import run_together
 from memograd.rollout.environment import EnvironmentTask
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Limits
 from memograd.rollout.lockstep import run_in_lockstep
 
 TEMPLATE = "Call a tool as <tool_call>{...}</tool_call>."

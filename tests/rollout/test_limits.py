@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memograd.errors import BadInput
-from memograd.rollout.limits import STOP_REASONS, Limits
+from memograd.rollout.episode import STOP_REASONS, Limits
 
 
 def test_a_turn_begins_only_where_a_whole_action_fits() -> None:

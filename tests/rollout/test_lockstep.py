@@ -14,8 +14,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message
 from memograd.rollout.branches import grow_trees, rows_of
-from memograd.rollout.episode import Step
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
 
 

@@ -18,8 +18,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message
 from memograd.rollout.branches import Branches, grow_trees
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Step
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
 
 ROLLOUTS, STEPS, LEARNING_RATE = 16, 20, 5e-3

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from memograd.memory import Memory
 from memograd.serve.app import create_app
-from memograd.serve.settings import ServeSettings
+from memograd.serve.served import ServeSettings
 
 
 @pytest.fixture

@@ -28,11 +28,10 @@ from typer.testing import CliRunner
 from memograd.cli.app import app
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.search.marked import CLOSING, NOTICE, OPENING
+from memograd.memory.search.context import CLOSING, NOTICE, OPENING
 from memograd.serve.app import create_app
 from memograd.serve.running import running
-from memograd.serve.served import Served
-from memograd.serve.settings import ServeSettings
+from memograd.serve.served import Served, ServeSettings
 
 TOOLS = {
     *("add_memory", "search_memories", "get_memories", "get_memory", "update_memory"),

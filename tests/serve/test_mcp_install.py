@@ -19,13 +19,12 @@ from typer.testing import CliRunner
 from memograd.cli.app import app
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.search.marked import CLOSING, NOTICE
+from memograd.memory.search.context import CLOSING, NOTICE
 from memograd.serve.app import create_app
 from memograd.serve.mcp import hook
 from memograd.serve.mcp.install import CLIENTS, RunningServer, Started, plan, write
 from memograd.serve.running import running
-from memograd.serve.served import Served
-from memograd.serve.settings import ServeSettings
+from memograd.serve.served import Served, ServeSettings
 
 RUNNING = RunningServer("http://127.0.0.1:1", "mg-secret")
 STARTED = Started(("--user", "爱丽丝", "--path", "/some where/memories"))

@@ -18,7 +18,7 @@ from asked import Serving
 
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.store import TraceStore
-from memograd.memory.manager.trained.versions import PolicyVersions
+from memograd.memory.manager.trained.files import PolicyVersions
 from memograd.serve.keys import Right
 from memograd.serve.running import running
 from memograd.serve.session import login_path

@@ -13,8 +13,7 @@ from memograd.errors import MemogradError
 from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.records.operations import Decision, MemoryOp
 from memograd.serve.keys import Right
-from memograd.serve.page.chat import Talks
-from memograd.serve.page.witness import watched
+from memograd.serve.page.chat import Talks, watched
 
 
 class Echo:

@@ -11,7 +11,7 @@ from asked import Serving
 from browsing import Browser
 
 from memograd.serve.keys import Right
-from memograd.serve.page.shown import difference
+from memograd.serve.page.texts import difference
 from memograd.serve.page.why import explained
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"'{{ 7 }}"

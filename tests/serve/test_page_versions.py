@@ -11,9 +11,8 @@ import pytest
 from asked import Serving
 from browsing import Browser
 
-from memograd.memory.manager.trained.versions import PolicyVersions
-from memograd.memory.search.ranker.linear import shipped_ranker
-from memograd.memory.search.ranker.versions import RankerVersions
+from memograd.memory.manager.trained.files import PolicyVersions
+from memograd.memory.search.ranker.files import RankerVersions, shipped_ranker
 from memograd.serve.identity import COOKIE, page_token
 from memograd.serve.keys import Right
 

@@ -10,7 +10,7 @@ import pytest
 from asked import ADMIN, Serving
 from hypothesis import HealthCheck, given, settings
 
-from memograd.serve.settings import ServeLimits
+from memograd.serve.served import ServeLimits
 
 schemathesis = pytest.importorskip("schemathesis")
 from schemathesis.core.failures import FailureGroup  # noqa: E402

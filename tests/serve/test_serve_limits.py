@@ -22,7 +22,7 @@ from asked import ADMIN, Serving
 
 from memograd.errors import BadInput
 from memograd.serve.running import listen, running
-from memograd.serve.settings import ServeLimits
+from memograd.serve.served import ServeLimits
 
 KEY = {"X-API-Key": ADMIN}
 

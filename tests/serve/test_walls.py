@@ -14,7 +14,7 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
-from memograd.serve.settings import ServeLimits
+from memograd.serve.served import ServeLimits
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 RIGHTS = "read,write,erase,admin"

@@ -30,7 +30,7 @@ from memograd.tasks.memory_construct.credit import (
     chunk_rewards,
 )
 from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
-from memograd.tasks.memory_construct.gold import GoldKeeper
+from memograd.tasks.memory_construct.measure import GoldKeeper
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
 

@@ -9,7 +9,7 @@ from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.tasks.memory_construct.answer_format import Format
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, case_of_log
-from memograd.tasks.memory_construct.gold import gold_answers
+from memograd.tasks.memory_construct.measure import gold_answers
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.view import ViewLimits
 from memograd.tasks.memory_construct.walk import BookWalk, Rules

@@ -17,7 +17,7 @@ from memograd.data.lifelog.from_journal import lifelog_of_journal
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import Memory, RawTurn, Scope
-from memograd.memory.manager.trained.versions import PolicyVersions
+from memograd.memory.manager.trained.files import PolicyVersions
 from memograd.memory.records.operations import OpKind
 from memograd.memory.write.answers import Answered, write_answer
 from memograd.tasks.memory_ops import online as learn_online

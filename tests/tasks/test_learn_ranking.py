@@ -12,12 +12,17 @@ import numpy as np
 import pytest
 
 from memograd.cli import main
-from memograd.data.lifelog.held_out import is_held_out
+from memograd.data.lifelog.from_journal import is_held_out
 from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.search.ranker.features import FEATURES
-from memograd.memory.search.ranker.linear import SHIPPED, Ranker, save_ranker, shipped_ranker
-from memograd.memory.search.ranker.versions import RankerVersions
+from memograd.memory.search.ranker.files import (
+    SHIPPED,
+    Ranker,
+    RankerVersions,
+    save_ranker,
+    shipped_ranker,
+)
 from memograd.tasks.retrieval.feedback import FoundBy, adapted, feedback_rows, learn_ranking
 from memograd.tasks.retrieval.learning import items_part
 

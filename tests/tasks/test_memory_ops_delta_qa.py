@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from memograd.memory.manager.trained.observation import ADD, NONE, operation_of
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
-from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability
-from memograd.tasks.memory_ops.delta_qa import touched_probes
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard, answerability, touched_probes
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
 

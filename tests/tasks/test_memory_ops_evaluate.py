@@ -22,9 +22,9 @@ from memograd.data.lifelog import (
 from memograd.errors import BadInput
 from memograd.memory.embedders import Embedder
 from memograd.tasks.memory_ops import evaluate as memory_ops_evaluate
-from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import KeepAll, NoveltyGate
 from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_head, evaluate_run
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops.measure import (

@@ -17,8 +17,8 @@ from memograd.errors import BadInput, Stopped
 from memograd.memory.manager.trained.files import load_head
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops.recipe import train

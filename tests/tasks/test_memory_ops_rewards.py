@@ -9,7 +9,7 @@ from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS, operation_of
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError
-from memograd.tasks.memory_ops.answerability import AnswerStandard
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.rewards import RetrievedFact, opportunity_cost
 from memograd.tasks.memory_ops.walk import Walk

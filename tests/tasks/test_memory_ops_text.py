@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE
-from memograd.tasks.memory_ops.answerability import AnswerStandard
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
 from memograd.tasks.memory_ops_text.decisions import (

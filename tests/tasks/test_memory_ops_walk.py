@@ -18,11 +18,9 @@ from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.reader import RuleReader
 from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.rewards.mem_alpha import BETA
-from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability, recalled
-from memograd.tasks.memory_ops.log_memory import LogMemory
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, token_count
-from memograd.tasks.memory_ops.mem_alpha import mem_alpha_outcome
-from memograd.tasks.memory_ops.walk import Walk, mean_score
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard, answerability, recalled
+from memograd.tasks.memory_ops.material import EmbeddedLog, LogMemory, embed_logs, token_count
+from memograd.tasks.memory_ops.walk import Walk, mean_score, mem_alpha_outcome
 
 
 def gold_walk(log: EmbeddedLog) -> Walk:

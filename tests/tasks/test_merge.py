@@ -15,7 +15,7 @@ from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL
 from memograd.warm_start.merge import merge
 
 

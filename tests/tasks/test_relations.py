@@ -13,10 +13,9 @@ import torch
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
-from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder, Span
-from memograd.memory.relations.weights import read_weights
+from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, read_weights
 from memograd.tasks.registry import TASKS, train
 from memograd.tasks.relations.measure import calibrated
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of

@@ -18,7 +18,7 @@ from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
-from memograd.memory.search.ranker.linear import load_ranker
+from memograd.memory.search.ranker.files import load_ranker
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.registry import TASKS

@@ -12,8 +12,7 @@ from memograd.cli import main
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
-from memograd.tasks.agent.served import settled
-from memograd.tasks.agent.serving import Serving
+from memograd.tasks.agent.served import Serving, settled
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.registry import train
 

@@ -16,7 +16,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import TokenTree
-from memograd.tasks.base.starting_adapter import settings_with_adapter
+from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.registry import train
 from memograd.tasks.text.settings import TextTrainConfig

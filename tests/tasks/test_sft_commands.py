@@ -10,7 +10,7 @@ import pytest
 
 from memograd.cli import main
 from memograd.config import LoraConfig, TrainConfig
-from memograd.config.stored import stored_settings
+from memograd.config.load import stored_settings
 from memograd.warm_start.settings import DpoSettings, SftSettings, WarmStartSettings
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from memograd.errors import BadInput
-from memograd.warm_start.rows import EMPTY, REPEATED
-from memograd.warm_start.sft_rows import read_sft_rows
+from memograd.warm_start.rows import EMPTY, REPEATED, read_sft_rows
 
 USER = {"role": "user", "content": "Who?"}
 ANN = {"role": "assistant", "content": "Ann"}

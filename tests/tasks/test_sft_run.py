@@ -16,7 +16,7 @@ from memograd.config import LoraConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.packaged_model import PACKAGED_MODEL
+from memograd.policy.loading import PACKAGED_MODEL
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED

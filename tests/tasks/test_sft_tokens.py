@@ -10,8 +10,7 @@ from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.warm_start.preference_rows import PreferenceRow
-from memograd.warm_start.rows import Rows
-from memograd.warm_start.sft_rows import SftRow
+from memograd.warm_start.rows import Rows, SftRow
 from memograd.warm_start.tokens import (
     IGNORED,
     NO_ROOM,

@@ -14,10 +14,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from memograd.grpo import RunFolder
-from memograd.warm_start import shared_openings
+from memograd.warm_start import sft as shared_openings
 from memograd.warm_start.settings import SftSettings
-from memograd.warm_start.sft import sft
-from memograd.warm_start.shared_openings import behind_opening, opening_length
+from memograd.warm_start.sft import behind_opening, opening_length, sft
 from memograd.warm_start.tokens import IGNORED
 
 TOLD = {"role": "system", "content": "You answer questions about a town, its people, its trees."}

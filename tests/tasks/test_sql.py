@@ -24,12 +24,12 @@ from memograd.rollout import environment
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall
 from memograd.tasks.registry import train
-from memograd.tasks.sql import attempt
 from memograd.tasks.sql import recipe as sql
+from memograd.tasks.sql import tool as attempt
 from memograd.tasks.sql.measure import MEASURES
 from memograd.tasks.sql.recipe import questions, settled
 from memograd.tasks.sql.settings import SqlConfig, SqlTrainConfig
-from memograd.warm_start.sft_rows import read_sft_rows
+from memograd.warm_start.rows import read_sft_rows
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 
 TEMPLATE = (

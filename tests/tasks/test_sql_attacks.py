@@ -18,7 +18,7 @@ import pytest
 from sqlglot import exp
 
 from memograd.tasks.sql.sandbox import Sandbox, SqlLimits
-from memograd.tasks.sql.sandbox import execute as execute_module
+from memograd.tasks.sql.sandbox import worker as execute_module
 
 COUNT = 1000
 START_SECONDS = 1.0

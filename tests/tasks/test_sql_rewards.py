@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.rewards.signature import needed_columns
-from memograd.tasks.sql.attempt import TOOL, read_attempt
+from memograd.rewards.user_code import needed_columns
 from memograd.tasks.sql.rewards import (
     covered,
     evidence,
     execution,
     valid_sql,
 )
+from memograd.tasks.sql.rows import write_call
 from memograd.tasks.sql.sample.build import sample_database
-from memograd.tasks.sql.trajectories import write_call
+from memograd.tasks.sql.tool import TOOL, read_attempt
 
 DATABASE = str(sample_database())
 QUOTE = "活动性出血患者禁用。"

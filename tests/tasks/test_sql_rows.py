@@ -10,10 +10,9 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.tasks.sql.questions import SqlQuestion, read_questions
-from memograd.tasks.sql.rows import make_rows, system_prompt
+from memograd.tasks.sql.rows import describe_schema, make_rows, system_prompt
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Sandbox
-from memograd.tasks.sql.schema import describe_schema
 
 
 def test_every_table_and_column_is_named_once() -> None:

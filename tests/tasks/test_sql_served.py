@@ -24,9 +24,9 @@ from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
 from memograd.tasks.agent.settings import ServedConfig
 from memograd.tasks.registry import train
-from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.measure import MEASURES
 from memograd.tasks.sql.settings import DEFAULT_REWARDS, SqlTrainConfig
+from memograd.tasks.sql.tool import TOOL
 from memograd.tasks.text.settings import RowsConfig
 
 pytestmark = pytest.mark.skipif(

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from memograd.rollout.async_calls import run_together
 from memograd.rollout.environment import EnvironmentTask, describe_tools
 from memograd.rollout.types import Message, Scenario
+from memograd.tasks.sql.rows import write_call
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Result
 from memograd.tasks.sql.tool import SqlEnvironment, show_result
-from memograd.tasks.sql.trajectories import write_call
 
 GOLD = "SELECT contraindications FROM drugs_info WHERE med_name = '华法林'"
 

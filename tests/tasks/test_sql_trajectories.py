@@ -13,15 +13,13 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall, check_convention, parse_tool_calls
-from memograd.tasks.sql.attempt import TOOL
 from memograd.tasks.sql.questions import SqlQuestion, read_questions
 from memograd.tasks.sql.rewards import evidence, execution, valid_sql
-from memograd.tasks.sql.rows import make_rows
+from memograd.tasks.sql.rows import gold_attempts, make_rows
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox
-from memograd.tasks.sql.tool import SqlEnvironment
-from memograd.tasks.sql.trajectories import gold_attempts
+from memograd.tasks.sql.tool import TOOL, SqlEnvironment
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 
 from memograd.cli.runs import _settings_of
 from memograd.config import RunSettings, TrainConfig, known_settings, load_settings
-from memograd.config.stored import stored_settings
+from memograd.config.load import stored_settings
 from memograd.errors import BadInput
 from memograd.evaluation.run_summaries import changed_settings
 from memograd.grpo import RunFolder

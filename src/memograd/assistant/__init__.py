@@ -9,10 +9,9 @@ Importing this is light: a model arrives with the first answer.
 
 from __future__ import annotations
 
-from memograd.assistant.chat_models import choose_chat_model
 from memograd.assistant.conversation import AssistantConversation, Reply
 from memograd.assistant.helpers import Answer, process_user_memory, response_user
-from memograd.assistant.local_chat import LocalChatModel
+from memograd.assistant.local_chat import LocalChatModel, choose_chat_model
 
 __all__ = [
     "Answer",

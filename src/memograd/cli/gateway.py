@@ -19,7 +19,7 @@ from memograd.errors import BadInput
 
 if TYPE_CHECKING:
     from memograd.gateway.backend import Backend
-    from memograd.gateway.otlp import SpanPusher
+    from memograd.gateway.export import SpanPusher
     from memograd.gateway.records import RolloutRecord
     from memograd.gateway.store import TraceStore
 
@@ -104,9 +104,8 @@ def gateway(
 ) -> None:
     """Serve a model to agents as OpenAI would, and write down every call."""
     _need_packages()
+    from memograd.gateway.admission import GatewayLimits, check_address
     from memograd.gateway.app import create_app
-    from memograd.gateway.keys import check_address
-    from memograd.gateway.limits import GatewayLimits
     from memograd.gateway.serving import listen, serve
     from memograd.gateway.store import TraceStore
     from memograd.host_check import checked_host
@@ -325,7 +324,7 @@ def _spans(url: str | None) -> SpanPusher | None:
     variables = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if url is None and not any(map(os.environ.get, variables)):
         return None
-    from memograd.gateway.otlp import SpanPusher
+    from memograd.gateway.export import SpanPusher
 
     return SpanPusher(url)
 

@@ -83,8 +83,8 @@ def learn(
 ) -> None:
     """Train the memory's policy, its ranker, or both on the feedback of one user."""
     from memograd.memory import Memory, Scope
-    from memograd.memory.manager.trained.versions import PolicyVersions
-    from memograd.memory.search.ranker.versions import RankerVersions
+    from memograd.memory.manager.trained.files import PolicyVersions
+    from memograd.memory.search.ranker.files import RankerVersions
 
     config = load_settings(OnlineConfig, None, settings or [])
     place = given.settings(path)
@@ -137,7 +137,7 @@ def learn(
 @policy_app.command("list", epilog=epilog("Examples:\n  memograd policy list --dir policies"))
 def list_policies(folder: Folder, json: given.AsJson = False) -> None:
     """Show the versions of a folder, oldest first."""
-    from memograd.memory.manager.trained.versions import PolicyVersions
+    from memograd.memory.manager.trained.files import PolicyVersions
 
     versions = PolicyVersions(folder)
     _list(versions, lambda version: versions.load(version).about, json)
@@ -146,7 +146,7 @@ def list_policies(folder: Folder, json: given.AsJson = False) -> None:
 @ranker_app.command("list", epilog=epilog("Examples:\n  memograd ranker list --dir rankers"))
 def list_rankers(folder: Folder, json: given.AsJson = False) -> None:
     """Show the versions of a folder, oldest first."""
-    from memograd.memory.search.ranker.versions import RankerVersions
+    from memograd.memory.search.ranker.files import RankerVersions
 
     versions = RankerVersions(folder)
     _list(versions, lambda version: versions.load(version).made_from, json)
@@ -167,8 +167,7 @@ def adopt_policy(
     folder: Folder,
 ) -> None:
     """Make a trained head, or one of the versions, the current one."""
-    from memograd.memory.manager.trained.files import load_head
-    from memograd.memory.manager.trained.versions import PolicyVersions
+    from memograd.memory.manager.trained.files import PolicyVersions, load_head
 
     versions = PolicyVersions(folder)
     _adopt(versions, policy, lambda: versions.save(load_head(Path(policy).expanduser())))
@@ -189,8 +188,7 @@ def adopt_ranker(
     folder: Folder,
 ) -> None:
     """Make a trained ranker, or one of the versions, the current one."""
-    from memograd.memory.search.ranker.linear import load_ranker
-    from memograd.memory.search.ranker.versions import RankerVersions
+    from memograd.memory.search.ranker.files import RankerVersions, load_ranker
 
     versions = RankerVersions(folder)
     _adopt(versions, ranker, lambda: versions.save(load_ranker(Path(ranker).expanduser())))
@@ -201,7 +199,7 @@ def adopt_ranker(
 )
 def rollback_policy(folder: Folder) -> None:
     """Make the version current that was so before."""
-    from memograd.memory.manager.trained.versions import PolicyVersions
+    from memograd.memory.manager.trained.files import PolicyVersions
 
     _roll_back(PolicyVersions(folder))
 
@@ -211,7 +209,7 @@ def rollback_policy(folder: Folder) -> None:
 )
 def rollback_ranker(folder: Folder) -> None:
     """Make the version current that was so before."""
-    from memograd.memory.search.ranker.versions import RankerVersions
+    from memograd.memory.search.ranker.files import RankerVersions
 
     _roll_back(RankerVersions(folder))
 

@@ -38,7 +38,7 @@ def serve(
     _need_packages()
     from memograd.memory import Memory
     from memograd.serve.keys import owner_of
-    from memograd.serve.mcp.stdio import serve_stdio
+    from memograd.serve.mcp.server import serve_stdio
 
     owner = owner_of(user, agent, run)
     if owner is None:

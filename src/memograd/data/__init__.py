@@ -8,8 +8,13 @@ from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
 from memograd.data.conversations_jsonl import load_conversations_jsonl, write_conversations_jsonl
 from memograd.data.detect import load_any
 from memograd.data.generator import generate_conversations, generate_file
-from memograd.data.locomo import CATEGORIES, LoadReport, load_locomo, load_locomo_with_report
-from memograd.data.locomo_writer import write_locomo
+from memograd.data.locomo import (
+    CATEGORIES,
+    LoadReport,
+    load_locomo,
+    load_locomo_with_report,
+    write_locomo,
+)
 from memograd.data.longmemeval import (
     LongMemEvalReport,
     load_longmemeval,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.json_records import answer_text, field, parsed, read_text, typed
+from memograd.data.record_files import answer_text, field, parsed, read_text, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import is_chinese

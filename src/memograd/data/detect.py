@@ -14,11 +14,10 @@ from typing import Any, Final
 
 from memograd.data.conversation import Conversation
 from memograd.data.conversations_jsonl import load_conversations_jsonl
-from memograd.data.json_records import read_text
 from memograd.data.locomo import load_locomo
 from memograd.data.longmemeval import load_longmemeval
 from memograd.data.memdaily import load_memdaily
-from memograd.data.parquet_rows import MAGIC
+from memograd.data.record_files import MAGIC, read_text
 from memograd.data.written_conversations import load_written_conversations
 from memograd.errors import BadInput
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import Conversation, Question
-from memograd.data.json_records import answer_text, field, moment, read_json, typed
+from memograd.data.record_files import answer_text, field, moment, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from memograd.data.construction import ConstructionCase
 from memograd.data.conversation import Question
-from memograd.data.json_records import answer_texts, field, typed
-from memograd.data.parquet_rows import decoded, read_rows
+from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed
 
 COLUMNS: Final = ("data_source", "chunks", "questions_and_answers")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.json_records import field, read_text, typed
+from memograd.data.record_files import field, read_text, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 

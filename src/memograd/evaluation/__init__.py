@@ -16,7 +16,7 @@ from memograd.evaluation.confusion import (
 )
 from memograd.evaluation.judge import AnsweredQuestion, Judge, response_quality
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
-from memograd.evaluation.metrics import METRICS, score_answers
+from memograd.evaluation.metrics import ANSWER_METRICS, METRICS, answer_scores, score_answers
 from memograd.evaluation.plots import plot_comparison, plot_curves
 from memograd.evaluation.report import (
     Comparison,
@@ -25,7 +25,6 @@ from memograd.evaluation.report import (
     compare_reports,
 )
 from memograd.evaluation.tables import print_reports, reports_to_json, reports_to_markdown
-from memograd.evaluation.text_metrics import ANSWER_METRICS, answer_scores
 
 __all__ = [
     "ANSWER_METRICS",

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from memograd.errors import BadInput
-from memograd.evaluation.figures import INK, font_families, new_figure, save_figure
+from memograd.evaluation.plots import INK, font_families, new_figure, save_figure
 from memograd.evaluation.tables import markdown_table
 from memograd.memory.records.operations import OpKind
 

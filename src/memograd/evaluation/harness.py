@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from memograd.evaluation.metrics import score_answers
 from memograd.evaluation.report import EvaluationReport
 from memograd.policy.protocol import Policy
-from memograd.rewards.answer_part import accepted_answers
+from memograd.rewards.matching import accepted_answers
 from memograd.rollout.types import Scenario
 
 

@@ -29,7 +29,7 @@ from memograd.evaluation.bootstrap import (
     bootstrap_interval,
     clustered_interval,
 )
-from memograd.evaluation.figures import (
+from memograd.evaluation.plots import (
     BLUE,
     GREY,
     GRID,

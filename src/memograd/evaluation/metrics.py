@@ -1,15 +1,106 @@
 """Scores answers with the same functions that reward them in training.
 
 One implementation for both, so a training curve and an evaluation table can be laid side by side.
+
+Every number that compares an answer with the gold one by its words, in English and Chinese.
+
+| name | what it is |
+|---|---|
+| `squad_em`, `squad_f1` | equality and F1 of words as in SQuAD; characters in Chinese |
+| `locomo_f1` | LoCoMo's own F1: stems, and a rule per category |
+| `mem0_f1`, `mem0_bleu1` | mem0's F1 over sets of words, and BLEU-1 |
+| `rouge_l` | F of the longest common subsequence (Lin 2004), stemmed; characters in Chinese |
+
+Each looks at words alone: a right answer in other words scores low, and a long answer that holds
+the gold scores low in all of them; that is what the judge is for (`judge.py`). ROUGE-L is computed
+by the library rouge-score with a tokenizer of ours, because the library's knows ASCII only and
+would give a Chinese answer no token at all.
+
+Invariants: scores lie in [0, 1]; an answer equal to the gold scores 1 wherever it has a word; for
+ASCII, ROUGE-L is the library's own number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from functools import cache
+from typing import Any, Final, Protocol, get_args
+
+import regex
 
 from memograd.errors import BadInput
+from memograd.memory.language import Language
 from memograd.rewards import WeightedReward, compute_rewards, get_reward
+from memograd.rewards.locomo import locomo_score
+from memograd.rewards.mem0 import bleu1, set_f1
+from memograd.rewards.squad import squad_em, squad_f1
+from memograd.rewards.words import separate_cjk
+
+ANSWER_METRICS: Final = (
+    *("squad_em", "squad_f1", "locomo_f1"),
+    *("mem0_f1", "mem0_bleu1", "rouge_l"),
+)
+"""What `answer_scores` gives, in the order of the tables."""
+
+_STEMMED_FROM = 4  # letters; rouge-score leaves shorter words as they are
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+
+
+def answer_scores(
+    prediction: str, gold: str, language: Language, *, category: str = "single-hop"
+) -> dict[str, float]:
+    """All of `ANSWER_METRICS` for one answer, each in [0, 1].
+
+    category: LoCoMo's name for the kind of question, which only `locomo_f1` looks at; the default
+    is its plain F1, for questions of other data sets. Raises BadInput for another language or
+    category.
+    """
+    if language not in get_args(Language):
+        raise BadInput(
+            f'Answers are compared in {" or ".join(get_args(Language))}, not "{language}".'
+        )
+    return {
+        "squad_em": squad_em(prediction, gold, language),
+        "squad_f1": squad_f1(prediction, gold, language),
+        "locomo_f1": locomo_score(prediction, gold, category),
+        "mem0_f1": set_f1(prediction, gold),
+        "mem0_bleu1": bleu1(prediction, gold),
+        "rouge_l": rouge_l(prediction, gold),
+    }
+
+
+def rouge_l(prediction: str, gold: str) -> float:
+    """ROUGE-L's F (beta 1) in [0, 1]; 0 when either has no word."""
+    return float(_scorer().score(gold, prediction)["rougeL"].fmeasure)
+
+
+def rouge_words(text: str) -> list[str]:
+    """Lower-case words of letters and digits, Porter-stemmed; a Han character is a word."""
+    stem = _stemmer().stem
+    words = _WORD.findall(separate_cjk(text).lower())
+    return [stem(word) if len(word) >= _STEMMED_FROM else word for word in words]
+
+
+class _Tokenizer:
+    """What rouge-score asks of a tokenizer."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return rouge_words(text)
+
+
+@cache
+def _scorer() -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], tokenizer=_Tokenizer())
+
+
+@cache
+def _stemmer() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()
+
 
 METRICS = ("locomo_f1", "mem0_f1", "mem0_bleu1")
 """What every evaluation reports, in the order of its tables."""

@@ -5,6 +5,11 @@ Three panels, because one alone misleads: the raw reward is what should rise; th
 anything; the loss of GRPO is no measure of progress and is there to show trouble, with the KL
 divergence beside it. A metrics file that is missing, empty or damaged is `BadInput`, never an empty
 picture.
+
+What all pictures share: colours, a figure without global state, fonts that know Chinese.
+
+Uses matplotlib's objects without `pyplot`, so no global state and no window. Invariant: a picture
+is written whole, with the folders above it made.
 """
 
 from __future__ import annotations
@@ -16,21 +21,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.evaluation.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    GRID,
-    INK,
-    ORANGE,
-    font_families,
-    new_figure,
-    save_figure,
-)
 from memograd.evaluation.metrics_file import column, moving_average, read_metrics, smoothing_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GRID = "#24292f", "#d8dee4"
+BLUE, ORANGE, GREEN, GREY = "#2563eb", "#d97706", "#059669", "#8b949e"
+# matplotlib's own font has no Han characters: add what is installed.
+_CJK_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "Microsoft YaHei", "PingFang SC", "SimHei")
+
+
+def new_figure(width: float, height: float = 3.6) -> Figure:
+    """An empty white figure of that size in inches, at 160 pixels an inch."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08, wspace=0.03)
+    figure = Figure(figsize=(width, height), dpi=160, facecolor="white", layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def font_families() -> list[str]:
+    """The fonts for names that users choose, which may be Chinese: those that are installed."""
+    from matplotlib import font_manager
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in _CJK_FONTS if name in installed)]
+
+
+def save_figure(figure: Figure, out_png: Path) -> None:
+    """Write the figure as PNG; missing folders are made."""
+    out_png = Path(out_png)
+    out_png.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out_png, format="png")
+
 
 _RUN_COLOURS = (BLUE, ORANGE, GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")
 

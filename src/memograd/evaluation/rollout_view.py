@@ -33,7 +33,7 @@ class TokenText:
 
 
 def read_rollouts(run: Path, step: int) -> list[dict[str, Any]]:
-    """The groups that a run logged at `step`, as `memograd.grpo.rollout_log` describes them.
+    """The groups that a run logged at `step`, as `memograd.grpo.rollout_files` describes them.
 
     Raises:
         BadInput: nothing was logged at this step, or the log is damaged.

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from memograd.config import Settings
-from memograd.config.stored import values_of_kind
+from memograd.config.load import values_of_kind
 from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.metrics_file import last_means
 from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints

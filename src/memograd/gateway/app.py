@@ -23,12 +23,11 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from memograd.body_limit import BodyLimit
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.answering import Gateway
-from memograd.gateway.answers import Json
+from memograd.gateway.answers import Json, explain_errors
 from memograd.gateway.backend import Backend
 from memograd.gateway.completions_api import CompletionRequest
-from memograd.gateway.error_answers import explain_errors
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.protocol import (
     ChatRequest,
     EmbeddingRequest,

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.backend import Backend, BackendAnswer, OnText, Prepared
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.protocol import ChatRequest, Refused
 from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore

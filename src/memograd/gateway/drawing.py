@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.agents import Agent, AgentAttempt, Running, run_agents
 from memograd.gateway.app import create_app
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.local import LocalBackend, Sampling
 from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore

@@ -15,15 +15,13 @@ from typing import Any, Final
 
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
-from memograd.gateway.constrained import GrammarConstraint, Grammars
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob
-from memograd.gateway.grammar import grammar_of
+from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob, TextStream
+from memograd.gateway.grammar import GrammarConstraint, Grammars, grammar_of
 from memograd.gateway.messages import from_answer, to_template
 from memograd.gateway.protocol import ChatRequest, Refused, TextRequest
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.remote_engine import RemoteEngine
-from memograd.gateway.text_stream import TextStream
 from memograd.policy.continuous import SampleRequest
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.tool_template import use_tool_template

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from memograd.rollout.allowed_tokens import TokenMasks
+from memograd.rollout.types import TokenMasks
 
 VALID_TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "open": frozenset({"running", "rewarded", "failed", "timed_out"}),

@@ -20,8 +20,17 @@ from sqlalchemy import Connection, and_, bindparam, or_, select, update
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.database import TraceDatabase
 from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
-from memograd.gateway.rows import call_of, call_row, choice_rows, dump, rollout_of, sayable
-from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS
+from memograd.gateway.schema import (
+    CALLS,
+    CHOICES,
+    ROLLOUTS,
+    call_of,
+    call_row,
+    choice_rows,
+    dump,
+    rollout_of,
+    sayable,
+)
 
 # What every call runs is put together once: that costs as much as running it.
 _BY_ID: Final = select(ROLLOUTS).where(ROLLOUTS.c.id == bindparam("wanted"))

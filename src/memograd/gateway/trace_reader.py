@@ -12,8 +12,7 @@ from sqlalchemy import and_, or_, select
 
 from memograd.gateway.database import TraceDatabase
 from memograd.gateway.records import CallRecord, RolloutRecord
-from memograd.gateway.rows import call_of, rollout_of, sayable
-from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS
+from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS, call_of, rollout_of, sayable
 
 
 @dataclass(frozen=True)

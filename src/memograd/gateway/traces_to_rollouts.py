@@ -25,8 +25,7 @@ from memograd.gateway.messages import to_template
 from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
 from memograd.rollout.episode import EpisodeError
-from memograd.rollout.types import Rollout, Turn
-from memograd.rollout.versions import one_span
+from memograd.rollout.types import Rollout, Turn, one_span
 
 UNCHANGED: Final[Mapping[str, tuple[Any, ...]]] = {
     "top_k": (-1, 0),

@@ -25,7 +25,7 @@ from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.protocol import ChatRequest, Refused, TextRequest, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
-from memograd.gateway.rows import dump
+from memograd.gateway.schema import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
 
 logger = logging.getLogger(__name__)

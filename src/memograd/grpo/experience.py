@@ -6,6 +6,11 @@ belongs to rollouts is flat, [K], and `sizes_B` cuts it into groups. What the po
 holds rows of one group only.
 
 Invariant: `join` of all `single(b)` is the experience itself, rollout numbers included.
+
+A number that is NaN or infinite stops the run, and names the groups that it came from.
+
+Training on would spread it into every weight. Invariant: whatever is not finite, a sampled
+log-probability, a reward, the loss or the gradient, ends the step before the weights move.
 """
 
 from __future__ import annotations
@@ -16,11 +21,33 @@ from functools import cached_property
 
 import numpy as np
 
+from memograd.errors import MemogradError
 from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.rewards import RewardTable
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Group, Rollout
-from memograd.rollout.versions import UNSAID, versions_of
+from memograd.rollout.types import UNSAID, Group, Rollout, versions_of
+
+
+class NotFinite(MemogradError):
+    """`what` is NaN or infinite; `groups` are the places in the step's batch that it came from."""
+
+    def __init__(self, what: str, groups: Sequence[int]) -> None:
+        super().__init__(f"{what} is not a finite number")
+        self.what = what
+        self.groups = tuple(int(group) for group in groups)
+
+
+def check_sampled(groups: Sequence[Group]) -> None:
+    """Raise `NotFinite` if the sampler gave a token a log-probability that is not finite."""
+    bad = [
+        index
+        for index, group in enumerate(groups)
+        if not all(
+            np.isfinite(turn.logprobs).all() for rollout in group.rollouts for turn in rollout.turns
+        )
+    ]
+    if bad:
+        raise NotFinite("the sampler's log-probability of a token", bad)
 
 
 @dataclass(frozen=True)

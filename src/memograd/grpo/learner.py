@@ -34,9 +34,8 @@ import torch
 
 from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.grpo.distributed import ALONE, World
-from memograd.grpo.experience import Experience
+from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.loss import rollout_shares
-from memograd.grpo.not_finite import NotFinite
 from memograd.grpo.objective import Objective
 from memograd.grpo.piece import Piece
 from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, SamplerGapTooWide, joined_gaps

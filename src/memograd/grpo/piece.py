@@ -30,7 +30,7 @@ from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, climb
 from memograd.grpo.token_advantages import Tokens, value_losses
 from memograd.policy.protocol import Policy
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.rollout.versions import UNSAID
+from memograd.rollout.types import UNSAID
 
 
 class Piece:

@@ -39,8 +39,7 @@ from memograd.grpo.advantage import GroupAdvantages
 from memograd.grpo.experience import Experience, join
 from memograd.rewards import RewardTable
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Group, Rollout, Scenario, Turn
-from memograd.rollout.versions import VersionSpan
+from memograd.rollout.types import Group, Rollout, Scenario, Turn, VersionSpan
 
 
 def plain_groups(kept: Sequence[KeptGroup]) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from memograd.config.load import Begun, begun_with, stored_settings
 from memograd.config.settings import RunSettings, Settings
-from memograd.config.stored import Begun, begun_with, stored_settings
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
 from memograd.rollout.types import Scenario

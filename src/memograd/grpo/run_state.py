@@ -10,6 +10,11 @@ Every random generator that a step may draw from, captured and put back.
 The sampler draws from its own generator, dropout from torch's, and a reward function may use
 Python's or numpy's. Invariant: after `restore_random_states(capture_random_states())` all of them
 give the numbers that they would have given.
+
+Stopping a run between two steps when SIGTERM or SIGINT (Ctrl-C) asks for it.
+
+The first signal is only noted: the trainer finishes its step, writes a checkpoint and ends. From
+then on the signals do again what they did before, so that a second one ends the process at once.
 """
 
 from __future__ import annotations
@@ -18,11 +23,14 @@ import fcntl
 import json
 import os
 import random
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +38,48 @@ import torch
 
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_NOTICE = b"\nmemograd: finishing this step, then saving; a second signal ends at once\n"
+
+
+class StopRequest:
+    """Whether a signal has asked to stop: its number in `signal`, or none."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+
+@contextmanager
+def stop_request() -> Iterator[StopRequest]:
+    """Notes the first SIGTERM or SIGINT within it; a signal that the process ignores stays ignored.
+
+    Outside the main thread, where Python takes no signals, nothing is ever noted.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def give_back() -> None:
+        for number, handler in before.items():
+            # None: a handler that was not installed from Python and cannot be put back by it.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        request.signal = number
+        give_back()
+        with suppress(OSError):  # nobody may be reading any more
+            os.write(2, _NOTICE)
+
+    for number in SIGNALS:
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield request
+    finally:
+        give_back()
 
 
 def seed_everything(seed: int) -> None:

@@ -29,7 +29,6 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, Stopped
 from memograd.grpo.advantage import GroupAdvantages
-from memograd.grpo.ahead import DrawnAhead
 from memograd.grpo.asking import ScenarioChooser
 from memograd.grpo.batch import score_rows
 from memograd.grpo.checkpoint_folder import BEST
@@ -37,35 +36,35 @@ from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.drawing import (
     Attempts,
     Drawing,
+    DrawnAhead,
     SingleTurn,
     draw_by_ranks,
     draw_informative,
     draw_share,
 )
-from memograd.grpo.experience import Experience
+from memograd.grpo.experience import Experience, check_sampled
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.not_finite import check_sampled
 from memograd.grpo.objective import Objective
 from memograd.grpo.replay import KeptGroup, Replay, kept_groups, plain_groups, with_replayed
 from memograd.grpo.resume import check_data
 from memograd.grpo.rollout_files import RolloutFiles
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import (
+    StopRequest,
     capture_random_states,
     restore_random_states,
     seed_everything,
+    stop_request,
 )
 from memograd.grpo.sampler_gap import GapLimits, SamplerGapTooWide
 from memograd.grpo.schedules import learning_rate_at, temperature_at
-from memograd.grpo.stopping import StopRequest, stop_request
 from memograd.grpo.tracking import Tracker, flat_metrics, tracked
 from memograd.policy.protocol import Policy
-from memograd.policy.remote.errors import SamplingFailed
+from memograd.policy.remote.server import SamplingFailed
 from memograd.rewards import WeightedReward
 from memograd.rewards.compose import RewardError
 from memograd.rollout.episode import EpisodeError
-from memograd.rollout.types import Scenario
-from memograd.rollout.versions import UNSAID
+from memograd.rollout.types import UNSAID, Scenario
 
 STATE_FILE = "trainer_state.pt"
 STATE_KEYS = {

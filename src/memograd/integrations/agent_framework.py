@@ -15,7 +15,7 @@ from agent_framework import AgentSession, ContextProvider, Message, SessionConte
 
 from memograd.memory import Memory
 from memograd.memory.records.scope import Scope
-from memograd.memory.search.marked import marked
+from memograd.memory.search.context import marked
 
 SPEAKERS: Final = frozenset({"user", "assistant"})
 

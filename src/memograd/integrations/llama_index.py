@@ -18,7 +18,7 @@ from pydantic import PrivateAttr
 from memograd.memory import Memory
 from memograd.memory.language import estimate_tokens
 from memograd.memory.records.scope import Scope
-from memograd.memory.search.marked import marked, shortened
+from memograd.memory.search.context import marked, shortened
 
 
 class MemogradBlock(BaseMemoryBlock[str]):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from memograd.errors import BadInput
 from memograd.interop.scoring import as_said, rewards_of
 from memograd.rewards import RewardFunction
-from memograd.rewards.signature import taken_by
+from memograd.rewards.user_code import taken_by
 from memograd.tasks.text.rows import TextRow
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import MONTHS, RawTurn, format_date
-from memograd.memory.search.retrieved import RetrievedTurn, fill_budget, render_memory
+from memograd.memory.search.context import RetrievedTurn, fill_budget, render_memory
 
 if TYPE_CHECKING:
     from memograd.memory.async_memory import AsyncMemory

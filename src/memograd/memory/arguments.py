@@ -14,10 +14,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.records.expiry import to_expiry
-from memograd.memory.records.items import Kind
+from memograd.memory.records.items import Kind, to_expiry
 from memograd.memory.records.scope import check_unicode
-from memograd.memory.write.labels import Labels
+from memograd.memory.write.changes import Labels
 
 PROCEDURAL_IN_MEM0: Final = "procedural_memory"
 

@@ -132,7 +132,7 @@ def configured_manager(settings: MemorySettings) -> MemoryManager:
         if settings.defer_below:
             raise BadInput("defer_below says when a policy gives way: set policy too.")
         return _manager_of(settings)
-    from memograd.memory.manager.trained.following import open_policy
+    from memograd.memory.manager.trained.manager import open_policy
 
     if not settings.defer_below:
         if settings.manager == "chat":
@@ -168,8 +168,7 @@ def configured_chat_model(settings: MemorySettings) -> OpenAIChatModel | None:
 
 def check_policy(manager: MemoryManager, embedder: Embedder) -> None:
     """Raise BadInput when the manager is a policy that was trained on other vectors."""
-    from memograd.memory.manager.trained.following import FollowingManager
-    from memograd.memory.manager.trained.manager import TrainedManager
+    from memograd.memory.manager.trained.manager import FollowingManager, TrainedManager
 
     if isinstance(manager, TrainedManager | FollowingManager):
         manager.check_embedder(embedder.name, embedder.dimension)

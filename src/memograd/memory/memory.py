@@ -36,8 +36,7 @@ from memograd.memory.configured import opened, settings_of
 from memograd.memory.filters import scope_filter
 from memograd.memory.messages import Messages, to_local_moment, to_moment, to_turns
 from memograd.memory.records.events import Event
-from memograd.memory.records.expiry import to_expiry
-from memograd.memory.records.items import Kind
+from memograd.memory.records.items import Kind, to_expiry
 from memograd.memory.records.scope import Scope
 from memograd.memory.results import (
     added_result,
@@ -46,8 +45,8 @@ from memograd.memory.results import (
     item_result,
     turn_result,
 )
+from memograd.memory.search.hits import SearchRequest
 from memograd.memory.search.recall import Recall
-from memograd.memory.search.request import SearchRequest
 from memograd.memory.upkeep import MemoryUpkeep
 from memograd.memory.write.answers import Answered
 from memograd.memory.write.calls import (
@@ -57,8 +56,8 @@ from memograd.memory.write.calls import (
     carry_calls,
     reader_for,
 )
+from memograd.memory.write.changes import Labels
 from memograd.memory.write.edits import delete_item, delete_matching, edit_item
-from memograd.memory.write.labels import Labels
 
 if TYPE_CHECKING:
     from memograd.memory.chat.chat_model import VisionModel

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.memory.language import is_chinese
 from memograd.memory.records.events import Event, EventKind
-from memograd.memory.records.expiry import expiry_result
-from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.items import MemoryItem, expiry_result
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search.why_sentence import why_sentence
+from memograd.memory.search.hits import why_sentence
 
 if TYPE_CHECKING:
     from memograd.memory.search import Hit

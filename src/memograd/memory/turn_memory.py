@@ -24,9 +24,9 @@ from memograd.memory.records.events import NewEvent
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope, check_unicode
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.search.context import RetrievedTurn, fill_budget
+from memograd.memory.search.hits import SearchRequest
 from memograd.memory.search.recall import Recall
-from memograd.memory.search.request import SearchRequest
-from memograd.memory.search.retrieved import RetrievedTurn, fill_budget
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.write.changes import added, heard

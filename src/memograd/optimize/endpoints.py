@@ -23,9 +23,9 @@ from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 
 from memograd.errors import MemogradError
+from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.app import create_app
 from memograd.gateway.backend import Backend
-from memograd.gateway.limits import GatewayLimits
 from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
 

@@ -38,7 +38,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.memory_qa.recipe import policy_to_measure
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (

@@ -19,7 +19,7 @@ import dspy
 
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
-from memograd.rewards.answer_part import accepted_answers
+from memograd.rewards.matching import accepted_answers
 from memograd.rollout.types import Scenario
 from memograd.tasks.memory_qa.scenarios import (
     INSTRUCTION,

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 from memograd.errors import BadInput
 from memograd.planning.costs import (
+    LearnerMemory,
     Sampling,
+    learner_memory,
     learning_seconds,
+    room,
+    sampler_cache,
     sampling,
     sleep_seconds,
     sync_seconds,
 )
 from memograd.planning.hardware import GIB, Cluster, Efficiency
-from memograd.planning.memory import LearnerMemory, learner_memory, room, sampler_cache
 from memograd.planning.shapes import ModelShape
 from memograd.planning.workload import Workload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from memograd.planning.costs import room
 from memograd.planning.hardware import GIB
-from memograd.planning.memory import room
 from memograd.planning.placement import Placement, Plan
 from memograd.planning.simulation import Played
 

@@ -23,13 +23,12 @@ import torch
 from transformers import PreTrainedModel
 
 from memograd.errors import MemogradError
-from memograd.policy.constraint import Constraint, restricted
-from memograd.policy.kept_prefixes import LEAST_SHARED, Beginning, KeptPrefixes, common
+from memograd.policy.kv_cache import LEAST_SHARED, Beginning, KeptPrefixes, SlotCache, common
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import PREFILL_TOKENS, prefill
-from memograd.policy.slot_cache import SlotCache
+from memograd.policy.token_logprobs import Constraint, restricted
 from memograd.policy.tree_forward import additive_mask
-from memograd.rollout.allowed_tokens import TokenMask
+from memograd.rollout.types import TokenMask
 
 KEPT_TOKENS = {"cpu": 4096, "cuda": 65_536, "mps": 8_192}
 """Tokens of finished samples whose keys and values are kept for prompts that go on from them."""

@@ -24,7 +24,7 @@ import torch
 from transformers import PreTrainedModel
 
 from memograd.policy.packed_row import pack
-from memograd.policy.row_forward import rows_at_once
+from memograd.policy.rows import rows_at_once
 from memograd.policy.tree_attention import blocks_computed
 from memograd.rollout.token_tree import TokenTree
 

@@ -34,21 +34,18 @@ from memograd.errors import BadInput
 from memograd.policy.adapter_weights import REFERENCE, TRAINED, AdapterWeights
 from memograd.policy.batching import batches_by_sum, batches_by_tokens
 from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
-from memograd.policy.kept_prefixes import KeptPrefixes
-from memograd.policy.learner_memory import LearnerMemory
+from memograd.policy.kv_cache import KeptPrefixes
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
-from memograd.policy.memory_model import MemoryBudget
+from memograd.policy.memory_model import LearnerMemory, MemoryBudget
 from memograd.policy.model_tokens import ModelTokens
-from memograd.policy.packed_forward import packed_logprobs
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
-from memograd.policy.row_forward import row_logprobs
-from memograd.policy.row_sampler import sample_rows
+from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, sample_trees
 from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_attention import use_tree_attention
-from memograd.policy.tree_forward import tree_logprobs
+from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
 from memograd.policy.turns import TURN_TOKENS, TurnSampler
 from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
 from memograd.policy.value_head import ValueHead

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Message
-from memograd.rollout.versions import VersionSpan
+from memograd.rollout.types import Message, VersionSpan
 
 if TYPE_CHECKING:
     import torch

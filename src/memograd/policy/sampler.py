@@ -23,8 +23,7 @@ import torch
 from transformers import Cache, PreTrainedModel
 
 from memograd.errors import MemogradError
-from memograd.policy.kept_prefixes import NOTHING, KeptPrefixes
-from memograd.policy.kv_buffer import KVBuffer
+from memograd.policy.kv_cache import NOTHING, KeptPrefixes, KVBuffer
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import common_beginning, prefill
 from memograd.policy.tree_forward import additive_mask

@@ -10,24 +10,129 @@ and values.
 
 The mask costs M x (P + M) for M inner nodes, which is small while answers are shorter than prompts.
 
-Invariant (house contract 2): values and gradients equal `memograd.policy.row_forward` to float
+Invariant (house contract 2): values and gradients equal `memograd.policy.rows` to float
+rounding, for any trees. Proved by `tests/policy/test_forward.py`, measured on SmolLM2 by
+`benchmarks/tree_exactness.py`.
+
+From the states of inner nodes to scores of branches: what both tree forwards end with.
+
+A node's state predicts its children. Each scored node is predicted once, however many branches run
+through it, and then spread over them.
+
+Invariant: tokens that are not scored (observations) never meet the output layer, and their numbers
+are 0.
+
+The packed forward: log-probabilities of all branches of trees by one pass over one row.
+
+All trees of a call stand in one depth-first row (`memograd.policy.packed_row`), which goes through
+the model's body once, without a cache of keys and values, under the attention of
+`memograd.policy.tree_attention`. So whatever works on a plain pass of a model (sharding, computing
+layers again, compiling) works on it, nothing is padded, and long answers do not pay for each other.
+
+    tokens through the model:  rows  G * (P + C)      packed  P + (distinct answer prefixes)
+
+Invariant (house contract 2): values and gradients equal `memograd.policy.rows` to float
 rounding, for any trees. Proved by `tests/policy/test_forward.py`, measured on SmolLM2 by
 `benchmarks/tree_exactness.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from memograd.policy.branch_scores import score_branches
 from memograd.policy.model_parts import body_of, head_of
-from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.packed_row import pack
+from memograd.policy.token_logprobs import BranchLogprobs, token_logprobs
+from memograd.policy.tree_attention import attending
 from memograd.policy.value_head import ValueHead
 from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.types import TokenMask
+
+
+def score_branches(
+    trees: Sequence[TokenTree],
+    hidden_SD: torch.Tensor,
+    places: Sequence[np.ndarray],
+    head: Callable[[torch.Tensor], torch.Tensor],
+    *,
+    temperature: float,
+    entropy_gradient: bool,
+    value_head: ValueHead | None,
+) -> BranchLogprobs:
+    """Scores of every branch of `trees`, tree after tree.
+
+    `places[t]` says where in `hidden_SD` the states of tree t's inner nodes are, in the order of
+    its `inner_M`.
+    """
+    device = hidden_SD.device
+    rows, tokens, branches = [], [], []
+    states: list[np.ndarray] = []
+    allowed: list[TokenMask | None] = []
+    base = nodes = 0
+    for tree, place_M in zip(trees, places, strict=True):
+        predicted = tree.scored_nodes
+        parents = np.searchsorted(tree.inner_M, tree.parents_N[predicted])
+        predicting, parent_rows = np.unique(parents, return_inverse=True)
+        states.append(place_M[predicting])
+        allowed += [tree.allowed.get(int(node)) for node in tree.inner_M[predicting]]
+        rows.append(base + parent_rows)
+        tokens.append(tree.tokens_N[predicted])
+        for branch, scored in zip(tree.branches, tree.scored, strict=True):
+            # Where a token is not scored the index is never read.
+            index = np.zeros(len(branch), dtype=np.int64)
+            index[scored] = nodes + np.searchsorted(predicted, branch[scored])
+            branches.append((index, scored))
+        base += len(predicting)
+        nodes += len(predicted)
+    rows_N = torch.from_numpy(np.concatenate(rows)).to(device)
+    hidden_MD = hidden_SD[torch.from_numpy(np.concatenate(states)).to(device)]
+    logprobs_N, entropies_M = token_logprobs(
+        hidden_MD,
+        head,
+        rows_N,
+        torch.from_numpy(np.concatenate(tokens)).to(device),
+        temperature=temperature,
+        entropy_gradient=entropy_gradient,
+        allowed=allowed,
+    )
+    values_N = None if value_head is None else value_head(hidden_MD)[rows_N]
+    return _gather_branches(logprobs_N, entropies_M[rows_N], values_N, branches)
+
+
+def _gather_branches(
+    logprobs_N: torch.Tensor,
+    entropies_N: torch.Tensor,
+    values_N: torch.Tensor | None,
+    branches: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> BranchLogprobs:
+    """Spread node scores over the branches that run through them, padded with zeros.
+
+    A branch is, for each of its tokens, an index into the nodes and whether the token is scored.
+    """
+    longest = max((len(index) for index, _ in branches), default=0)
+    index_RT = np.zeros((len(branches), longest), dtype=np.int64)
+    mask_RT = np.zeros((len(branches), longest), dtype=bool)
+    for row, (index, scored) in enumerate(branches):
+        index_RT[row, : len(index)] = index
+        mask_RT[row, : len(index)] = scored
+    device = logprobs_N.device
+    mask = torch.from_numpy(mask_RT).to(device)
+    if not mask_RT.any():
+        # Nothing is scored: nothing to gather, but the shape still says how many branches there
+        # are.
+        nothing = logprobs_N.new_zeros(mask.shape)
+        return BranchLogprobs(nothing, nothing, mask, None if values_N is None else nothing)
+    chosen = torch.from_numpy(index_RT).to(device)
+    return BranchLogprobs(
+        logprobs_N[chosen] * mask,
+        entropies_N[chosen] * mask,
+        mask,
+        None if values_N is None else values_N[chosen] * mask,
+    )
 
 
 def tree_logprobs(
@@ -97,3 +202,33 @@ def additive_mask(
     visible = torch.from_numpy(visible_BQK).to(device)[:, None]
     mask = torch.zeros(visible.shape, dtype=dtype, device=device)
     return mask.masked_fill_(~visible, torch.finfo(dtype).min)
+
+
+def packed_logprobs(
+    model: PreTrainedModel,
+    trees: Sequence[TokenTree],
+    *,
+    temperature: float,
+    entropy_gradient: bool = False,
+    value_head: ValueHead | None = None,
+) -> BranchLogprobs:
+    """Log-probabilities of every branch of `trees`; as `memograd.policy.tree_forward`.
+
+    `model` must attend by `TREE` (`use_tree_attention`).
+    """
+    row = pack(trees)
+    with attending(row):
+        hidden_ND = body_of(model)(
+            input_ids=torch.from_numpy(row.tokens_N)[None].to(model.device),
+            position_ids=torch.from_numpy(row.positions_N)[None].to(model.device),
+            use_cache=False,
+        ).last_hidden_state[0]
+    return score_branches(
+        trees,
+        hidden_ND,
+        row.nodes,
+        head_of(model),
+        temperature=temperature,
+        entropy_gradient=entropy_gradient,
+        value_head=value_head,
+    )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memograd.policy.kept_prefixes import KeptPrefixes
+from memograd.policy.kv_cache import KeptPrefixes
 from memograd.policy.protocol import SampledGroup
 
 if TYPE_CHECKING:

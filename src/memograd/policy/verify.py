@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 from transformers import PreTrainedModel
 
-from memograd.policy.row_forward import row_logprobs
+from memograd.policy.rows import row_logprobs
 from memograd.policy.sampler import SampledTree
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_forward import tree_logprobs

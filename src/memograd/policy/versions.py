@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from memograd.policy.protocol import Published
 from memograd.policy.remote.sampler import RemoteSampler, Speaker
-from memograd.rollout.versions import VersionSpan, one_span
+from memograd.rollout.types import VersionSpan, one_span
 
 
 class PublishedVersions:

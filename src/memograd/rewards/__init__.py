@@ -8,18 +8,20 @@ and no task.
 """
 
 from memograd.rewards.compose import (
+    ENVIRONMENT,
+    ENVIRONMENT_COLUMN,
     RewardError,
     RewardFunction,
     RewardTable,
     WeightedReward,
     compute_rewards,
+    environment_column,
 )
-from memograd.rewards.environment import ENVIRONMENT, ENVIRONMENT_COLUMN, environment_column
 from memograd.rewards.locomo import CATEGORIES, locomo_f1
 from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
 from memograd.rewards.registry import REWARDS, SCORES, get_reward
-from memograd.rewards.signature import needed_columns
 from memograd.rewards.spec import parse_rewards, with_absolute_files
+from memograd.rewards.user_code import needed_columns
 
 __all__ = [
     "CATEGORIES",

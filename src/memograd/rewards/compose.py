@@ -9,6 +9,15 @@ Invariants. House rule 8: a value that is not a finite number, a list of the wro
 exception, and a rollout to which no reward applies each stop with a `RewardError` that names the
 function and the rollout; never a silent 0. And values stand in rollout order, whichever function
 ends first.
+
+The environment's own reward, as one among the rewards of a run.
+
+What an episode earned (`Rollout.reward`) reaches reward functions as `environment_rewards`, one
+number a rollout, beside prompts, completions and columns; the built-in reward `environment` is that
+number. So it is weighted, logged and normalised like any other.
+
+Invariant: a number is there for every rollout or for none; a rollout that earned nothing where
+others did is an error with its id, never a 0.
 """
 
 from __future__ import annotations
@@ -24,7 +33,7 @@ from numbers import Real
 from typing import Any
 
 from memograd.errors import BadInput, MemogradError
-from memograd.rewards.signature import source_of, taken_by
+from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
 from memograd.rollout.types import Message
 
@@ -247,3 +256,42 @@ def _some_ids(rollout_ids: Sequence[str], shown: int = 8) -> str:
         return "no rollouts"
     more = f" and {len(rollout_ids) - shown} more" if len(rollout_ids) > shown else ""
     return f"rollouts {', '.join(rollout_ids[:shown])}{more}"
+
+
+ENVIRONMENT = "environment"
+"""The name under which the environment's own reward stands among the rewards."""
+ENVIRONMENT_COLUMN = "environment_rewards"
+"""The name under which reward functions get it."""
+
+
+def environment(
+    completions: Sequence[str], environment_rewards: Sequence[float] | None = None
+) -> list[float]:
+    """What each episode earned by itself."""
+    if environment_rewards is None:
+        raise ValueError(
+            f"the environment gave none of these {len(completions)} rollouts a reward; give it a "
+            "get_reward that returns a number, or leave this reward out"
+        )
+    return list(environment_rewards)
+
+
+def environment_column(
+    rollout_ids: Sequence[str], rewards: Sequence[float | None]
+) -> dict[str, list[float]]:
+    """The column for reward functions; no column if no rollout has a reward of its own.
+
+    Raises:
+        RewardError: some have one and others have none; it names the first that has none.
+    """
+    earned = [reward for reward in rewards if reward is not None]
+    if not earned:
+        return {}
+    if len(earned) < len(rewards):
+        without = rollout_ids[list(rewards).index(None)]
+        raise RewardError(
+            f"The environment gave rollout {without} no reward, but others of its batch have one; "
+            "return a number in every case.",
+            without,
+        )
+    return {ENVIRONMENT_COLUMN: earned}

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import regex
 
 from memograd.errors import BadInput
-from memograd.rewards.answer_part import best_score
-from memograd.rewards.text import require_texts, separate_cjk
+from memograd.rewards.matching import best_score
+from memograd.rewards.words import require_texts, separate_cjk
 
 if TYPE_CHECKING:
     from nltk.stem import PorterStemmer

@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from memograd.rewards.answer_part import best_score
-from memograd.rewards.text import require_texts, separate_cjk
+from memograd.rewards.matching import best_score
+from memograd.rewards.words import require_texts, separate_cjk
 
 _DROPPED = str.maketrans(dict.fromkeys(".,!?", " "))
 

@@ -18,9 +18,7 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from memograd.errors import BadInput
-from memograd.rewards.compose import RewardFunction
-from memograd.rewards.environment import environment
-from memograd.rewards.language import language_consistency
+from memograd.rewards.compose import RewardFunction, environment
 from memograd.rewards.locomo import locomo_f1
 from memograd.rewards.matching import exact_match, numeric_match
 from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
@@ -29,6 +27,7 @@ from memograd.rewards.style import (
     coherence,
     format_match,
     keyword_coverage,
+    language_consistency,
     length,
     repetition_penalty,
 )

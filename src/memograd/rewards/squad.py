@@ -20,8 +20,8 @@ import string
 from collections import Counter
 
 from memograd.memory.language import Language, language_of
-from memograd.rewards.answer_part import accepted_answers, answer_part
-from memograd.rewards.text import separate_cjk
+from memograd.rewards.matching import accepted_answers, answer_part
+from memograd.rewards.words import separate_cjk
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

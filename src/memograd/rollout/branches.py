@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memograd.rollout.allowed_tokens import TokenMask, TokenMasks
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
-from memograd.rollout.types import Rollout
+from memograd.rollout.types import Rollout, TokenMask, TokenMasks
 
 
 @dataclass(frozen=True)

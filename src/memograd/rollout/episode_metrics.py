@@ -1,6 +1,12 @@
 """What a step's rollouts of several turns were like, in numbers.
 
 Invariant: every rollout is counted under exactly one stop reason.
+
+What the prompts of a step's episodes cost, and would have cost without what earlier turns left.
+
+Only of rollouts whose turns say what was reused, as those of `memograd.rollout.lockstep` do.
+Invariant: nothing is counted twice, so `prefilled_tokens` is the number of prompt tokens that the
+model ran.
 """
 
 from __future__ import annotations
@@ -10,8 +16,34 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from memograd.rollout.limits import STOP_REASONS
+from memograd.rollout.episode import STOP_REASONS
 from memograd.rollout.types import Rollout
+
+
+def prefill_metrics(rollouts: Sequence[Rollout]) -> dict[str, int]:
+    """Three counts for one line of `metrics.jsonl`.
+
+    `prefilled_tokens`: prompt tokens that were run. `prefilled_tokens_anew`: as many as it would
+    have been, had each turn's prompt been run whole (the first one of a group once).
+    `turns_prefilled_anew`: turns that went on from the turn before, of which less was at hand than
+    there had been, for want of room.
+    """
+    run = anew = turns_anew = 0
+    for rollout in rollouts:
+        length = 0
+        for place, turn in enumerate(rollout.turns):
+            length = len(turn.observation_ids) + (0 if turn.starts_row else length)
+            run += length - turn.reused_tokens
+            anew += length if place else length - turn.reused_tokens
+            # All but the observation and the last action token, which was drawn and never run.
+            at_hand = length - len(turn.observation_ids) - 1
+            turns_anew += not turn.starts_row and turn.reused_tokens < at_hand
+            length += len(turn.action_ids)
+    return {
+        "prefilled_tokens": run,
+        "prefilled_tokens_anew": anew,
+        "turns_prefilled_anew": turns_anew,
+    }
 
 
 def episode_metrics(rollouts: Sequence[Rollout]) -> dict[str, Any]:

@@ -26,11 +26,9 @@ from memograd.errors import BadInput
 from memograd.rollout.async_calls import Waiting, run_together
 from memograd.rollout.chat_ids import ChatIds, NextTurn
 from memograd.rollout.counts import one_or_each
-from memograd.rollout.episode import Episode, EpisodeError, Step
-from memograd.rollout.limits import Limits
+from memograd.rollout.episode import Episode, EpisodeError, Limits, Step
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Message, Rollout, Turn
-from memograd.rollout.versions import VersionSpan
+from memograd.rollout.types import Message, Rollout, Turn, VersionSpan
 
 if TYPE_CHECKING:
     import torch

@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.rollout.allowed_tokens import TokenMask, TokenMasks
+from memograd.rollout.types import TokenMask, TokenMasks
 
 
 @dataclass(frozen=True, eq=False)

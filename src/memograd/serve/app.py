@@ -3,13 +3,22 @@
 Outermost first: Host and Origin (403), the time and the size of the body (408, 413), then the
 routes of `parts`. Invariants: what is refused has the form `{"detail": SENTENCE}`; a failure of the
 database is 503 with Retry-After, and its own words go to the log, not to the client.
+
+What is mounted on the server's application: REST, MCP, the page, in this order.
+
+A part is a function that adds its routes to the application and may return what has to run as long
+as the server does: an asynchronous context manager (MCP's session manager is one). To add a part,
+import it here and add it to `PARTS`. Invariant: the paths of an earlier part win, so the page,
+which answers at `/`, is the last.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,11 +30,23 @@ from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
 from memograd.host_check import HostCheck, checked_host
 from memograd.memory import Memory
+from memograd.serve import session
 from memograd.serve.limits import SlowBody
-from memograd.serve.parts import PARTS
+from memograd.serve.mcp import http as mcp
+from memograd.serve.page import mount
 from memograd.serve.refusals import Refused, Unavailable, refusal
-from memograd.serve.served import Served
-from memograd.serve.settings import ServeSettings
+from memograd.serve.rest import routes
+from memograd.serve.served import Served, ServeSettings
+
+Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
+
+PARTS: Final[tuple[Part, ...]] = (
+    session.add_to,
+    routes.add_to,
+    mcp.add_to,
+    mount.add_to,
+)
+
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from memograd.host_check import checked_host
 from memograd.serve.database import ServeDatabase
 from memograd.serve.keys import Keys, Right
 from memograd.serve.running import is_loopback
+from memograd.serve.served import ServeSettings
 from memograd.serve.session import login_path
-from memograd.serve.settings import ServeSettings
 
 LEAST_TOKEN = 16
 

@@ -24,7 +24,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.checkpoint_folder import sync
 from memograd.grpo.resume import begun
 from memograd.policy.language_model import LanguageModel
-from memograd.tasks.base.starting_adapter import REWARD_MODEL, adapter_of
+from memograd.tasks.base.policy import REWARD_MODEL, adapter_of
 
 NumberType = Literal["float32", "bfloat16", "float16"]
 

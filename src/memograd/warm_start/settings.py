@@ -2,7 +2,7 @@
 
 Their run folders hold these settings as `config.json`, marked with the recipe's name.
 
-Invariant: what `run_json` wrote, `memograd.config.stored.stored_settings` reads back equal.
+Invariant: what `run_json` wrote, `memograd.config.load.stored_settings` reads back equal.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout.chat_ids import ChatIds
 from memograd.warm_start.preference_rows import PreferenceRow
-from memograd.warm_start.rows import R, Rows
-from memograd.warm_start.sft_rows import SftRow
+from memograd.warm_start.rows import R, Rows, SftRow
 
 NO_ROOM = "the prompt alone fills max_length"
 SAME_WHEN_CUT = "chosen and rejected are the same within max_length"

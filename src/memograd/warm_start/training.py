@@ -30,8 +30,8 @@ from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallba
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
+from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.base.progress import training_progress
-from memograd.tasks.base.starting_adapter import settings_with_adapter
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import WarmStartSettings
 

@@ -21,7 +21,7 @@ from memograd.data.generator import vocabulary
 from memograd.data.generator.plan import Decks, make_plan
 from memograd.data.generator.questions import ask_questions
 from memograd.data.generator.script import Script
-from memograd.data.locomo_writer import write_locomo
+from memograd.data.locomo import write_locomo
 from memograd.errors import BadInput
 
 __all__ = ["generate_conversations", "generate_file", "write_locomo"]

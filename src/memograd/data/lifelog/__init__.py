@@ -10,10 +10,9 @@ words), `questions`.
 from __future__ import annotations
 
 from memograd.data.lifelog.files import read_lifelogs, write_lifelogs
-from memograd.data.lifelog.from_conversation import lifelog_of
 from memograd.data.lifelog.generate import generate_lifelogs
 from memograd.data.lifelog.settings import LifelogSettings
-from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
+from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement, lifelog_of
 
 __all__ = [
     "GoldOp",

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memograd.data.conversation import Question
-from memograd.data.json_records import field, parsed, typed
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
+from memograd.data.record_files import field, parsed, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind

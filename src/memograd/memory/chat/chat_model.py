@@ -3,21 +3,26 @@
 Nothing in the memory needs a chat model; what uses one asks for this protocol, so a local model, a
 hosted endpoint and a trained policy are interchangeable. Invariant: a failure is one sentence that
 names the model and the address and never holds the key; a fallback is logged.
+
+A checked JSON answer from a chat model: asked once, asked again with the fault named, no more.
+
+Reader and manager ask through this door. Invariant: what comes back has passed the caller's check,
+or a MemogradError says why it has not; never a default in its place.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict, TypeVar
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.language import is_chinese
 
 if TYPE_CHECKING:
     from openai import OpenAI
-
-logger = logging.getLogger(__name__)
 
 CAPTION_TOKENS: Final = 300
 
@@ -238,3 +243,59 @@ def _said(error: Any) -> str:
     body = error.body
     message = body.get("message") if isinstance(body, dict) else None
     return " ".join(str(message or error.message).split())[:200]
+
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+_FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+
+
+class UnusableAnswer(Exception):
+    """Raised by a check: what is wrong with the answer, in words the model can act on."""
+
+
+def ask_checked(
+    chat: ChatModel,
+    messages: Sequence[ChatMessage],
+    check: Callable[[Mapping[str, Any]], T],
+    *,
+    schema: Mapping[str, Any],
+    max_tokens: int,
+) -> T:
+    """What `check` makes of the model's JSON object; one retry names the fault to the model.
+
+    Raises MemogradError when the second answer is unusable too, or when the model fails.
+    """
+    tried = list(messages)
+    for attempt in (1, 2):
+        answer = chat.complete(tried, max_tokens=max_tokens, schema=schema)
+        try:
+            return check(find_object(answer))
+        except UnusableAnswer as fault:
+            if attempt == 2:
+                raise MemogradError(
+                    f"The chat model {chat.name!r} gave an unusable answer twice: {fault}"
+                ) from None
+            logger.warning("%s gave an unusable answer, asking again: %s", chat.name, fault)
+            again = f"That cannot be used: {fault} Answer again, as JSON."
+            tried.append({"role": "assistant", "content": answer})
+            tried.append({"role": "user", "content": again})
+    raise AssertionError("both attempts return or raise")
+
+
+def find_object(answer: str) -> Mapping[str, Any]:
+    """The JSON object in an answer, alone, in a code fence or among words.
+
+    Raises UnusableAnswer when there is none.
+    """
+    candidates = [answer, *_FENCED.findall(answer)]
+    decoder = json.JSONDecoder()
+    for text in candidates:
+        for start in (match.start() for match in re.finditer(r"\{", text)):
+            try:
+                found, _ = decoder.raw_decode(text, start)
+            except (json.JSONDecodeError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                return found
+    raise UnusableAnswer("it holds no JSON object.")

@@ -6,13 +6,15 @@ and `load` finds them by name. Importing this brings no model, neither numpy nor
 
 from __future__ import annotations
 
-from memograd.memory.embedders.cached import CachedEmbedder
 from memograd.memory.embedders.e5 import E5Embedder
 from memograd.memory.embedders.embedder import Embedder, check_vectors
 from memograd.memory.embedders.load import embedder_from_settings, endpoint_of, load_embedder
-from memograd.memory.embedders.minilm import MiniLMEmbedder
 from memograd.memory.embedders.openai_model import OpenAIEmbedder
-from memograd.memory.embedders.sentence_transformers_model import SentenceTransformerEmbedder
+from memograd.memory.embedders.sentence_transformers_model import (
+    MiniLMEmbedder,
+    SentenceTransformerEmbedder,
+)
+from memograd.memory.embedders.stored import CachedEmbedder
 
 __all__ = [
     "CachedEmbedder",

@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from memograd.config.cache_folder import cache_folder
+from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_graph import (
     VERSION,

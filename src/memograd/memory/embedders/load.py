@@ -11,12 +11,14 @@ from typing import Final
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory.chat.openai_endpoint import OpenAIEndpoint
-from memograd.memory.embedders.cached import CachedEmbedder
 from memograd.memory.embedders.e5 import E5Embedder
 from memograd.memory.embedders.embedder import Embedder
-from memograd.memory.embedders.minilm import MiniLMEmbedder
 from memograd.memory.embedders.openai_model import OpenAIEmbedder
-from memograd.memory.embedders.sentence_transformers_model import SentenceTransformerEmbedder
+from memograd.memory.embedders.sentence_transformers_model import (
+    MiniLMEmbedder,
+    SentenceTransformerEmbedder,
+)
+from memograd.memory.embedders.stored import CachedEmbedder
 
 KNOWN_NAMES: Final = "e5, minilm, st:<model id or folder>, openai:<model>"
 

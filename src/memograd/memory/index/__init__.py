@@ -5,7 +5,7 @@ nothing that the journal does not: drop it, and the next catching up fills it ag
 """
 
 from memograd.memory.index.connection import IndexUnavailable
-from memograd.memory.index.hits import IndexHit
 from memograd.memory.index.milvus_index import MilvusIndex
+from memograd.memory.index.schema import IndexHit
 
 __all__ = ["IndexHit", "IndexUnavailable", "MilvusIndex"]

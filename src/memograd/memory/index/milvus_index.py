@@ -34,8 +34,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.index.connection import Connection, IndexUnavailable
-from memograd.memory.index.folding import Effects, IndexRow, Layer, fold
-from memograd.memory.index.hits import IndexHit, merged, ordered, score
 from memograd.memory.index.schema import (
     FIELDS,
     MAX_HITS,
@@ -44,11 +42,19 @@ from memograd.memory.index.schema import (
     META_LAYER,
     OWNERS_PER_FILTER,
     SCHEMA_VERSION,
+    Effects,
+    IndexHit,
+    IndexRow,
+    Layer,
     create_collection,
     digest,
     encode_terms,
     filters,
+    fold,
+    merged,
     one_of,
+    ordered,
+    score,
 )
 
 if TYPE_CHECKING:

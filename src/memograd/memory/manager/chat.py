@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
-from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
-from memograd.memory.chat.chat_model import ChatMessage, ChatModel
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel, UnusableAnswer, ask_checked
 from memograd.memory.reader.fact import Fact
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind

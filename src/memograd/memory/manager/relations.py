@@ -28,33 +28,29 @@ from memograd.memory.manager.cues import (
     is_elliptic,
     of_other_kind,
 )
-from memograd.memory.manager.item_parts import (
-    LEANS,
-    is_list,
-    least_length,
-    left_of,
-    parts_of,
-    stems,
-    to_stay,
-)
 from memograd.memory.manager.past import (
+    LEANS,
     doubted,
     ended,
     instead,
     is_doubted,
+    is_list,
     is_past,
     keeping_past,
+    least_length,
+    left_of,
+    parts_of,
     present,
+    stems,
+    to_stay,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader import forget_chinese, forget_english
-from memograd.memory.reader.fact import Fact
-from memograd.memory.reader.heard import Heard
-from memograd.memory.reasons import reason
+from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
-from memograd.memory.records.operations import Decision, MemoryOp, OpKind
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements import same_text, wording
 

@@ -4,8 +4,7 @@
 """
 
 from memograd.memory.reader.chat import ChatReader
-from memograd.memory.reader.fact import Fact, MemReader
-from memograd.memory.reader.heard import Heard, MessageReader
+from memograd.memory.reader.fact import Fact, Heard, MemReader, MessageReader
 from memograd.memory.reader.rules import RuleReader
 from memograd.memory.reader.trained import TrainedReader
 

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memograd.memory.chat.chat_answers import UnusableAnswer, ask_checked
-from memograd.memory.chat.chat_model import ChatMessage, ChatModel
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel, UnusableAnswer, ask_checked
 from memograd.memory.language import language_of
 from memograd.memory.reader.fact import Fact
 from memograd.memory.records.items import Kind

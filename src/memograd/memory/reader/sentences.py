@@ -2,12 +2,110 @@
 
 Invariant: joining the sentences gives back every visible character of the text, in order. Pure
 functions.
+
+Which stretches of a message are the speaker's own words, and which are secrets.
+
+Code, quoted lines, forwarded mails and the text that a task works on ("translate this: ...") say
+nothing about the user, whoever wrote them. These are matters of form, so rules find them; what has
+no form (role play, say) is left to the model.
+
+Invariant: the stretches lie inside the text, in order. Pure functions.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<(\w+)[^>]*>.*?</\1>", re.S)
+_QUOTED_LINE: Final = re.compile(r"^\s*(?:>|\|).*$", re.M)
+_LOG_LINE: Final = re.compile(r"^\s*(?:[{\[].*[}\]],?|.*[;{}]|\w+\(.*\)|[A-Z_]+=\S+)\s*$", re.M)
+_QUOTED: Final = re.compile(
+    r"\"[^\"\n]{6,}\"|“[^”]{3,}”|「[^」]{3,}」|『[^』]{3,}』|‘[^’]{6,}’(?!\w)|《[^》]{3,}》"
+    r"|(?<!\w)'(?:[^'\n]|'(?=\w)){6,}'(?!\w)"
+)
+_TASK: Final = re.compile(
+    r"\b(?:translat\w+|proof-?read\w*|summari[sz]\w*|tl;?dr|rewrit\w+|rephras\w+|paraphras\w+"
+    r"|polish"
+    r"|how (?:do|would|to|can) (?:u|you|i|we|one)? ?(?:say|write|spell|put)|what does .{0,40}mean"
+    r"|(?:check|fix|correct|edit|shorten|improve) (?:my|this|the|these|grammar|spelling|following)"
+    r"|(?:reply|respond|answer) to (?:this|the|my|her|his|their)|(?:spelling|grammar)\b"
+    r"|(?:email|mail|message|text|letter|review|article|post|comment|lyrics|quote|tweet|caption|bio"
+    r"|sentence|paragraph|passage|transcript|note|ad|advert|sign|poem|line)\b[^.!?\n]{0,40}"
+    r"(?:says?|said|reads?|from|:)|(?:in|into|to) (?:french|spanish|german|italian|english|chinese"
+    r"|japanese|korean|welsh|gaelic|polish|portuguese|mandarin|dutch|arabic|latin)\b"
+    r"|is this (?:correct|right|ok)|which sounds better|make (?:this|it) sound|sentiment|classify"
+    r"|(?:continue|write|draft|extract|parse|convert|format)\b)"
+    r"|翻译|譯|译成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
+    r"|改得|帮我改|缩写|扩写"
+    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)|什么意思|原文|歌词"
+    r"|台词|邮件|文案|短信",
+    re.IGNORECASE,
+)
+_MAIL: Final = re.compile(
+    r"^\s*(?:-{2,}\s*(?:forwarded|original)|(?:from|to|subject|re|fwd|cc|sent|date):\s"
+    r"|on .{5,60} wrote:"
+    r"|(?:发件人|收件人|主题|转发|日期|原文)\s*[:：]|dear \w+|尊敬的|亲爱的"
+    r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
+    re.I | re.M,
+)
+_PLAY: Final = re.compile(
+    r"\b(?:pretend(?: that)? (?:you|to be|i)|role-?\s?play|act as"
+    r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
+    r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
+    re.I,
+)
+_SECRET: Final = re.compile(
+    r"\b(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp|api[ _-]?key"
+    r"|secret key"
+    r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)"
+    r"|security (?:code|answer)"
+    r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
+    r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
+    r"|code)\b[^.!?\n]{0,30}?(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
+    r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
+    r"|锁屏|助记词|pin码|安全码)"
+    r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
+    r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
+    r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",
+    re.IGNORECASE,
+)
+
+
+def foreign(text: str) -> list[tuple[int, int]]:
+    """The stretches of a message that are not the speaker's own words, sorted."""
+    found = [m.span() for pattern in (_CODE, _QUOTED_LINE) for m in pattern.finditer(text)]
+    lines = [m.span() for m in _LOG_LINE.finditer(text)]
+    if len(lines) > 2:
+        found += lines
+    task = _TASK.search(_QUOTED.sub(lambda m: " " * len(m[0]), text))
+    found += [m.span() for m in _QUOTED.finditer(text) if task or _is_long(m[0])]
+    if task:
+        behind = re.search(r"[:：]\s*|\n\s*", text[task.start() :])
+        if behind and len(text) - task.start() - behind.end() > 12:
+            found.append((task.start() + behind.end(), len(text)))
+    if play := _PLAY.search(text):
+        found.append((play.start(), len(text)))
+    if mail := _MAIL.search(text):
+        found.append((mail.start(), len(text)))
+    return sorted(found)
+
+
+def _is_long(quoted: str) -> bool:
+    """Whether it is a sentence rather than a name or a word."""
+    return len(quoted.split()) > 4 or len(re.findall(r"[\u4e00-\u9fff]", quoted)) > 8
+
+
+def is_own(start: int, end: int, others: list[tuple[int, int]]) -> bool:
+    """Whether most of a stretch is the speaker's own words."""
+    shared = sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in others)
+    return shared * 2 < end - start
+
+
+def has_secret(text: str) -> bool:
+    """Whether it holds a password, a PIN, a card number, a key or the like."""
+    return _SECRET.search(text) is not None
+
 
 _CLOSERS = "\"'”’)）」』》】"
 _EMOJI = "\U0001f300-\U0001faff\u2600-\u27bf"

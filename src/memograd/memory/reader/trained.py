@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import forget_chinese, forget_english, screen_chinese, screen_english
-from memograd.memory.reader.fact import Fact
-from memograd.memory.reader.heard import Heard, Said
-from memograd.memory.reader.own_words import foreign, has_secret, is_own
+from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.rules import to_fact
-from memograd.memory.reader.sentences import split_sentences
+from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import say, say_answer, say_assistant
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from memograd.memory.embedders.graph_nodes import GraphNodes
+from memograd.memory.embedders.e5_graph import GraphNodes
 from memograd.memory.relations.weights import Weights
 
 if TYPE_CHECKING:

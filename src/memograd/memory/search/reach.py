@@ -21,9 +21,8 @@ from memograd.errors import MemogradError
 from memograd.memory.filters import Filter
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search.hits import Query
+from memograd.memory.search.hits import Query, SearchRequest
 from memograd.memory.search.index_search import IndexSearch
-from memograd.memory.search.request import SearchRequest
 from memograd.memory.search.retriever import DEPTH_PER_RESULT
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore

@@ -20,9 +20,9 @@ from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.behind import turns_behind, with_positions
 from memograd.memory.search.context import Context, build_context
-from memograd.memory.search.hits import Hit, Query, T, Why
+from memograd.memory.search.hits import Hit, Query, SearchRequest, T, Why
 from memograd.memory.search.paging import Page, page_of
-from memograd.memory.search.ranker.linear import Ranker
+from memograd.memory.search.ranker.files import Ranker
 from memograd.memory.search.ranker.trained import (
     FollowedRanking,
     Ranking,
@@ -32,7 +32,6 @@ from memograd.memory.search.ranker.trained import (
     judge_turns,
 )
 from memograd.memory.search.reach import Reach, Reached
-from memograd.memory.search.request import SearchRequest
 from memograd.memory.search.rerank import Reranker
 from memograd.memory.search.retriever import (
     DEPTH_PER_RESULT,

@@ -38,8 +38,7 @@ from memograd.memory.state.corpus_view import (
     layout_of,
     stacked,
 )
-from memograd.memory.state.ranking import best
-from memograd.memory.state.scored import Scored
+from memograd.memory.state.scored import Scored, best
 from memograd.memory.state.segment import Part, T, build_part, join_parts
 
 TAIL_ROWS = 32

@@ -35,8 +35,7 @@ from memograd.memory.journal import Conflict
 from memograd.memory.language import estimate_tokens
 from memograd.memory.manager import MemoryManager, decide_by_rules
 from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.following import settled
-from memograd.memory.manager.trained.manager import TrainedManager
+from memograd.memory.manager.trained.manager import TrainedManager, settled
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.manager.trained.observation import NONE, SLOTS, observe, seconds
 from memograd.memory.reader import Fact

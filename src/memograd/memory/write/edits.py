@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
 from memograd.memory.journal import Conflict
-from memograd.memory.reasons import reason
 from memograd.memory.records.events import NewEvent
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import reason
 from memograd.memory.records.scope import Scope
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore

@@ -23,21 +23,18 @@ from memograd.errors import MemogradError
 from memograd.memory.journal import AlreadyKnown, Conflict
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import MemoryManager, MessageManager
-from memograd.memory.manager.trained.following import settled
+from memograd.memory.manager.trained.manager import settled
 from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
-from memograd.memory.reasons import reason
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.items import Kind, MemoryItem
-from memograd.memory.records.operations import OpKind
+from memograd.memory.records.operations import OpKind, reason
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 from memograd.memory.search import Query, retrieve
 from memograd.memory.search.related import RELATED_ITEMS, find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.carry_out import Filing, Made, carry_out
-from memograd.memory.write.changes import added, forgotten, heard
-from memograd.memory.write.labels import Labels
+from memograd.memory.write.changes import Filing, Labels, Made, added, carry_out, forgotten, heard
 from memograd.memory.write.told import RECENT_ITEMS, ToldItems
 
 if TYPE_CHECKING:

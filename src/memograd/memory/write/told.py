@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from memograd.memory.reasons import reason
 from memograd.memory.records.events import EventKind, NewEvent
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import reason
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.write.carry_out import Made
-from memograd.memory.write.changes import forgotten
+from memograd.memory.write.changes import Made, forgotten
 
 RECENT_ITEMS: Final = 32
 

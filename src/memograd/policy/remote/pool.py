@@ -23,8 +23,14 @@ from typing import Final
 
 from memograd.errors import BadInput
 from memograd.policy.remote.adapters import AdapterVersion
-from memograd.policy.remote.errors import SamplingFailed, ServerGone, ServerRefused
-from memograd.policy.remote.server import AnswersWanted, ServedAnswers, VllmServer
+from memograd.policy.remote.server import (
+    AnswersWanted,
+    SamplingFailed,
+    ServedAnswers,
+    ServerGone,
+    ServerRefused,
+    VllmServer,
+)
 
 logger = logging.getLogger(__name__)
 

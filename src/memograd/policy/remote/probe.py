@@ -30,11 +30,10 @@ import torch
 
 from memograd.errors import BadInput
 from memograd.policy.remote.adapters import AdapterVersion
-from memograd.policy.remote.errors import SamplingFailed
 from memograd.policy.remote.sampler import RemoteSampler
-from memograd.policy.remote.server import AnswersWanted, ServedAnswers
+from memograd.policy.remote.server import AnswersWanted, SamplingFailed, ServedAnswers
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.versions import UNSAID
+from memograd.rollout.types import UNSAID
 
 if TYPE_CHECKING:
     from memograd.policy.language_model import LanguageModel

@@ -28,12 +28,11 @@ import torch
 from memograd.errors import BadInput
 from memograd.policy.protocol import Published, SampledGroup
 from memograd.policy.remote.adapters import AdapterVersion, remove_adapter
-from memograd.policy.remote.errors import SamplingFailed
 from memograd.policy.remote.pool import ServerPool
-from memograd.policy.remote.server import AnswersWanted, ServedAnswers, VllmServer
+from memograd.policy.remote.server import AnswersWanted, SamplingFailed, ServedAnswers, VllmServer
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.versions import one_span
+from memograd.rollout.types import one_span
 
 if TYPE_CHECKING:
     from peft import LoraConfig as PeftLoraConfig

@@ -7,6 +7,8 @@ log-probabilities are those of that distribution where the server was started wi
 
 Invariants: every call ends within its seconds, however slowly an answer drips; an answer is for the
 very ids that were sent, or it is an error; nothing is tried twice here.
+
+How a sampling server can fail: by being gone, by refusing, or so that the run must end.
 """
 
 from __future__ import annotations
@@ -21,8 +23,24 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from memograd.errors import BadInput
-from memograd.policy.remote.errors import SamplingFailed, ServerGone, ServerRefused
+from memograd.errors import BadInput, MemogradError
+
+
+class SamplingFailed(MemogradError):
+    """No server could do the work; nothing was learnt from the step, and the run can go on."""
+
+
+class ServerGone(MemogradError):
+    """One server cannot be reached, broke off, or took too long; another one may do the work."""
+
+
+class ServerRefused(MemogradError):
+    """One server answered that it will not do it; `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
 
 OWN_DISTRIBUTION: Final = {
     "top_p": 1.0,

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from memograd.errors import BadInput
-from memograd.policy.remote.errors import ServerGone
-from memograd.policy.remote.server import VllmServer
+from memograd.policy.remote.server import ServerGone, VllmServer
 
 STOP_SECONDS: Final = 30.0
 """How long a server may take to end before it is killed."""

@@ -13,7 +13,7 @@ from typing import Any
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
-from memograd.memory.search.marked import NOTICE, marked
+from memograd.memory.search.context import NOTICE, marked
 
 
 class Remembered(BaseModel):

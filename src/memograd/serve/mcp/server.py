@@ -3,6 +3,11 @@
 Invariants: an argument that a tool does not have is refused and not ignored, so that a model that
 names a user learns that it has no say in that; what fails is told in one sentence, and words of the
 database stay in the log.
+
+MCP over standard input and output, for a client that starts the server itself.
+
+Whoever starts the process may read the memory's folder, so there is no key; whose memory it is was
+said when it was started. Standard output carries the protocol and nothing else.
 """
 
 from __future__ import annotations
@@ -27,10 +32,13 @@ from pydantic import AnyUrl
 
 import memograd
 from memograd.errors import BadInput, MemogradError
+from memograd.memory import Memory
+from memograd.serve.identity import Identity
+from memograd.serve.keys import Right, checked_owner
 from memograd.serve.mcp.forget_all import add_forget_all
-from memograd.serve.mcp.resources import add_resources
-from memograd.serve.mcp.tools import MemoryFor, add_tools
+from memograd.serve.mcp.tools import MemoryFor, add_resources, add_tools
 from memograd.serve.refusals import Refused, Unavailable
+from memograd.serve.served import Served, ServeSettings
 
 logger = logging.getLogger(__name__)
 
@@ -125,3 +133,15 @@ def _sentence(cause: BaseException | None) -> str | None:
         logger.error("%s", cause)
         return Unavailable().detail
     return None
+
+
+def serve_stdio(memory: Memory, owner: str) -> None:
+    """Serve one owner's memory until standard input ends. Raises BadInput for no owner."""
+    rights = frozenset({Right.read, Right.write})
+    identity = Identity("stdio", "mcp over stdio", checked_owner(owner), rights)
+    served = Served(memory, ServeSettings())
+    try:
+        of_owner = served.memory_of(identity, via="mcp")
+        memory_server(lambda _: of_owner).run("stdio")
+    finally:
+        served.close()

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import memograd
 from memograd.serve.identity import Identity
-from memograd.serve.page import shown
+from memograd.serve.page import texts as shown
 from memograd.serve.page.page_memory import PageMemory
 from memograd.serve.page.texts import LANGUAGES, preferred, say
 from memograd.serve.served import Served

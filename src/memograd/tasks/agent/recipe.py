@@ -19,7 +19,7 @@ from memograd.tasks.agent.measure import MeasuredEpisodes, measure_episodes, rep
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob, prepare, settled
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
-from memograd.tasks.text.report import describe_dropped, describe_rewards
+from memograd.tasks.text.measure import describe_dropped, describe_rewards
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 

@@ -8,32 +8,202 @@ temperature 0 before and after. The command line calls it as `memograd train ser
 Invariant: a run that was killed and resumed asks what the run that never stopped would have asked,
 with the same seeds; with `served.concurrency=1` and an agent that repeats itself its numbers are
 the same too, and otherwise up to the rounding of calls decoded together.
+
+An agent of the user's own, served by the policy of a run: what a job with such an agent shares.
+
+    settings.served ──> Serving.opened(run folder): gateway, traces.db ──> drawn from, measured with
+
+A job is put together before it has a run folder, and its traces belong there; so a `Serving` is
+made with the job and opened when the folder is there.
+
+Invariants: the gateway is up only within `opened`, and is closed however a run ends; held-out rows
+are attempted at temperature 0, before and after alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
-from memograd.errors import BadInput
+from memograd.config import TrainConfig
+from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.grpo.drawing import Attempts
 from memograd.policy.language_model import LanguageModel
-from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward
-from memograd.rollout.types import Scenario
+from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
+from memograd.rewards.compose import environment
+from memograd.rewards.spec import with_absolute_files
+from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
-from memograd.tasks.agent.serving import Serving, located_served
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
+from memograd.tasks.base.located import with_section
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Job, Recipe, policy_job
-from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import check_columns
-from memograd.tasks.text.report import describe_rewards
 from memograd.tasks.text.rows import TextRow, check_apart, read_rows, split_rows
+
+if TYPE_CHECKING:
+    import torch
+
+    from memograd.gateway.drawing import ServedAgent
+
+C = TypeVar("C", bound=TrainConfig)
+
+TRACES = "traces.db"
+PROGRAM = "exec:"
+
+
+class Serving:
+    """A `memograd.grpo.drawing.Drawing` by the agent of `config.served`, within `opened` only.
+
+    Raises:
+        BadInput: there is no such agent, packages are missing, or the settings do not fit.
+    """
+
+    def __init__(self, config: ServedTrainConfig) -> None:
+        need_gateway()
+        from memograd.gateway.agents import load_agent
+        from memograd.gateway.store import TraceStore
+
+        if config.shard != "off":
+            raise BadInput(
+                "An agent is served by a whole model in each process; leave shard=off, or let "
+                "memograd play the episodes (train agent)."
+            )
+        if config.stop:
+            raise BadInput(
+                "stop ends answers that memograd asks for, and a served agent asks by itself: leave"
+                " it out, and let the agent give stop in its requests."
+            )
+        if config.served.store is not None:
+            TraceStore(config.served.store).close()  # what is wrong with it is said now
+        self._agent = load_agent(str(config.served.agent))
+        self._config = config
+        self._served: ServedAgent | None = None
+
+    @contextmanager
+    def opened(
+        self, policy: LanguageModel, rewards: Sequence[WeightedReward], folder: Path
+    ) -> Iterator[None]:
+        """Within this block there is a gateway over `policy`, whose traces are in `folder` or where
+        the settings say."""
+        from memograd.gateway.agents import Running
+        from memograd.gateway.drawing import ServedAgent
+        from memograd.gateway.store import TraceStore
+
+        config, served = self._config, self._config.served
+        store = TraceStore(served.store or f"sqlite:///{folder / TRACES}")
+        try:
+            with ServedAgent(
+                policy,
+                self._agent,
+                store,
+                num_generations=config.num_generations,
+                max_completion_length=config.max_completion_length,
+                optimize_agents=served.optimize_agents or None,
+                agents=Running(
+                    concurrency=served.concurrency,
+                    seconds=served.seconds,
+                    retries=served.retries,
+                    self_rewarding=rewards_itself(rewards),
+                    ends=tuple(served.ends),
+                ),
+                chat_template=config.episodes.chat_template,
+            ) as self._served:
+                yield
+        finally:
+            self._served = None
+            store.close()
+
+    def __call__(
+        self,
+        scenarios: Sequence[Scenario],
+        *,
+        step: int,
+        attempt: int,
+        temperature: float,
+        generator: torch.Generator | None,
+        first: int = 0,
+        sizes: Sequence[int] | None = None,
+    ) -> Attempts:
+        """Run the agent `num_generations` times on each scenario, or `sizes` times."""
+        return self._up()(
+            scenarios,
+            step=step,
+            attempt=attempt,
+            temperature=temperature,
+            generator=generator,
+            first=first,
+            sizes=sizes,
+        )
+
+    def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
+        """Stop reasons, turns, rows, mismatches."""
+        return episode_metrics(rollouts)
+
+    def play(self, scenarios: Sequence[Scenario], label: str, console: Console) -> list[Rollout]:
+        """One attempt at each scenario at temperature 0."""
+        import torch
+
+        generator = torch.Generator().manual_seed(self._config.seed)
+        size = self._config.eval_batch_size
+        rollouts: list[Rollout] = []
+        with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
+            for start in range(0, len(scenarios), size):
+                chosen = scenarios[start : start + size]
+                names = [[f"evaluation {scenario.id}"] for scenario in chosen]
+                played = self._up().play(chosen, names, temperature=0.0, generator=generator)
+                rollouts += [rollout for (rollout,) in played]
+                on_progress(len(rollouts))
+        return rollouts
+
+    def _up(self) -> ServedAgent:
+        if self._served is None:
+            raise MemogradError("The gateway is not up; attempts are made within `opened` only.")
+        return self._served
+
+
+def located_served(config: C) -> C:
+    """The given settings with the agent's file by its absolute path."""
+    return with_section(
+        config,
+        "served",
+        agent=lambda agent: agent if agent.startswith(PROGRAM) else with_absolute_files(agent),
+    )
+
+
+def rewards_itself(rewards: Sequence[WeightedReward]) -> bool:
+    """Whether one of the rewards is the agent's own, or is computed from it."""
+    return any(
+        reward.function is environment or ENVIRONMENT_COLUMN in needed_columns(reward.function)
+        for reward in rewards
+    )
+
+
+def need_gateway() -> None:
+    """BadInput where the packages of the extra are missing."""
+    missing = [
+        name
+        for name in ("fastapi", "uvicorn", "sqlalchemy")
+        if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise BadInput(
+            f"Agents are trained through the gateway, which needs {', '.join(missing)}: "
+            "pip install 'memograd[gateway]'."
+        )
+
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 

@@ -2,17 +2,182 @@
 
 Invariant: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
 run that `adapter` names, which is then the reference too; with one it is the checkpoint's.
+
+Beginning with what another run learnt: its adapter, its model, its LoRA settings.
+
+Invariant: settings that contradict the run begun from are refused, and those that were not given
+are taken from it, so `config.json` says what was really trained.
+
+Who draws for a policy in training: itself, or the servers of the settings.
+
+Invariant: the servers are left as they were found, however a run ends: what it loaded is unloaded,
+and its folder of adapters is gone.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Final, Protocol, TypeVar, cast
 
 import torch.distributed as dist
 
-from memograd.config import TrainConfig
+from memograd.config import LoraConfig, SamplerConfig, Settings, TrainConfig
 from memograd.errors import BadInput
+from memograd.grpo import RunFolder
+from memograd.grpo.resume import begun
+from memograd.grpo.run_folder import checkpoint_step
+from memograd.grpo.sampler_gap import GapLimits
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.loading import resolve_model
+
+PROBE_TEXT = "The quick brown fox jumps over the lazy dog. 敏捷的狐狸跳过懒狗。 0 1 2 3 4 5 6 7 8 9"
+"""What servers are tried with; its beginning is the tokenizer's own."""
+SERVER_LOG = "sampler-server.log"
+"""What a server that was started for the run says, in the run folder."""
+ADAPTERS = "sampler-adapters"
+"""Where the run folder keeps versions of the adapter while servers need them."""
+
+
+@contextmanager
+def sampling_of(
+    policy: LanguageModel, config: SamplerConfig, folder: Path, *, probed: bool = True
+) -> Iterator[None]:
+    """Within this block `policy` draws as the settings say; versions of its adapter are written
+    into `folder`, or where the settings say. `probed`: servers are tried before.
+
+    Raises `BadInput` for servers that are not there, or do not fit.
+    """
+    if config.engine == "local":
+        yield
+        return
+    from memograd.policy.remote.pool import ServerPool
+    from memograd.policy.remote.probe import probe
+    from memograd.policy.remote.sampler import RemoteSampler
+    from memograd.policy.remote.server import VllmServer
+
+    with ExitStack() as stack:
+        urls = config.url or [stack.enter_context(_started(policy, config, folder))]
+        servers = [
+            VllmServer(
+                url,
+                api_key=os.environ.get(config.api_key_env, ""),
+                seconds=config.seconds,
+                load_seconds=config.load_seconds,
+                connections=config.connections,
+            )
+            for url in urls
+        ]
+        pool = ServerPool(
+            servers,
+            (config.adapters or folder / ADAPTERS).resolve(),
+            patience=config.patience,
+            connections=config.connections,
+        )
+        sampler = RemoteSampler(
+            policy, pool, max_staleness=config.max_staleness, sleeps=config.sleep
+        )
+        stack.callback(sampler.close)
+        if probed:
+            limit = GapLimits.of(config, policy.dtype).stop
+            probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
+        policy.remote = sampler
+        stack.callback(setattr, policy, "remote", None)
+        yield
+
+
+def _started(
+    policy: LanguageModel, config: SamplerConfig, folder: Path
+) -> AbstractContextManager[str]:
+    """The server of this run, on this machine."""
+    from memograd.policy.remote.start import started_server
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise BadInput(
+            "sampler.start=true starts a server for one process, and there are "
+            f"{os.environ['WORLD_SIZE']}: start servers yourself, and give sampler.url."
+        )
+    return started_server(
+        resolve_model(policy.name),
+        command=config.command,
+        options=config.options,
+        rank=policy.adapter_rank,
+        adapters=config.max_staleness + 2,
+        log=folder / SERVER_LOG,
+        seconds=config.start_seconds,
+        sleep=config.sleep,
+    )
+
+
+REWARD_MODEL: Final = "reward-model"
+
+
+class WithAdapter(Protocol):
+    """Settings of a run that may begin with an adapter."""
+
+    @property
+    def adapter(self) -> Path | None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def lora(self) -> LoraConfig: ...
+
+
+C = TypeVar("C", bound=Settings)
+
+
+def adapter_of(path: Path) -> Path:
+    """The complete checkpoint at `path`, or the latest one of the run at `path`.
+
+    Raises BadInput if there is none.
+    """
+    if (path / "adapter_config.json").is_file():
+        checkpoint_step(path)  # refuses an incomplete one
+        return path
+    checkpoint = RunFolder.open(path).latest_checkpoint()
+    if checkpoint is None:
+        raise BadInput(f"{path} has no complete checkpoint, so there is no adapter in it.")
+    return checkpoint
+
+
+def settings_with_adapter(config: C, recipe: str = "") -> C:
+    """The settings completed by those of the run that `adapter` belongs to.
+
+    config: has the settings of `WithAdapter`. recipe: what trains with them, as `Begun` has it.
+    `adapter` becomes the checkpoint itself; `model` and `lora` are that run's. Raises BadInput
+    where they were given and differ.
+    """
+    given = cast(WithAdapter, config)
+    if given.adapter is None:
+        return config
+    checkpoint = adapter_of(given.adapter).resolve()
+    began = begun(RunFolder.open(checkpoint.parent))
+    if (began.recipe == REWARD_MODEL) != (recipe == REWARD_MODEL):
+        raise BadInput(
+            f"adapter={given.adapter} cannot be begun with: adapters of reward models and of "
+            "models that answer do not fit each other."
+        )
+    differs = {
+        "model": _resolved(given.model) != _resolved(began.model),
+        # Only what was given of it: the rest is that run's.
+        "lora": any(
+            getattr(given.lora, name) != getattr(began.lora, name)
+            for name in given.lora.model_fields_set
+        ),
+    }
+    for name in sorted(name for name in config.model_fields_set if differs.get(name)):
+        raise BadInput(
+            f"adapter={given.adapter} was trained with another {name}; leave {name} out to take "
+            "that run's, or begin with a fresh adapter."
+        )
+    update = {"adapter": checkpoint, "model": began.model, "lora": began.lora}
+    return config.model_copy(update=update)
+
+
+def _resolved(model: str) -> str:
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 
 def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:

@@ -3,6 +3,10 @@
 The life of a run (`tasks.base.life`) is the same for all tasks and calls what stands here. A job of
 GRPO on a language model is made by `policy_job`; a task that trains something else gives a
 `Training` of its own.
+
+Rewards by name for every recipe: the built-in ones, the user's own, and the reward model.
+
+`memograd.rewards` must not know the rooms above it, so what they make is handed to its parser here.
 """
 
 from __future__ import annotations
@@ -22,11 +26,22 @@ from memograd.grpo.drawing import Drawing
 from memograd.grpo.tracking import Tracker
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
+from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward
+from memograd.rewards.spec import Makers
+from memograd.rewards.spec import parse_rewards as parse
 from memograd.rollout.types import Scenario
+from memograd.tasks.base.policy import sampling_of
 from memograd.tasks.base.progress import describe_step
 from memograd.tasks.base.ranks import plan_memory, share_weights
-from memograd.tasks.base.sampling import sampling_of
+
+MAKERS: Makers = {NAME: make_reward}
+
+
+def parse_rewards(spec: str) -> list[WeightedReward]:
+    """Read a specification of rewards; see `memograd.rewards.spec`."""
+    return parse(spec, MAKERS)
+
 
 C = TypeVar("C", bound=RunSettings)
 M = TypeVar("M")

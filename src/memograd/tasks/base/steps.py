@@ -15,7 +15,7 @@ from typing import Any
 import memograd
 from memograd.config import RunSettings
 from memograd.errors import Stopped
-from memograd.grpo.stopping import stop_request
+from memograd.grpo.run_state import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.tasks.base.recipe import Stage
 

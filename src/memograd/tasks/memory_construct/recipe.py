@@ -22,8 +22,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
-from memograd.tasks.memory_construct.gold import gold_answers
-from memograd.tasks.memory_construct.measure import Reading, baselines, build, report
+from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import (

@@ -26,7 +26,7 @@ from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
 from memograd.tasks.memory_construct.credit import CREDITS, CreditWeights

@@ -31,16 +31,19 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.tasks.base.reading import Reader
-from memograd.tasks.memory_ops.answerability import AnswerStandard
-from memograd.tasks.memory_ops.baselines.chat_decider import ByChat
+from memograd.tasks.memory_ops.baselines.deciders import ByChat
 from memograd.tasks.memory_ops.baselines.keep_half import (
     KeptHalf,
     Unit,
     compare_halves,
     half_methods,
 )
-from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod
-from memograd.tasks.memory_ops.baselines.reading import ReaderAnswers, read_and_score
+from memograd.tasks.memory_ops.baselines.measure import (
+    MeasuredMethod,
+    ReaderAnswers,
+    read_and_score,
+)
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from memograd.config.cache_folder import cache_folder
+from memograd.config.memory_settings import cache_folder
 from memograd.data.detect import load_any
 from memograd.data.lifelog import (
     Lifelog,

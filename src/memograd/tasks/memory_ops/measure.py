@@ -23,7 +23,6 @@ from memograd.evaluation.memory_table import MethodResult, compare_methods, writ
 from memograd.evaluation.tables import markdown_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
-from memograd.tasks.memory_ops.answerability import AnswerStandard
 from memograd.tasks.memory_ops.baselines.deciders import (
     ByHead,
     ByManager,
@@ -36,6 +35,7 @@ from memograd.tasks.memory_ops.baselines.deciders import (
     RawTurns,
 )
 from memograd.tasks.memory_ops.baselines.measure import Looked, MeasuredMethod, measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.rewards import OperationReward
 from memograd.tasks.memory_ops.settings import OperationsConfig

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from memograd.data.lifelog import Lifelog
-from memograd.data.lifelog.from_journal import lifelog_of_journal
-from memograd.data.lifelog.held_out import is_held_out
+from memograd.data.lifelog.from_journal import is_held_out, lifelog_of_journal
 from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder
-from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.versions import PolicyVersions
+from memograd.memory.manager.trained.files import PolicyVersions, TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import measure
 from memograd.tasks.memory_ops.learning.head import OperationHead

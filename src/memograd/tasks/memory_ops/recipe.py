@@ -27,16 +27,18 @@ from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
-from memograd.tasks.memory_ops.answerability import AnswerStandard
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
+from memograd.tasks.memory_ops.learning.algorithms import (
+    PPOMemoryTrainer,
+    ReinforceMemoryTrainer,
+    SupervisedMemoryTrainer,
+    TrajectoryMemoryTrainer,
+)
 from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import Network, OperationHead
-from memograd.tasks.memory_ops.learning.ppo import PPOMemoryTrainer
-from memograd.tasks.memory_ops.learning.reinforce import ReinforceMemoryTrainer
-from memograd.tasks.memory_ops.learning.supervised import SupervisedMemoryTrainer
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
-from memograd.tasks.memory_ops.learning.trajectory import TrajectoryMemoryTrainer
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,
@@ -45,7 +47,6 @@ from memograd.tasks.memory_ops.logs import (
 )
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import measure_head, report
-from memograd.tasks.memory_ops.mem_alpha import mem_alpha_outcome
 from memograd.tasks.memory_ops.rewards import (
     OperationReward,
     code_fingerprint,
@@ -53,7 +54,7 @@ from memograd.tasks.memory_ops.rewards import (
     with_absolute_file,
 )
 from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvaluation
-from memograd.tasks.memory_ops.walk import Walk
+from memograd.tasks.memory_ops.walk import Walk, mem_alpha_outcome
 
 TASK = "memory-ops"
 STATE_FILE = "trainer_state.pt"

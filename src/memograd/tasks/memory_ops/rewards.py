@@ -36,8 +36,7 @@ from typing import Final
 from memograd.errors import BadInput
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.compose import RewardError, place_of
-from memograd.rewards.signature import source_of
-from memograd.rewards.user_code import function_of, load_file, load_module
+from memograd.rewards.user_code import function_of, load_file, load_module, source_of
 from memograd.tasks.memory_ops.fact_relations import contradicts, says_already
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

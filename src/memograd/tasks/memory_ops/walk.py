@@ -7,16 +7,34 @@
 
 Questions are asked when their time comes, of the memory as it then is; what they found is in
 `asked`. Invariant: a walk is a function of the log and the actions taken.
+
+Rewards known the moment an operation is chosen, in place of `delta_qa`: every action of a state.
+
+    reward = operation_reward("my_rewards.py")      rewards.operation_code
+    rewards_of_actions(reward, point, "log-1")      [ACTIONS], as `delta_qa` gives them
+
+The function sees what the decision sees: the fact and the related items, with the target marked.
+Invariant: the reward of an action is what the function returns for that operation alone; places
+without an item, and what is not allowed, are never asked about.
+
+Mem-alpha's reward of a whole walk, as its published code has it (arXiv:2509.25911).
+
+Every `CHUNK` statements are a chunk. Each chunk earns r1 + r2 + beta r3 + gamma r4, and the walk
+their mean: doing nothing in a chunk and deleting cost, a repeated insert is a failure. It is here
+to be compared with. A written text counts as valid when it does not repeat an item; no judge reads
+it. Invariant: a walk that writes nothing earns r1 and r3 only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from memograd.memory.manager.trained.observation import (
+    ACTIONS,
     ADD,
     NONE,
     SLOTS,
@@ -28,12 +46,47 @@ from memograd.memory.reader.fact import Fact
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import Hit, Query, retrieve
-from memograd.tasks.memory_ops.answerability import AnswerStandard, answerability, recalled
-from memograd.tasks.memory_ops.delta_qa import delta_qa
-from memograd.tasks.memory_ops.log_memory import LogMemory
-from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
-from memograd.tasks.memory_ops.operation_rewards import rewards_of_actions
-from memograd.tasks.memory_ops.rewards import OperationReward
+from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL, ToolOutcome, mem_alpha_reward
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard, answerability, delta_qa, recalled
+from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog, LogMemory
+from memograd.tasks.memory_ops.rewards import (
+    ChosenOperation,
+    OperationReward,
+    RetrievedFact,
+    compute_operation_rewards,
+)
+
+
+def rewards_of_actions(reward: OperationReward, point: Point, log_id: str) -> np.ndarray:
+    """The reward of every allowed action [ACTIONS], 0 elsewhere.
+
+    Raises RewardError, with the log and the statement in it, when the function raises or returns
+    anything but one finite number.
+    """
+    allowed = np.flatnonzero(point.observation.allowed_A)
+    chosen = [_chosen(int(action), point) for action in allowed]
+    where = f"{log_id}, statement {point.number + 1}"
+    rewards_A = np.zeros(ACTIONS)
+    rewards_A[allowed] = compute_operation_rewards(
+        reward, chosen, rollout_ids=[where] * len(chosen)
+    )
+    return rewards_A
+
+
+def _chosen(action: int, point: Point) -> ChosenOperation:
+    op = operation_of(action, point.fact, point.hits)
+    target = op.item_id if op.kind in (OpKind.UPDATE, OpKind.DELETE) else None
+    return ChosenOperation(
+        op.kind,
+        point.fact.text,
+        tuple(
+            RetrievedFact(
+                hit.record.id, hit.record.text, hit.why.similarity, hit.record.id == target
+            )
+            for hit in point.hits
+        ),
+    )
+
 
 Evict = Callable[["Walk"], str]  # the item that leaves a memory which is over its budget
 Outcome = Callable[["Walk"], float]
@@ -197,3 +250,32 @@ def _in_order(log: EmbeddedLog) -> list[tuple[int, AskedProbe]]:
     """After which statement each question is asked; the first to be asked stands last."""
     asked = [(max(0, after), one) for after, one in zip(log.asked_after, log.probes, strict=True)]
     return sorted(asked, key=lambda pair: -pair[0])
+
+
+CHUNK: Final = 10
+
+
+def mem_alpha_outcome(walk: Walk) -> float:
+    """The mean reward of a finished walk's chunks."""
+    scores = [one.score for one in walk.asked] or [0.0]
+    rewards = []
+    for start in range(0, len(walk.taken), CHUNK):
+        calls = [
+            ToolOutcome(
+                taken.kind,
+                ok=True,
+                duplicate=taken.repeats and taken.kind is OpKind.ADD,
+                valid=None if taken.kind is OpKind.DELETE else not taken.repeats,
+            )
+            for taken in walk.taken[start : start + CHUNK]
+            if taken.kind is not OpKind.NONE
+        ]
+        reward = mem_alpha_reward(
+            calls,
+            qa_scores=scores,
+            memory_tokens=walk.memory.tokens,
+            chunk_tokens=int(walk.log.tokens_N.sum()),
+            rules=MEM_ALPHA_ORIGINAL,
+        )
+        rewards.append(reward.total)
+    return sum(rewards) / len(rewards) if rewards else 0.0

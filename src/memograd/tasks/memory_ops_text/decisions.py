@@ -20,7 +20,7 @@ import numpy as np
 
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS
 from memograd.rollout.types import Message, Scenario
-from memograd.tasks.memory_ops.answerability import AnswerStandard
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Point, Walk
 

@@ -23,16 +23,14 @@ from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Job, Recipe, policy_job
-from memograd.tasks.base.rewards import parse_rewards
+from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.memory_construct.setup import check_none_in_common
-from memograd.tasks.memory_ops.answerability import AnswerStandard
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops_text.decisions import decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
-from memograd.tasks.text.measure import MeasuredRows, measure, report
-from memograd.tasks.text.report import describe_rewards
+from memograd.tasks.text.measure import MeasuredRows, describe_rewards, measure, report
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 

@@ -40,14 +40,12 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import load_embedder
 from memograd.memory.language import language_of
 from memograd.memory.manager import MemoryManager, RuleManager
-from memograd.memory.manager.trained.following import open_policy, settled
-from memograd.memory.manager.trained.manager import TrainedManager
+from memograd.memory.manager.trained.manager import TrainedManager, open_policy, settled
 from memograd.memory.reader import RuleReader
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.labels import Labels
+from memograd.memory.write.changes import Labels
 from memograd.memory.write.remember import learn
-from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.starting_adapter import adapter_of
+from memograd.tasks.base.policy import adapter_of, load_policy
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
 from memograd.tasks.memory_construct.measure import build
 from memograd.tasks.memory_construct.memory_book import Texts

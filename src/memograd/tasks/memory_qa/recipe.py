@@ -19,7 +19,7 @@ from typing import Final
 
 from rich.console import Console
 
-from memograd.config.stored import stored_values
+from memograd.config.load import stored_values
 from memograd.data import Conversation, ConversationSplit, select_conversations
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
@@ -31,10 +31,8 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.located import located
-from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, policy_job
-from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.base.starting_adapter import REWARD_MODEL
+from memograd.tasks.base.policy import REWARD_MODEL, load_policy
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.memory_qa.measure import (
     EVERY,
     TRAINED,

@@ -22,9 +22,8 @@ from typing import Final
 import numpy as np
 
 from memograd.evaluation.tables import markdown_table
-from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import RelationModel
-from memograd.memory.relations.weights import Weights
+from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
 from memograd.tasks.relations.rows import WrittenTurn, segments_of, worths_of
 
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

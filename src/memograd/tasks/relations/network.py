@@ -21,9 +21,15 @@ from torch.nn import functional
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import E5Weights
-from memograd.memory.relations.labels import RELATIONS, WORTHS
 from memograd.memory.relations.rows import MESSAGE, RelationRow, Span
-from memograd.memory.relations.weights import About, Weights, matrix_names, quantised
+from memograd.memory.relations.weights import (
+    RELATIONS,
+    WORTHS,
+    About,
+    Weights,
+    matrix_names,
+    quantised,
+)
 
 _PARTS: Final = 3
 _ROUNDED: Final = 8  # tokens of a batch are a multiple of this

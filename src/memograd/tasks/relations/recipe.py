@@ -22,10 +22,9 @@ from torch.nn import functional
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
-from memograd.memory.relations.labels import CLOSING, RELATIONS
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder
-from memograd.memory.relations.weights import read_weights, write_weights
+from memograd.memory.relations.weights import CLOSING, RELATIONS, read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.relations.measure import calibrated, measured, related, write_report

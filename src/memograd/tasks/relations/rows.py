@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.relations.labels import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
+from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
 from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.wording import DialogueReader, holds, spans_of
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.relations.labels import WORTHS
 from memograd.memory.relations.rows import Span
+from memograd.memory.relations.weights import WORTHS
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel

@@ -24,12 +24,10 @@ from typing import Any, Final
 import numpy as np
 
 from memograd.data.lifelog import Lifelog
-from memograd.data.lifelog.from_journal import lifelog_of_journal
-from memograd.data.lifelog.held_out import is_held_out
+from memograd.data.lifelog.from_journal import is_held_out, lifelog_of_journal
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.search.ranker.linear import Linear, Ranker, shipped_ranker
-from memograd.memory.search.ranker.versions import RankerVersions
+from memograd.memory.search.ranker.files import Linear, Ranker, RankerVersions, shipped_ranker
 from memograd.memory.state import MemoryState
 from memograd.tasks.retrieval.learning import (
     Part,
@@ -37,10 +35,10 @@ from memograd.tasks.retrieval.learning import (
     items_part,
     loss_and_slope,
     pack,
+    recalls,
     turns_part,
 )
 from memograd.tasks.retrieval.material import Asking, Row, Told, row_of
-from memograd.tasks.retrieval.measure import recalls
 from memograd.tasks.retrieval.trainer import BETA1, BETA2, EPSILON
 
 HELD_OUT: Final = 0.25

@@ -25,8 +25,8 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.search import Query
 from memograd.memory.search.ranker.features import candidate_features
+from memograd.memory.search.ranker.files import question_facts
 from memograd.memory.search.ranker.lists import item_lists, turn_lists
-from memograd.memory.search.ranker.probability import question_facts
 from memograd.memory.search.ranker.trained import Asked, asked
 from memograd.memory.state import MemoryState
 

@@ -19,19 +19,18 @@ from typing import Any, Final
 import numpy as np
 from rich.console import Console
 
-from memograd.config.cache_folder import cache_folder
+from memograd.config.memory_settings import cache_folder
 from memograd.data import Conversation, load_any
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
-from memograd.memory.search.ranker.linear import RANKER_FILE, Ranker, load_ranker, save_ranker
+from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
-from memograd.tasks.retrieval.learning import fit_probability, items_part, turns_part
+from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
 from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
-from memograd.tasks.retrieval.measure import guard
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
 

@@ -14,7 +14,7 @@ import numpy as np
 from memograd.data import Question
 from memograd.memory.language import language_of
 from memograd.memory.search.ranker.features import FEATURES
-from memograd.memory.search.ranker.linear import Linear
+from memograd.memory.search.ranker.files import Linear
 from memograd.rewards.squad import squad_f1
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.retrieval.learning import (

@@ -23,8 +23,8 @@ from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.setup import AgentJob
-from memograd.tasks.sql.attempt import read_attempt
 from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
+from memograd.tasks.sql.tool import read_attempt
 
 MEASURES = ("execution accuracy", "evidence", "valid SQL", "turns")
 

@@ -29,19 +29,18 @@ from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.rollout.types import Rollout
 from memograd.tasks.agent.measure import play
-from memograd.tasks.agent.serving import Serving, located_served
+from memograd.tasks.agent.served import Serving, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
 from memograd.tasks.base.located import with_section
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
-from memograd.tasks.sql.rows import LeftOut, make_rows
+from memograd.tasks.sql.rows import LeftOut, gold_attempts, make_rows
 from memograd.tasks.sql.sample.build import sample_database, write_sample
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox
 from memograd.tasks.sql.settings import SqlTrainConfig
-from memograd.tasks.sql.trajectories import gold_attempts
-from memograd.tasks.text.report import describe_dropped, describe_rewards
+from memograd.tasks.text.measure import describe_dropped, describe_rewards
 
 SAMPLE = "the sample's own questions"
 

@@ -4,22 +4,79 @@
     columns    database, database_sha256, gold_sql, columns, evidence, question, answer, kind
 
 Invariant: every gold statement was run and found something before a row is made of it.
+
+The database as the agent is told of it: tables and columns, in Chinese where we know them.
+
+Invariant: every table and column of the database is named once, in its own spelling.
+
+Gold attempts as chat rows to learn from (`memograd sft`): question, call, rows, answer.
+
+The statement is the gold one as somebody writes it who knows names (`statement_by_name`), and it
+must give the gold result. The row has `messages` and `tools` as TRL's data sets have them; calls
+stand in the assistant's text between `<tool_call>` tags, where an episode's stand too.
+
+Invariant: every gold attempt has execution reward 1.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memograd.errors import BadInput
+from memograd.rollout.environment import describe_tools
 from memograd.rollout.types import Message
-from memograd.tasks.sql.attempt import TOOL
-from memograd.tasks.sql.compare import gold_of
-from memograd.tasks.sql.questions import SqlQuestion
-from memograd.tasks.sql.sandbox import Sandbox
-from memograd.tasks.sql.schema import describe_schema
+from memograd.tasks.sql.compare import gold_of, matches
+from memograd.tasks.sql.questions import SqlQuestion, statement_by_name
+from memograd.tasks.sql.sandbox import Sandbox, Table
+from memograd.tasks.sql.tool import TOOL, SqlEnvironment, show_result
 from memograd.tasks.text.rows import TextRow
+
+_TABLES = {"drugs_info": "药品", "disease": "疾病"}
+_COLUMNS = {
+    "id": "编号",
+    "med_name": "药品名称",
+    "component": "成份",
+    "form": "剂型",
+    "dosage": "用法用量",
+    "indication": "适应症",
+    "adverse_reactions": "不良反应",
+    "contraindications": "禁忌",
+    "precautions": "注意事项",
+    "company_name": "生产企业",
+    "mechanism_action": "作用机制",
+    "drug_interactions": "药物相互作用",
+    "disease_name": "疾病名称",
+    "overview": "概述",
+    "clinical_manif": "临床表现",
+    "complication": "并发症",
+    "epidemiology": "流行病学",
+    "examination": "检查",
+    "treatment": "治疗",
+    "cause": "病因",
+    "diagnosis": "诊断",
+    "differ_diag": "鉴别诊断",
+    "prevention": "预防",
+    "prognosis": "预后",
+}
+
+
+def describe_schema(tables: Iterable[Table]) -> str:
+    """A line for every table: its name, what it is of, its columns with their meaning or type."""
+    return "\n".join(_line(table) for table in tables)
+
+
+def _line(table: Table) -> str:
+    meaning = _TABLES.get(table.name)
+    title = f"{table.name}（{meaning}）" if meaning else table.name
+    columns = (
+        f"{name} {_COLUMNS[name]}" if meaning and name in _COLUMNS else f"{name} {kind}".strip()
+        for name, kind in table.columns
+    )
+    return f"{title}：{'，'.join(columns)}"
 
 
 @dataclass(frozen=True)
@@ -77,3 +134,37 @@ def make_rows(
             f"{left_out[0].reason}"
         )
     return rows, left_out
+
+
+def gold_attempts(
+    questions: Sequence[SqlQuestion], sandbox: Sandbox
+) -> tuple[list[dict[str, Any]], list[LeftOut]]:
+    """One chat row a question; left out are those whose gold nobody can reach by names, and those
+    without an answer."""
+    tools = [dict(schema) for schema in describe_tools(SqlEnvironment())]
+    rows, left_out = make_rows(questions, sandbox)
+    by_id = {question.id: question for question in questions}
+    database = str(sandbox.database)
+    chats = []
+    for row in rows:
+        question = by_id[row.id]
+        statement = statement_by_name(question)
+        result = sandbox.run(statement)
+        if not matches(result, gold_of(database, question.sql, question.columns)):
+            left_out.append(LeftOut(row.id, "several rows have the name that the question uses"))
+        elif not question.answer.strip():
+            left_out.append(LeftOut(row.id, "it has no answer"))
+        else:
+            said = [
+                {"role": "assistant", "content": write_call(statement)},
+                {"role": "tool", "name": TOOL, "content": show_result(result)},
+                {"role": "assistant", "content": question.answer.strip()},
+            ]
+            chats.append({"id": row.id, "messages": [*row.prompt, *said], "tools": tools})
+    return chats, left_out
+
+
+def write_call(statement: str) -> str:
+    """The call of the tool with this statement, as chat templates write calls."""
+    call = {"name": TOOL, "arguments": {"sql": statement}}
+    return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"

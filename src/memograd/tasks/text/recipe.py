@@ -19,14 +19,18 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward, needed_columns
-from memograd.rewards.environment import environment
+from memograd.rewards.compose import environment
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import Job, Recipe, policy_job
-from memograd.tasks.base.rewards import parse_rewards
-from memograd.tasks.text.measure import MeasuredRows, measure, report
-from memograd.tasks.text.report import describe_dropped, describe_rewards
+from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.text.measure import (
+    MeasuredRows,
+    describe_dropped,
+    describe_rewards,
+    measure,
+    report,
+)
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,

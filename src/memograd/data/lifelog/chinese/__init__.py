@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from memograd.data.lifelog.chinese.attributes import ATTRIBUTES
-from memograd.data.lifelog.chinese.chat import FRAMES, SMALL_TALK, TRIFLES
+from memograd.data.lifelog.chinese.chat import FRAMES, MEN, PETS, ROLES, SMALL_TALK, TRIFLES, WOMEN
 from memograd.data.lifelog.chinese.events import EVENTS
-from memograd.data.lifelog.chinese.people import MEN, PETS, ROLES, WOMEN
 from memograd.data.lifelog.forms import Language
 
 CHINESE = Language(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from memograd.data.lifelog.english.attributes import ATTRIBUTES
-from memograd.data.lifelog.english.chat import FRAMES, SMALL_TALK, TRIFLES
+from memograd.data.lifelog.english.chat import FRAMES, MEN, PETS, ROLES, SMALL_TALK, TRIFLES, WOMEN
 from memograd.data.lifelog.english.events import EVENTS
-from memograd.data.lifelog.english.people import MEN, PETS, ROLES, WOMEN
 from memograd.data.lifelog.forms import Language
 
 ENGLISH = Language(

@@ -1,4 +1,11 @@
-"""A trained head on disk: `head.npz` (weights) and `head.json` (everything else), numpy alone.
+"""A folder of trained heads, of which one is current; going back is one step.
+
+    policies/<version>/head.npz, head.json     every version that was adopted or refused
+
+How versions are kept says `records/versions.py`. Invariant: a version is what was saved, to the
+bit.
+
+A trained head on disk: `head.npz` (weights) and `head.json` (everything else), numpy alone.
 
 Invariant: what is loaded equals what was saved, to the bit, and a folder that is damaged, half
 written or of another version is refused in one sentence.
@@ -13,13 +20,14 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.manager.trained.network import Shape, Weights
 from memograd.memory.manager.trained.observation import FACT_FEATURES, PAIR_FEATURES, SLOTS
+from memograd.memory.records.versions import VersionsFolder
 
 FORMAT: Final = 1
 WEIGHTS_FILE: Final = "head.npz"
@@ -113,3 +121,47 @@ def _replace(path: Path, write: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
+
+
+class PolicyVersions(VersionsFolder):
+    """The heads in one folder; the folder is made with the first of them."""
+
+    kind: ClassVar = "policy"
+    about_file: ClassVar = ABOUT_FILE
+
+    def load(self, version: str | None = None) -> TrainedHead:
+        """A version, the current one by default."""
+        return load_head(self.folder_of(version or self.current))
+
+    def save(self, head: TrainedHead) -> str:
+        """Keep a head beside the others without making it current; returns its version.
+
+        Raises BadInput when it reads vectors of another embedder than the current one.
+        """
+        self._check_embedder(head)
+        if head.version not in self.versions():
+            save_head(head, self.folder / head.version)
+        return head.version
+
+    def check_fits(self, version: str) -> None:
+        """Raise BadInput when it is not here, or reads vectors of another embedder."""
+        self._check_embedder(self.load(version))
+
+    def nothing_here(self) -> BadInput:
+        """What to say of a folder without a current version."""
+        if any((self.folder / place / ABOUT_FILE).is_file() for place in ("", "final")):
+            return BadInput(
+                f"{self.folder} holds one trained head, not a folder of versions: adopt it into"
+                f" one with memograd policy adopt {self.folder} --dir policies."
+            )
+        return super().nothing_here()
+
+    def _check_embedder(self, head: TrainedHead) -> None:
+        if not self.is_readable() or self.current not in self.versions():
+            return
+        ours = self.load()
+        if (ours.embedder, ours.shape.dimension) != (head.embedder, head.shape.dimension):
+            raise BadInput(
+                f"The policy {head.version} was trained with the embedder {head.embedder!r}, those"
+                f" in {self.folder} with {ours.embedder!r}: adopt it into another folder."
+            )

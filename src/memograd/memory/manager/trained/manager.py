@@ -4,6 +4,12 @@ It needs neither torch nor a language model. Decisions that it is unsure of can 
 manager. Invariants: the same state and fact give the same decision; every decision names the
 version of the weights that made it; purging an item takes along what was declined because it said
 so already.
+
+Deciding by the current version of a folder of policies, whichever that is now.
+
+A running memory looks at each call which version is current, so what `memograd learn` adopts, or
+`memograd policy rollback` takes back, holds from the next call on, in every process. Invariant: all
+decisions of one call are made by one version, the one that the journal names.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.protocol import MemoryManager
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.memory.manager.trained.files import PolicyVersions, TrainedHead, load_head
 from memograd.memory.manager.trained.network import Batch, logits_BA, probabilities_BA
 from memograd.memory.manager.trained.observation import SLOTS, observe, operation_of
 from memograd.memory.reader.fact import Fact
@@ -25,6 +31,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind
 
 if TYPE_CHECKING:
+    from memograd.memory.records.items import MemoryItem
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
@@ -109,3 +116,71 @@ def _said_by(fact: Fact, hits: Sequence[Hit[MemoryItem]]) -> str | None:
     """The item that says the fact already, as the rules see it: the network names none."""
     op = decide_by_rules(fact, [hit.record for hit in hits]).op
     return op.item_id if op.kind is OpKind.NONE else None
+
+
+class FollowingManager:
+    """Decides by the current version; parameters as of `TrainedManager`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        defer_below: float = 0.0,
+        deferred_to: MemoryManager | None = None,
+    ) -> None:
+        self._versions = PolicyVersions(folder)
+        self._defer_below, self._deferred_to = defer_below, deferred_to
+        self._embedder: tuple[str, int] | None = None
+        self._loaded = self._load(self._versions.current)
+
+    @property
+    def actor(self) -> str:
+        """As of `MemoryManager`, at this moment."""
+        return self.now().actor
+
+    def now(self) -> TrainedManager:
+        """The manager of the current version; it stays what it is."""
+        loaded = self._loaded
+        current = self._versions.current
+        if loaded.head.version != current:
+            self._loaded = loaded = self._load(current)
+        return loaded
+
+    def check_embedder(self, name: str, dimension: int) -> None:
+        """As of `TrainedManager`, for this version and all that come."""
+        self.now().check_embedder(name, dimension)
+        self._embedder = (name, dimension)
+
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        """As of `TrainedManager`."""
+        return self.now().decide(state, fact, query, related)
+
+    def _load(self, version: str) -> TrainedManager:
+        manager = TrainedManager(
+            self._versions.load(version),
+            defer_below=self._defer_below,
+            deferred_to=self._deferred_to,
+        )
+        if self._embedder is not None:
+            manager.check_embedder(*self._embedder)
+        return manager
+
+
+def open_policy(
+    path: Path | str, *, defer_below: float = 0.0, deferred_to: MemoryManager | None = None
+) -> TrainedManager | FollowingManager:
+    """The head in a folder, or the current one of a folder of policies.
+
+    Raises BadInput when there is none, or when only one of the other two is given.
+    """
+    folder = Path(path).expanduser()
+    if PolicyVersions.is_in(folder):
+        return FollowingManager(folder, defer_below=defer_below, deferred_to=deferred_to)
+    return TrainedManager.load(folder, defer_below=defer_below, deferred_to=deferred_to)
+
+
+def settled(manager: MemoryManager) -> MemoryManager:
+    """Who decides throughout one call."""
+    return manager.now() if isinstance(manager, FollowingManager) else manager

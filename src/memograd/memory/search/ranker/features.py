@@ -17,7 +17,7 @@ import numpy as np
 
 from memograd.memory.search.ranker.lists import Lists, Seen
 from memograd.memory.search.ranker.question import Question
-from memograd.memory.state.surface import BIT
+from memograd.memory.state.columns import BIT
 
 VERSION: Final = 1
 

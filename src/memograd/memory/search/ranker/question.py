@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from memograd.memory.state.surface import ASSISTANTS, MACHINES, USERS
+from memograd.memory.state.columns import ASSISTANTS, MACHINES, USERS
 
 READ: Final = 2000
 

@@ -25,7 +25,16 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.records.versions import CURRENT_FILE
 from memograd.memory.search.hits import Query, T
 from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
-from memograd.memory.search.ranker.linear import Linear, Ranker, load_ranker, shipped_ranker
+from memograd.memory.search.ranker.files import (
+    Linear,
+    Probability,
+    Ranker,
+    RankerVersions,
+    load_ranker,
+    question_facts,
+    shipped_ranker,
+    with_best,
+)
 from memograd.memory.search.ranker.lists import (
     Lists,
     Seen,
@@ -35,9 +44,7 @@ from memograd.memory.search.ranker.lists import (
     sources_of,
     turn_lists,
 )
-from memograd.memory.search.ranker.probability import Probability, question_facts, with_best
 from memograd.memory.search.ranker.question import Question, read_question
-from memograd.memory.search.ranker.versions import RankerVersions
 from memograd.memory.search.retriever import Candidate
 from memograd.memory.state import Corpus, MemoryState
 

@@ -1,4 +1,13 @@
-"""Who decides what becomes of a statement: the trained head, and everybody it must be better than.
+"""A chat model that decides by prompt, as memories without training do it: slow, and it may fail.
+
+The prompt is that of the running memory's `ChatManager`: the new fact, the related items under
+small numbers, and the four operations, as JSON. What is written is the statement itself, also where
+the model words it otherwise, so that all methods are compared on which operation they choose.
+
+Invariant: a decision that could not be had changes nothing and is counted as a failure, never taken
+for a NONE.
+
+Who decides what becomes of a statement: the trained head, and everybody it must be better than.
 
 A `Decider` chooses an action at each point of a walk, and names the item that leaves when a memory
 is over its budget. Baselines (no training): keep everything, raw turns, random, recency window,
@@ -9,12 +18,14 @@ a running memory knows is looked at, never the log's questions or gold operation
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from memograd.memory.manager import MemoryManager
+from memograd.errors import BadInput, MemogradError
+from memograd.memory.chat.chat_model import ChatMessage, ChatModel
+from memograd.memory.manager import ChatManager, MemoryManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.manager.trained.observation import ADD, NONE, SLOTS, action_of
@@ -154,3 +165,57 @@ class ByHead(KeepAll):
     def evict(self, walk: Walk) -> str:
         """The item that is worth least; of equal ones the oldest."""
         return min(walk.memory.carried, key=lambda item: self._worth[item])
+
+
+class CountedChat:
+    """Passes chats on and counts them. with_schema: whether the model can be held to JSON."""
+
+    def __init__(self, chat: ChatModel, *, with_schema: bool = True) -> None:
+        self._chat, self._with_schema = chat, with_schema
+        self.name = chat.name
+        self.calls = 0
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        """As of `ChatModel`."""
+        self.calls += 1
+        return self._chat.complete(
+            messages,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            schema=schema if self._with_schema else None,
+        )
+
+
+class ByChat(ByManager):
+    """Asks a chat model; the oldest items leave first.
+
+    with_schema: see `CountedChat`; without, the prompt alone asks for JSON. Raises BadInput when
+    the model cannot be asked at all.
+    """
+
+    def __init__(self, chat: ChatModel, *, with_schema: bool = True) -> None:
+        self._chat = CountedChat(chat, with_schema=with_schema)
+        super().__init__(ChatManager(self._chat))
+
+    @property
+    def calls(self) -> int:  # type: ignore[override]
+        """Questions to the model so far; an answer that cannot be used is asked for again."""
+        return self._chat.calls
+
+    def decide(self, walk: Walk) -> int:
+        """What the model says; nothing where it fails."""
+        try:
+            return super().decide(walk)
+        except BadInput:
+            raise
+        except MemogradError as error:
+            self.failures += 1
+            self.failure = str(error)
+            return NONE

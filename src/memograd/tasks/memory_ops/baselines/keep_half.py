@@ -25,9 +25,8 @@ from memograd.memory.reader import RuleReader
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import MemoryOp
 from memograd.memory.search import Mode, retrieve
-from memograd.tasks.memory_ops.answerability import AnswerStandard, recalled
-from memograd.tasks.memory_ops.log_memory import LogMemory
-from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard, recalled
+from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog, LogMemory
 from memograd.tasks.memory_ops.walk import Walk
 
 SHARE: Final = 0.5

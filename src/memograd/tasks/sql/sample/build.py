@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memograd.config.cache_folder import cache_folder
+from memograd.config.memory_settings import cache_folder
 
 _HERE = Path(__file__).parent
 _SOURCES = ("facts.json", "classes.json", "build.py")

@@ -10,6 +10,12 @@ pipe or is gone.
 
 Invariant: after the limits are set, no file and no network is opened but the databases that are
 named. Imports nothing of memograd but this room, whatever the packages around it would load.
+
+One statement on its own connection, with what the authorizer and the counts have to say.
+
+Invariant: whatever text comes, `execute` gives a `Result`, changes no byte of the file and makes
+no more than `SqlLimits.steps` of SQLite's steps. It bounds what can be counted; how long a single
+step may take is for the process around it to bound.
 """
 
 from __future__ import annotations
@@ -24,13 +30,206 @@ import signal
 import sqlite3
 import struct
 import sys
+import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import quote
 
-from memograd.tasks.sql.sandbox.check import read_query
-from memograd.tasks.sql.sandbox.execute import TOO_MUCH, execute
-from memograd.tasks.sql.sandbox.result import Result, SqlLimits, encode
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from memograd.tasks.sql.sandbox.check import TOO_DEEP, Refusal, read_query
+from memograd.tasks.sql.sandbox.functions import (
+    FUNCTIONS,
+    PATTERN_BYTES,
+    Guards,
+    searches_briefly,
+)
+from memograd.tasks.sql.sandbox.result import Result, SqlLimits, Value, encode
+from memograd.tasks.sql.sandbox.size import query_parts
+
+_STEPS_BETWEEN_LOOKS = 100
+"""One step may take milliseconds (a search in a long text), so looks are frequent."""
+_PROGRAM = 50_000
+"""Instructions of a statement's program, at most."""
+TOO_MUCH = "the query needs too much memory; make it simpler or more selective"
+TOO_LONG = "the query takes too long; make it simpler or more selective"
+
+
+def connect(database: Path) -> sqlite3.Connection:
+    """A connection that reads the file and never locks or writes it."""
+    address = f"file:{quote(str(database))}?mode=ro&immutable=1"
+    return sqlite3.connect(address, uri=True, isolation_level=None)
+
+
+def execute(database: Path, sql: str, limits: SqlLimits) -> Result:
+    """The result of one SELECT; what is wrong with it, or stopped it, is in `error`.
+
+    Raises:
+        MemoryError: it takes more memory than there is, of SQLite or of the process.
+    """
+    try:
+        query = read_query(sql)
+        with closing(connect(database)) as connection:
+            return _Statement(connection, limits, sql, query).run()
+    except Refusal as refusal:
+        return Result(error=str(refusal))
+    except RecursionError:
+        return Result(error=TOO_DEEP)
+
+
+class _Statement:
+    def __init__(
+        self, connection: sqlite3.Connection, limits: SqlLimits, sql: str, query: exp.Expression
+    ) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._sql = sql
+        self._query = query
+        self._refused: str | None = None
+        self._stopped: str | None = None
+        self._steps = 0
+        self._ends = time.thread_time() + limits.seconds
+        self._tables = tables_and_views(connection)
+        self._ctes = frozenset(
+            name
+            for one in query.find_all(exp.CTE)
+            if not (name := one.alias.lower()).startswith(("sqlite_", "pragma_"))
+        )
+
+    def run(self) -> Result:
+        """What the statement gives.
+
+        Raises:
+            MemoryError: it takes more memory than there is.
+            Refusal: it grows too large.
+        """
+        parts = query_parts(self._query, self._view)
+        if parts > self._limits.parts:
+            raise Refusal(
+                "the query grows too large: written out, with every WITH and view in its place, it "
+                f"has more than {self._limits.parts} parts"
+            )
+        self._restrict()
+        with closing(self._guards()) as guards:
+            guards.time_and_trim(self._connection)
+            if not searches_briefly(self._sql, self._query):
+                guards.searches(self._connection)
+            try:
+                cursor = self._connection.execute(self._sql)
+                rows, cut = self._rows(cursor)
+            except (sqlite3.Error, ValueError, OverflowError) as error:
+                said = self._refused or self._stopped or str(error) or type(error).__name__
+                return Result(error=said, steps=self._steps)
+        columns = tuple(str(described[0]) for described in cursor.description or ())
+        return Result(columns, rows, cut, steps=self._steps)
+
+    def _guards(self) -> Guards:
+        return Guards(self._refuse_call, self._count, self._limits.value_bytes)
+
+    def _restrict(self) -> None:
+        """Set the connection's limits, then nothing but this statement can be done with it."""
+        connection, limits = self._connection, self._limits
+        for setting in (
+            *("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"),
+            "temp_store = MEMORY",  # where the heap's limit counts it, and nothing is on a disk
+        ):
+            connection.execute(f"PRAGMA {setting}")
+        for category, limit in (
+            (sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes),
+            (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 4 * limits.statement_characters),
+            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES),
+            (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 100),
+            (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 20),
+            (sqlite3.SQLITE_LIMIT_COLUMN, 200),
+            (sqlite3.SQLITE_LIMIT_VDBE_OP, _PROGRAM),
+            (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+            (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
+        ):
+            connection.setlimit(category, limit)
+        connection.set_authorizer(self._allow)
+        connection.set_progress_handler(self._look, _STEPS_BETWEEN_LOOKS)
+
+    def _view(self, name: str) -> exp.Expression | None:
+        """The query of a view; None where the name is no view's."""
+        made = self._tables.get(name)
+        if made is None:
+            return None
+        try:
+            query = parse_one(made, dialect="sqlite").expression
+        except SqlglotError:
+            query = None
+        if not isinstance(query, exp.Expression):
+            raise Refusal(f"the view {name} is written in a way that cannot be read here")
+        return query
+
+    def _rows(self, cursor: sqlite3.Cursor) -> tuple[tuple[tuple[Value, ...], ...], bool]:
+        rows: list[tuple[Value, ...]] = []
+        size = 0
+        for row in cursor:
+            size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+            if len(rows) == self._limits.rows or size > self._limits.result_bytes:
+                return tuple(rows), True
+            rows.append(row)
+        return tuple(rows), False
+
+    def _allow(
+        self, action: int, first: str | None, second: str | None, *_where: str | None
+    ) -> int:
+        if action == sqlite3.SQLITE_SELECT:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ:
+            # A read of "" is a mere count of rows; names in FROM (...) are not tables of anybody.
+            if (first or "").lower() in self._tables or not first:
+                return sqlite3.SQLITE_OK
+            # So is a read of no column, which names a WITH where none of its columns is wanted.
+            if not second and first.lower() in self._ctes:
+                return sqlite3.SQLITE_OK
+            return self._refuse(f"the table {first} may not be read")
+        if action == sqlite3.SQLITE_FUNCTION:
+            if (second or "").lower() in FUNCTIONS:
+                return sqlite3.SQLITE_OK
+            return self._refuse(f"the function {second} is not allowed")
+        if action == sqlite3.SQLITE_RECURSIVE:
+            return self._refuse("recursive queries are not allowed")
+        return self._refuse("only reading is allowed")
+
+    def _refuse(self, why: str) -> int:
+        self._refused = self._refused or why
+        return sqlite3.SQLITE_DENY
+
+    def _refuse_call(self, why: str) -> NoReturn:
+        self._refuse(why)
+        raise ValueError(why)
+
+    def _count(self, steps: int) -> None:
+        """Count steps that SQLite does not."""
+        self._steps += steps
+        if self._steps >= self._limits.steps:
+            self._steps = self._limits.steps
+            self._stopped = TOO_LONG
+            raise ValueError(TOO_LONG)
+
+    def _look(self) -> bool:
+        self._steps += _STEPS_BETWEEN_LOOKS
+        if self._steps >= self._limits.steps:
+            self._steps = self._limits.steps
+            self._stopped = self._stopped or TOO_LONG
+        elif time.thread_time() > self._ends:
+            self._stopped = self._limits.stopped_by_clock()
+        return self._stopped is not None
+
+
+def tables_and_views(connection: sqlite3.Connection) -> Mapping[str, str | None]:
+    """Names of tables and views in small letters; the statement that made it, for a view."""
+    asked = (
+        "SELECT lower(name), CASE type WHEN 'view' THEN sql END FROM sqlite_master "
+        "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    )
+    return dict(connection.execute(asked).fetchall())
+
 
 HEADER = struct.Struct(">I")
 READY = b"ready"

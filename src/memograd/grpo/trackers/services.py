@@ -1,0 +1,206 @@
+"""TensorBoard: event files in the run folder's `tensorboard/`, by the writer that torch brings.
+
+Invariant: after a resume its reader shows every step once.
+
+trackio: a database in the run folder's `trackio/`, or what its own variables choose.
+
+`TRACKIO_DIR` names another folder, which several runs may share; `TRACKIO_SPACE_ID` or
+`TRACKIO_SERVER_URL` a place to send to. Invariant: with neither of the latter nothing is sent, not
+even to ask for the user's name. Imports trackio and huggingface_hub, when started.
+
+Weights & Biases: to its service where you have logged in, else offline in the run folder.
+
+The files lie in the run folder's `wandb/`, or where `WANDB_DIR` says. What `WANDB_MODE`,
+`WANDB_PROJECT` and wandb's own settings say counts. Invariant: without an API key nothing is sent,
+and nothing is ever asked. Imports wandb, when started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from memograd.errors import BadInput
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+FINISH_SECONDS = 120.0
+"""How long the end of a run waits for uploads; what is left can be sent by `wandb sync`."""
+
+
+class WandbTracker:
+    """One wandb run, the same before and after a resume."""
+
+    def __init__(self, run: Path, identity: str) -> None:
+        self._folder = Path(os.environ.get("WANDB_DIR") or run)  # wandb puts a "wandb" in it
+        self._identity = identity
+        self._run: Any = None
+
+    def start(self, name: str, config: Mapping[str, Any]) -> None:
+        """Begin the run, or go on with it.
+
+        Raises:
+            BadInput: `WANDB_MODE` asks for the service, and there is no API key.
+        """
+        # wandb reports its own failures to its makers, even offline, unless told not to.
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        wandb = import_module("wandb")
+        self._folder.mkdir(parents=True, exist_ok=True)  # else it would choose another by itself
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "memograd"),
+            name=name,
+            id=self._identity,
+            resume="allow",
+            reinit="create_new",
+            dir=self._folder,
+            mode=_mode(wandb),
+            config=dict(config),
+            settings=wandb.Settings(
+                finish_timeout=FINISH_SECONDS,
+                console="off",
+                disable_code=True,
+                disable_git=True,
+                x_disable_machine_info=True,
+                x_disable_meta=True,
+                x_disable_stats=True,
+                x_save_requirements=False,
+            ),
+        )
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """The metrics of a step; steps that the service has already keep their numbers."""
+        self._run.log(dict(metrics), step=step)
+
+    def finish(self) -> None:
+        """Send or write down what is left."""
+        self._run.finish()
+
+
+def _mode(wandb: ModuleType) -> str:
+    mode = str(wandb.setup().settings.mode)  # of WANDB_MODE, `wandb offline` or "online"
+    if mode not in ("online", "shared") or wandb.login(prompt=False, verify=False):
+        return mode
+    if os.environ.get("WANDB_MODE"):
+        raise BadInput(
+            f"WANDB_MODE={mode} needs an API key, and there is none; run wandb login, or unset "
+            "WANDB_MODE to track offline."
+        )
+    return "offline"
+
+
+PROJECT = "memograd"
+
+
+class TrackioTracker:
+    """One trackio run, the same before and after a resume."""
+
+    def __init__(self, run: Path, identity: str) -> None:
+        self._folder = run.resolve() / "trackio"
+        self._identity = identity
+        self._run: Any = None
+        self._known_step = 0
+
+    def start(self, name: str, config: Mapping[str, Any]) -> None:
+        """Begin the run, or go on with it.
+
+        Raises:
+            BadInput: in this process trackio writes into another run's folder already.
+        """
+        self._import()
+        trackio = import_module("trackio")
+        storage = import_module("trackio.sqlite_storage").SQLiteStorage
+        # Runs that share a folder are told apart by name alone.
+        name = f"{name}-{self._identity[:6]}"
+        sends = os.environ.get("TRACKIO_SPACE_ID") or os.environ.get("TRACKIO_SERVER_URL")
+        if not sends:
+            self._known_step = storage.get_max_step_for_run(PROJECT, name) or 0
+        with nullcontext() if sends else _without_hub():
+            self._run = trackio.init(
+                PROJECT,
+                name=name,
+                resume="allow",
+                config=dict(config),
+                embed=False,
+                auto_log_cpu=False,
+                auto_log_gpu=False,
+            )
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """The metrics of a step; steps that the database has already keep their numbers."""
+        if step > self._known_step:
+            self._run.log(dict(metrics), step=step)
+
+    def finish(self) -> None:
+        """Write down what is left."""
+        self._run.finish()
+
+    def _import(self) -> None:
+        """Import trackio, which decides while it is imported, once and for all, on its folder."""
+        chosen = os.environ.get("TRACKIO_DIR")
+        os.environ["TRACKIO_DIR"] = chosen or str(self._folder)
+        try:
+            folder = import_module("trackio.utils").TRACKIO_DIR
+        finally:
+            if chosen is None:
+                del os.environ["TRACKIO_DIR"]
+        if not chosen and folder != self._folder:
+            raise BadInput(
+                f"trackio writes to {folder} in this process already, not to {self._folder}; set "
+                "TRACKIO_DIR to one folder for all runs, or train each in a process of its own."
+            )
+
+
+@contextmanager
+def _without_hub() -> Iterator[None]:
+    """While trackio starts: it would ask the Hugging Face Hub whose token it finds."""
+    constants: Any = import_module("huggingface_hub.constants")
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+class TensorboardTracker:
+    """Writes `RUN/tensorboard`; `tensorboard --logdir RUN` shows it."""
+
+    def __init__(self, run: Path, identity: str) -> None:
+        self._folder = run / "tensorboard"
+        self._settings = ""
+        self._writer: SummaryWriter | None = None
+
+    def start(self, name: str, config: Mapping[str, Any]) -> None:
+        """Make the folder; the file is begun with the first step."""
+        import_module("torch.utils.tensorboard")
+        self._folder.mkdir(exist_ok=True)
+        # TensorBoard reads texts as Markdown; indented by four it is shown as it stands.
+        self._settings = "    " + json.dumps(config, indent=2).replace("\n", "\n    ")
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """One point for every metric, on disk at once."""
+        if self._writer is None:
+            self._writer = self._begun_at(step)
+        for key, value in metrics.items():
+            self._writer.add_scalar(key, value, step)
+        self._writer.flush()
+
+    def finish(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _begun_at(self, step: int) -> SummaryWriter:
+        from torch.utils.tensorboard import SummaryWriter
+
+        # `purge_step` takes back what was measured from that step on before the run was resumed.
+        writer = SummaryWriter(str(self._folder), purge_step=step)
+        writer.add_text("settings", self._settings, step)
+        return writer
