@@ -1,16 +1,13 @@
-"""Reading the official LoCoMo file format (arXiv 2402.17753).
+"""The official LoCoMo file format (arXiv 2402.17753), read and written.
 
 A file is a JSON list of conversations: `session_1`, `session_2`,... with one date each, and `qa`.
 Invariants: all evidence that is kept names a turn, and what names none is dropped and counted,
-never in silence; anything else out of the ordinary is BadInput.
+never in silence; anything else out of the ordinary is BadInput; what `write_locomo` writes,
+`load_locomo` reads back equal, or nothing is written.
 
 The format's traps, each with a test: adversarial questions carry `adversarial_answer` instead of
 `answer`; some answers are integers; one evidence string may name several turns; dates exist for
 sessions that do not.
-
-Writing the official LoCoMo file format.
-
-Invariant: what `write_locomo` writes, `load_locomo` reads back equal, or nothing is written.
 """
 
 from __future__ import annotations

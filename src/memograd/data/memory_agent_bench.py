@@ -3,18 +3,14 @@
 A published Parquet file is one of four skills (`Accurate_Retrieval-00000-of-00001.parquet`,...). A
 row has `context`, `questions`, `answers` (for each question a list of texts, any of which is right)
 and `metadata` (`source`, and where the source has them `question_types`, `question_dates`,
-`question_ids`). The context is cut into chunks at line and sentence ends. A case's id is
-`<skill>/<row>`; the category of a question is its type, else the source. Movies to recommend stay
-the numbers that the file gives for them.
+`question_ids`). The context is cut into chunks at the best places that it offers: ends of lines,
+then ends of sentences (English and Chinese), then spaces, and within a word only where the word
+alone is too long. A case's id is `<skill>/<row>`; the category of a question is its type, else the
+source. Movies to recommend stay the numbers that the file gives for them.
 
-Invariant: questions without a text or an answer are dropped and reported, dates that cannot be read
-are left out and reported, never in silence; anything else out of the ordinary is BadInput.
-
-Cutting a long text into chunks of limited size, at the best places it offers.
-
-Places in this order: ends of lines, ends of sentences (English and Chinese), spaces, and within a
-word only where it alone is too long. Invariants: the chunks joined are the text; none is over the
-limit; the work is linear in the length.
+Invariants: questions without a text or an answer are dropped and reported, dates that cannot be
+read are left out and reported, never in silence; anything else out of the ordinary is BadInput. The
+chunks joined are the context, none is over the limit, and cutting takes time linear in its length.
 """
 
 from __future__ import annotations
@@ -32,44 +28,6 @@ from memograd.data.conversation import Question
 from memograd.data.longmemeval import ABSTENTION, DATE_EXAMPLE, DATE_PATTERN
 from memograd.data.record_files import answer_texts, decoded, field, moment, read_rows, typed
 from memograd.errors import BadInput
-
-BYTES_PER_TOKEN: Final = 3  # as in `memory.language.estimate_tokens`
-LEAST_TOKENS: Final = 16
-_PLACES: Final = (
-    re.compile(r"(?<=\n)"),
-    re.compile(r"(?<=[.!?] )|(?<=[。！？；])"),
-    re.compile(r"(?<=\s)"),
-    re.compile(r"(?<=.)", re.DOTALL),
-)
-
-
-def text_chunks(text: str, tokens: int) -> list[str]:
-    """The text in chunks of at most `tokens` tokens, estimated; raises BadInput under 16."""
-    if tokens < LEAST_TOKENS:
-        raise BadInput(f"A chunk of {tokens} tokens is too small: give at least {LEAST_TOKENS}.")
-    limit = tokens * BYTES_PER_TOKEN
-    chunks: list[str] = []
-    parts: list[str] = []
-    filled = 0
-    for part, cost in _parts(text, limit, 0):
-        if filled + cost > limit:
-            chunks.append("".join(parts))
-            parts, filled = [], 0
-        parts.append(part)
-        filled += cost
-    return [*chunks, "".join(parts)] if parts else chunks
-
-
-def _parts(text: str, limit: int, level: int) -> Iterator[tuple[str, int]]:
-    """Pieces of the text with their bytes, each within the limit, cut no finer than needed."""
-    cost = len(text.encode("utf-8", "surrogatepass"))
-    if cost <= limit:
-        if text:
-            yield text, cost
-        return
-    for part in _PLACES[level].split(text):
-        yield from _parts(part, limit, level + 1)
-
 
 COLUMNS: Final = ("context", "questions", "answers", "metadata")
 CHUNK_TOKENS: Final = 4096  # a common size for this benchmark
@@ -194,3 +152,41 @@ def _date(text: str | None, question_id: str, undated: list[tuple[str, str]]) ->
     except BadInput:
         undated.append((question_id, text))  # the question stands without it
         return None
+
+
+BYTES_PER_TOKEN: Final = 3  # as in `memory.language.estimate_tokens`
+LEAST_TOKENS: Final = 16
+_PLACES: Final = (
+    re.compile(r"(?<=\n)"),
+    re.compile(r"(?<=[.!?] )|(?<=[。！？；])"),
+    re.compile(r"(?<=\s)"),
+    re.compile(r"(?<=.)", re.DOTALL),
+)
+
+
+def text_chunks(text: str, tokens: int) -> list[str]:
+    """The text in chunks of at most `tokens` tokens, estimated; raises BadInput under 16."""
+    if tokens < LEAST_TOKENS:
+        raise BadInput(f"A chunk of {tokens} tokens is too small: give at least {LEAST_TOKENS}.")
+    limit = tokens * BYTES_PER_TOKEN
+    chunks: list[str] = []
+    parts: list[str] = []
+    filled = 0
+    for part, cost in _parts(text, limit, 0):
+        if filled + cost > limit:
+            chunks.append("".join(parts))
+            parts, filled = [], 0
+        parts.append(part)
+        filled += cost
+    return [*chunks, "".join(parts)] if parts else chunks
+
+
+def _parts(text: str, limit: int, level: int) -> Iterator[tuple[str, int]]:
+    """Pieces of the text with their bytes, each within the limit, cut no finer than needed."""
+    cost = len(text.encode("utf-8", "surrogatepass"))
+    if cost <= limit:
+        if text:
+            yield text, cost
+        return
+    for part in _PLACES[level].split(text):
+        yield from _parts(part, limit, level + 1)

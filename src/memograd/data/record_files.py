@@ -1,12 +1,8 @@
-"""Reading JSON files of unknown health: every fault becomes one sentence that says where it is.
+"""Reading JSON and Parquet files of unknown health: every fault becomes one sentence.
 
-Invariant: a file or record that is not as expected raises BadInput naming the file, the position
-and the field.
-
-Rows of a Parquet file, as plain Python values, one batch in memory at a time.
-
-Invariant: what cannot be read is BadInput in one sentence: no file, no Parquet, a Git LFS pointer
-in its place, a missing column, a missing library.
+A Parquet file is read as plain Python values, one batch in memory at a time. Invariant: a file or
+record that is not as expected raises BadInput that says what is wrong and where (file, position,
+field), also for a Git LFS pointer in the file's place and for a missing library.
 """
 
 from __future__ import annotations

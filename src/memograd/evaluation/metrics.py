@@ -1,8 +1,4 @@
-"""Scores answers with the same functions that reward them in training.
-
-One implementation for both, so a training curve and an evaluation table can be laid side by side.
-
-Every number that compares an answer with the gold one by its words, in English and Chinese.
+"""Every number that compares an answer with the gold one by its words, in English and Chinese.
 
 | name | what it is |
 |---|---|
@@ -11,10 +7,11 @@ Every number that compares an answer with the gold one by its words, in English 
 | `mem0_f1`, `mem0_bleu1` | mem0's F1 over sets of words, and BLEU-1 |
 | `rouge_l` | F of the longest common subsequence (Lin 2004), stemmed; characters in Chinese |
 
-Each looks at words alone: a right answer in other words scores low, and a long answer that holds
-the gold scores low in all of them; that is what the judge is for (`judge.py`). ROUGE-L is computed
-by the library rouge-score with a tokenizer of ours, because the library's knows ASCII only and
-would give a Chinese answer no token at all.
+`score_answers` scores with the very functions that reward answers in training, so a training curve
+and a table can be laid side by side. Each number looks at words alone: a right answer in other
+words scores low, and so does a long answer that holds the gold; that is what the judge is for
+(`judge.py`). ROUGE-L is computed by the library rouge-score with a tokenizer of ours, because the
+library's knows ASCII only and would give a Chinese answer no token at all.
 
 Invariants: scores lie in [0, 1]; an answer equal to the gold scores 1 wherever it has a word; for
 ASCII, ROUGE-L is the library's own number.
@@ -35,6 +32,51 @@ from memograd.rewards.locomo import locomo_score
 from memograd.rewards.mem0 import bleu1, set_f1
 from memograd.rewards.squad import squad_em, squad_f1
 from memograd.rewards.words import separate_cjk
+
+METRICS = ("locomo_f1", "mem0_f1", "mem0_bleu1")
+"""What every evaluation reports, in the order of its tables."""
+
+
+class ScoredQuestion(Protocol):
+    """What scoring needs of a question: its gold answer and its category's name.
+
+    Other answers that are as right stand in `accepted`, which a question may have.
+    """
+
+    @property
+    def answer(self) -> str: ...
+
+    @property
+    def category(self) -> str: ...
+
+
+def score_answers(
+    answers: Sequence[str], questions: Sequence[ScoredQuestion]
+) -> dict[str, list[float]]:
+    """Every metric of `METRICS`, one score in [0, 1] per question, in the order given.
+
+    Where several answers are right, each metric takes the best score among them.
+
+    Raises:
+        BadInput: there are not as many answers as questions.
+        RewardError: an answer cannot be scored, e.g. because its category is unknown.
+    """
+    if len(answers) != len(questions):
+        raise BadInput(f"There are {len(answers)} answers for {len(questions)} questions.")
+    table = compute_rewards(
+        [WeightedReward(name, get_reward(name)) for name in METRICS],
+        rollout_ids=[f"answer-{number}" for number in range(1, len(questions) + 1)],
+        prompts=[""] * len(questions),
+        completions=answers,
+        columns={
+            "answer": [
+                [question.answer, *getattr(question, "accepted", ())] for question in questions
+            ],
+            "category": [question.category for question in questions],
+        },
+    )
+    return {name: table.applied(name) for name in METRICS}
+
 
 ANSWER_METRICS: Final = (
     *("squad_em", "squad_f1", "locomo_f1"),
@@ -100,48 +142,3 @@ def _stemmer() -> Any:
     from nltk.stem.porter import PorterStemmer
 
     return PorterStemmer()
-
-
-METRICS = ("locomo_f1", "mem0_f1", "mem0_bleu1")
-"""What every evaluation reports, in the order of its tables."""
-
-
-class ScoredQuestion(Protocol):
-    """What scoring needs of a question: its gold answer and its category's name.
-
-    Other answers that are as right stand in `accepted`, which a question may have.
-    """
-
-    @property
-    def answer(self) -> str: ...
-
-    @property
-    def category(self) -> str: ...
-
-
-def score_answers(
-    answers: Sequence[str], questions: Sequence[ScoredQuestion]
-) -> dict[str, list[float]]:
-    """Every metric of `METRICS`, one score in [0, 1] per question, in the order given.
-
-    Where several answers are right, each metric takes the best score among them.
-
-    Raises:
-        BadInput: there are not as many answers as questions.
-        RewardError: an answer cannot be scored, e.g. because its category is unknown.
-    """
-    if len(answers) != len(questions):
-        raise BadInput(f"There are {len(answers)} answers for {len(questions)} questions.")
-    table = compute_rewards(
-        [WeightedReward(name, get_reward(name)) for name in METRICS],
-        rollout_ids=[f"answer-{number}" for number in range(1, len(questions) + 1)],
-        prompts=[""] * len(questions),
-        completions=answers,
-        columns={
-            "answer": [
-                [question.answer, *getattr(question, "accepted", ())] for question in questions
-            ],
-            "category": [question.category for question in questions],
-        },
-    )
-    return {name: table.applied(name) for name in METRICS}

@@ -1,15 +1,13 @@
-"""Training curves as PNG files, drawn from a run's `metrics.jsonl` and nothing else.
+"""Pictures as PNG files: training curves of runs, and what all our pictures share.
 
-Three panels, because one alone misleads: the raw reward is what should rise; the normalised reward
-(group-relative advantages) has mean 0 by construction, its spread says whether groups still teach
-anything; the loss of GRPO is no measure of progress and is there to show trouble, with the KL
-divergence beside it. A metrics file that is missing, empty or damaged is `BadInput`, never an empty
-picture.
+Curves are drawn from a run's `metrics.jsonl` and nothing else, in three panels, because one alone
+misleads: the raw reward is what should rise; the normalised reward (group-relative advantages) has
+mean 0 by construction, and its spread says whether groups still teach anything; the loss of GRPO is
+no measure of progress and is there to show trouble, with the KL divergence beside it.
 
-What all pictures share: colours, a figure without global state, fonts that know Chinese.
-
-Uses matplotlib's objects without `pyplot`, so no global state and no window. Invariant: a picture
-is written whole, with the folders above it made.
+matplotlib's objects are used without `pyplot`, so there is no global state and no window.
+Invariants: a picture is written whole, with the folders above it made; a metrics file that is
+missing, empty or damaged is BadInput, never an empty picture.
 """
 
 from __future__ import annotations

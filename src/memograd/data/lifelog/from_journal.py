@@ -9,15 +9,12 @@
         bad          says nothing about which statements count, so it is left out
 
 Repeating and agreeing are shares of content words and numbers that the question does not have; no
-model is asked. Feedback that teaches nothing is left out and counted.
+model is asked. Feedback that teaches nothing is left out and counted. A share of the questions is
+held out (`is_held_out`): they judge what was learnt, and are never learnt from.
 
 Invariants: a probe names only statements told before it was asked; what is counted as used and left
-out is all feedback.
-
-Which questions of people's feedback judge what was learnt, and are never learnt from.
-
-Invariant: by the text alone, case, width, spaces and punctuation aside; so the same question is on
-the same side however often it is asked, and whatever comes later.
+out is all feedback; a question is held out by its text alone, whatever its case, width, spaces and
+punctuation, so that it stays on its side however often it is asked and whatever comes later.
 """
 
 from __future__ import annotations
@@ -38,21 +35,6 @@ from memograd.memory.records.operations import OpKind
 from memograd.memory.statements import wording
 from memograd.memory.write.answers import BAD, CORRECTION, GOOD
 from memograd.memory.write.compaction import is_compaction
-
-HASHED = 10_000
-
-
-def is_held_out(question: str, share: float) -> bool:
-    """Whether the question is among the `share` (0 to 1) that is held out, by a hash of it."""
-    digest = hashlib.sha256(_asked(question).encode()).digest()
-    return int.from_bytes(digest[:8], "big") % HASHED < share * HASHED
-
-
-def _asked(question: str) -> str:
-    """The question without what does not change it, so that asking again is the same question."""
-    folded = unicodedata.normalize("NFKC", question).casefold()
-    return "".join(letter for letter in folded if letter.isalnum()) or folded
-
 
 SUPPORTS = 0.2  # of an answer's own words, from which a statement clearly says some of it
 NEARLY_BEST = 0.5  # of the best statement's share
@@ -218,3 +200,18 @@ def _words(text: str) -> frozenset[str]:
 
 def _share(text: str, words: frozenset[str]) -> float:
     return len(_words(text) & words) / len(words) if words else 0.0
+
+
+HASHED = 10_000
+
+
+def is_held_out(question: str, share: float) -> bool:
+    """Whether the question is among the `share` (0 to 1) that is held out, by a hash of it."""
+    digest = hashlib.sha256(_asked(question).encode()).digest()
+    return int.from_bytes(digest[:8], "big") % HASHED < share * HASHED
+
+
+def _asked(question: str) -> str:
+    """The question without what does not change it, so that asking again is the same question."""
+    folded = unicodedata.normalize("NFKC", question).casefold()
+    return "".join(letter for letter in folded if letter.isalnum()) or folded

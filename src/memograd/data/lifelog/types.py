@@ -3,14 +3,12 @@
 A `Lifelog` is a conversation with two things more than any transcript has: the *statements* that a
 reader finds in it, one by one, in the order in which they were told, and *probes*, questions that
 know which statements they need and which would mislead. Generated logs also know the gold
-operation of each statement; logs of real conversations do not (`gold` is None).
+operation of each statement. A real conversation becomes a log by `lifelog_of`: every turn is a
+statement, every question with evidence a probe, and `gold` is None.
 
 Invariants: statements stand in the order of telling; a probe's statements exist and were told
-before it is asked; a gold target is an earlier statement.
-
-A real conversation as a life log: every turn a statement, every question with evidence a probe.
-
-Invariant: needed statements are exactly the evidence, and none is told after the question.
+before it is asked; a gold target is an earlier statement; the needed statements of a real
+conversation's probe are exactly its evidence.
 """
 
 from __future__ import annotations

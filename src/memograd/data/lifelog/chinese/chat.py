@@ -1,6 +1,6 @@
-"""Sentences around Chinese facts, and talk that is worth nothing. Only data; see `forms`.
+"""Names and relations in Chinese, sentences around facts, and talk that is worth nothing.
 
-Names and relations in Chinese. Only data; see `forms`.
+Only data; see `forms`.
 """
 
 from __future__ import annotations

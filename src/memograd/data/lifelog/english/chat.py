@@ -1,6 +1,6 @@
-"""Sentences around English facts, and talk that is worth nothing. Only data; see `forms`.
+"""Names and relations in English, sentences around facts, and talk that is worth nothing.
 
-Names and relations in English. Only data; see `forms`.
+Only data; see `forms`.
 """
 
 from __future__ import annotations
