@@ -8,6 +8,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ os.environ["MEMOGRAD_READER"] = os.environ["MEMOGRAD_MANAGER"] = "rules"
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from memograd.data import Conversation
+from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 
 # Every run tries the same examples, however slow; --hypothesis-profile=default looks further.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
@@ -45,6 +49,37 @@ class TrigramEmbedder:
 
     def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
         return self.embed(texts)
+
+
+@pytest.fixture(scope="session")
+def lives() -> Callable[..., list[Conversation]]:
+    """`lives(n, seed)`: generated lives as conversations, with the questions at their end.
+
+    most: so many questions of each life, and only the turns that answer them. Anything else is a
+    setting of `LifelogSettings`.
+    """
+
+    def made(n: int, seed: int, *, most: int | None = None, **told: Any) -> list[Conversation]:
+        short = {"sessions": 3, "statements_per_session": 6, "questions": 1.5}
+        logs = generate_lifelogs(n, seed, LifelogSettings(**short | told))
+        return [
+            _at_its_end(log.conversation(), f"life-{seed}-{number}", most)
+            for number, log in enumerate(logs)
+        ]
+
+    return made
+
+
+def _at_its_end(life: Conversation, name: str, most: int | None) -> Conversation:
+    end = max(question.asked_at for question in life.questions)
+    asked = [question for question in life.questions if question.asked_at == end][:most]
+    last = [
+        replace(question, id=f"{name}/q{place}", asked_at=None)
+        for place, question in enumerate(asked)
+    ]
+    told = {turn for question in last for turn in question.evidence}
+    turns = tuple(turn for turn in life.turns if most is None or turn.id in told)
+    return replace(life, id=name, turns=turns, questions=tuple(last), adversarial_questions=())
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memograd.data import Conversation, Question, generate_file, load_locomo, write_locomo
+from memograd.data import Conversation, Question, load_locomo, write_locomo
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -84,4 +84,4 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be written"):
-        generate_file(tmp_path, 1, 0)
+        write_locomo([], tmp_path)

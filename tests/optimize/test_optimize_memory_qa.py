@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memograd.cli import main
-from memograd.data import generate_conversations, write_locomo
+from memograd.data import write_conversations_jsonl
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.optimize.memory_qa import optimize
@@ -22,19 +22,10 @@ ADVICE = "Say one letter."
 
 
 @pytest.fixture(scope="module")
-def talks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two conversations, each with eight questions and the turns that answer them."""
-    path = tmp_path_factory.mktemp("talks") / "talks.json"
-    write_locomo(generate_conversations(2, seed=7, sessions=3, turns_per_session=6), path)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    for conversation in content:
-        conversation["qa"] = conversation["qa"][:8]
-        evidence = {turn for question in conversation["qa"] for turn in question["evidence"]}
-        for name, session in conversation["conversation"].items():
-            if isinstance(session, list):
-                kept = [turn for turn in session if turn["dia_id"] in evidence]
-                conversation["conversation"][name] = kept
-    path.write_text(json.dumps(content), encoding="utf-8")
+def talks(tmp_path_factory: pytest.TempPathFactory, lives) -> Path:
+    """Two lives, each with eight questions and the turns that answer them."""
+    path = tmp_path_factory.mktemp("talks") / "talks.jsonl"
+    write_conversations_jsonl(lives(2, 7, most=8), path)
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memograd.config import LoraConfig, load_settings
-from memograd.data import generate_conversations, write_locomo
+from memograd.data import write_conversations_jsonl
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_construct.setup import cases
@@ -29,20 +29,11 @@ def given_settings(overrides: list[str]) -> ConstructTrainConfig:
 
 
 @pytest.fixture(scope="session")
-def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three generated conversations `gen-7-0` to `gen-7-2` with eight questions each,
-    and of their turns only those that hold an answer."""
-    path = tmp_path_factory.mktemp("data") / "small.json"
-    write_locomo(generate_conversations(3, seed=7, sessions=3, turns_per_session=6), path)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    for conversation in content:
-        conversation["qa"] = conversation["qa"][:8]
-        evidence = {turn for question in conversation["qa"] for turn in question["evidence"]}
-        for name, session in conversation["conversation"].items():
-            if isinstance(session, list):
-                kept = [turn for turn in session if turn["dia_id"] in evidence]
-                conversation["conversation"][name] = kept
-    path.write_text(json.dumps(content), encoding="utf-8")
+def small_data(tmp_path_factory: pytest.TempPathFactory, lives) -> Path:
+    """Three generated lives `life-7-0` to `life-7-2` with eight questions each, and of their
+    turns only those that hold an answer."""
+    path = tmp_path_factory.mktemp("data") / "small.jsonl"
+    write_conversations_jsonl(lives(3, 7, most=8), path)
     return path
 
 

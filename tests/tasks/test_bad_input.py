@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memograd.cli import main
 from memograd.config import TrainConfig
+from memograd.data import load_conversations_jsonl, write_conversations_jsonl
 from memograd.grpo import RunFolder
 
 
 @pytest.fixture
 def data(tmp_path, small_data) -> Path:
-    return Path(shutil.copy(small_data, tmp_path / "data.json"))
+    return Path(shutil.copy(small_data, tmp_path / "data.jsonl"))
 
 
 def run(arguments: list[str], capsys) -> tuple[int, str]:
@@ -45,18 +47,18 @@ def test_a_missing_file(tmp_path, capsys) -> None:
 
 def test_a_truncated_file(data, capsys) -> None:
     data.write_text(data.read_text()[:1000])
-    check(train(data), capsys, "not valid JSON", "cut off")
+    check(train(data), capsys, "data.jsonl", "not valid JSON")
     assert not (data.parent / "run").exists()
 
 
 def test_a_conversation_that_is_not_there(data, capsys) -> None:
-    arguments = [*train(data), "--train", "gen-7-0", "--eval", "conv-99"]
-    check(arguments, capsys, "'conv-99'", "gen-7-0, gen-7-1")
+    arguments = [*train(data), "--train", "life-7-0", "--eval", "conv-99"]
+    check(arguments, capsys, "'conv-99'", "life-7-0, life-7-1")
     assert not (data.parent / "run").exists()
 
 
 def test_one_conversation_for_both(data, capsys) -> None:
-    arguments = [*train(data), "--train", "gen-7-0", "--eval", "gen-7-0"]
+    arguments = [*train(data), "--train", "life-7-0", "--eval", "life-7-0"]
     check(arguments, capsys, "more than once")
 
 
@@ -87,21 +89,22 @@ def test_resuming_what_is_no_run(data, capsys) -> None:
 
 def test_a_prompt_longer_than_the_context(data, tiny_model_folder, capsys) -> None:
     """A question that alone exceeds the context is named by its id."""
-    content = json.loads(data.read_text())
-    content[0]["qa"][1]["question"] = "why? " * 1000
-    data.write_text(json.dumps(content))
+    first, *others = data.read_text().splitlines()
+    content = json.loads(first)
+    content["questions"][1] |= {"id": "why", "question": "why? " * 999 + "why?"}
+    data.write_text("\n".join([json.dumps(content), *others]))
     settings = [f"model={tiny_model_folder}", "device=cpu", "lora.r=2"]
-    check(train(data, *settings), capsys, "gen-7-0/q1", "tokens")
+    check(train(data, *settings), capsys, "question why takes", "tokens")
 
 
 def test_a_question_without_evidence_is_an_ordinary_question(
     data, tiny_model_folder, capsys
 ) -> None:
-    content = json.loads(data.read_text())
-    for conversation in content:
-        for question in conversation["qa"]:
-            question["evidence"] = []
-    data.write_text(json.dumps(content))
+    told = [
+        replace(one, questions=tuple(replace(asked, evidence=()) for asked in one.questions))
+        for one in load_conversations_jsonl(data)
+    ]
+    write_conversations_jsonl(told, data)
     settings = ["model=" + str(tiny_model_folder), "lora.r=2", "num_generations=2", "device=cpu"]
     code, _ = run(train(data, *settings, "max_completion_length=2", "memory.top_k=1"), capsys)
     assert code == 0

@@ -12,7 +12,7 @@ import pytest
 
 from memograd.cli import main
 from memograd.config.load import load_settings
-from memograd.data import generate_conversations, write_locomo
+from memograd.data import write_conversations_jsonl
 from memograd.data.lifelog import (
     LifelogSettings,
     generate_lifelogs,
@@ -43,17 +43,15 @@ QUICK = OperationsEvaluation(budgets=[0.5])
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory, lives) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("logs")
     paths = {name: folder / f"{name}.jsonl" for name in ("train", "test", "chinese")}
-    paths["locomo"] = folder / "locomo.json"
+    paths["talks"] = folder / "talks.jsonl"
     write_lifelogs(generate_lifelogs(3, 3, LifelogSettings(**SHORT)), paths["train"])
     write_lifelogs(generate_lifelogs(2, 3, LifelogSettings(split="test", **SHORT)), paths["test"])
     chinese = LifelogSettings(language="zh", split="test", **SHORT)
     write_lifelogs(generate_lifelogs(1, 3, chinese), paths["chinese"])
-    write_locomo(
-        generate_conversations(2, seed=7, sessions=3, turns_per_session=6), paths["locomo"]
-    )
+    write_conversations_jsonl(lives(2, 7), paths["talks"])
     return paths
 
 
@@ -110,9 +108,9 @@ def test_the_table_of_a_run_on_its_own_held_out_logs(run: Path, embedder) -> Non
 
 @pytest.mark.slow
 def test_other_files_of_several_kinds(run: Path, files, embedder) -> None:
-    options = QUICK.model_copy(update={"data": [files["chinese"], files["locomo"]]})
+    options = QUICK.model_copy(update={"data": [files["chinese"], files["talks"]]})
     results = evaluate_run(run, options, embedder=embedder)
-    assert results == run / "evaluation-chinese-locomo"
+    assert results == run / "evaluation-chinese-talks"
     found = table(results, "methods-50")
     assert found[TRAINED]["metrics"]["answerable"]["n"] > 10
     for unit in ("tokens", "turns"):
@@ -122,7 +120,7 @@ def test_other_files_of_several_kinds(run: Path, files, embedder) -> None:
         recall = half["all turns"]["metrics"]["evidence recall@10, dense"]["mean"]
         assert 0 < half["random half"]["metrics"]["evidence recall@10, dense"]["mean"] < recall
     only = options.model_copy(update={"out": results / "one"})
-    folder = evaluate_run(run, only, conversations=["gen-7-0"], embedder=embedder)
+    folder = evaluate_run(run, only, conversations=["life-7-0"], embedder=embedder)
     assert "operations" not in table(folder, "methods-50")[TRAINED]["metrics"], "no gold there"
     with pytest.raises(BadInput, match=r"There is no conversation gen-9 here; there is life-zh"):
         evaluate_run(run, options, conversations=["gen-9"], embedder=embedder)

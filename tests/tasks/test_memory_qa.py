@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from memograd.data import Conversation, generate_conversations
+from memograd.data import Conversation
 from memograd.memory import TurnMemory
 from memograd.tasks.memory_qa.scenarios import (
     MemoryView,
@@ -34,8 +34,8 @@ class WordEmbedder:
 
 
 @pytest.fixture(scope="module")
-def conversations() -> list[Conversation]:
-    return generate_conversations(2, seed=5)
+def conversations(lives) -> list[Conversation]:
+    return lives(2, 5, sessions=6)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_nothing_of_the_gold_enters_but_what_was_said(conversations, memory) -> 
             text = text.replace(line, "")
         rests.add(text.replace(question.text, "").replace("\n", ""))
         assert scenario.columns["answer"] == question.answer
-        assert scenario.columns["category"] == question.category
+        assert scenario.columns["kind"] == question.category
         assert scenario.id == question.id
     assert len(rests) == 1
 

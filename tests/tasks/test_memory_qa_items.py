@@ -8,7 +8,6 @@ from construct_cases import LetterEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.data import generate_conversations
 from memograd.memory import TurnMemory
 from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem, MemoryView, memory_qa_scenarios
 
@@ -50,8 +49,8 @@ def test_number_and_budget_are_kept_and_a_line_is_one_line(
     assert [KeptItem.from_json(item.to_json()) for item in known] == known
 
 
-def test_a_question_is_shown_items_and_the_baselines_show_turns(tmp_path) -> None:
-    [conversation] = generate_conversations(1, seed=5)
+def test_a_question_is_shown_items_and_the_baselines_show_turns(tmp_path, lives) -> None:
+    [conversation] = lives(1, 5)
     kept = ItemMemory([KeptItem("某人喜欢下棋。", MAY)], LetterEmbedder())
     with TurnMemory.open(tmp_path / "memory.db", LetterEmbedder()) as turns:
         turns.add_turns(conversation.id, conversation.turns)

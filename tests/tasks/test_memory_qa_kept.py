@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memograd.data import generate_conversations, load_conversations, write_locomo
+from memograd.data import load_conversations_jsonl, write_conversations_jsonl
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.memory.manager.trained.files import save_head
@@ -65,22 +65,22 @@ def shown(run: Path, settings: dict[str, Any], tmp_path: Path) -> list[list[str]
     config = MemoryQATrainConfig(**settings)
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
     setup = MemoryQASetup(config, policy, run / "memory.db")
-    held_out = load_conversations(config.data)[-1]
+    held_out = load_conversations_jsonl(config.data)[-1]
     setup.remember([held_out])
     texts = [one.messages[-1]["content"] for one in setup.scenarios([held_out])]
     return [t.split("Memory:\n")[1].split("\n\nQuestion:")[0].splitlines() for t in texts]
 
 
 def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
-    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys, lives
 ) -> None:
     whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
     assert "items of" in capsys.readouterr().out
     assert any(row["grad_norm"] > 0 for row in numbers(whole))  # or nothing would be compared
     rows = kept(whole)
-    assert set(rows) == {"gen-7-0", "gen-7-1", "gen-7-2"}
+    assert set(rows) == {"life-7-0", "life-7-1", "life-7-2"}
     assert {row["keeper"] for row in rows.values()} == {"rules"}
-    lines = {item["text"] for item in rows["gen-7-2"]["items"]}
+    lines = {item["text"] for item in rows["life-7-2"]["items"]}
     for of_prompt in shown(whole, settings, tmp_path):
         assert 1 <= len(of_prompt) <= 3
         assert all(line.partition("] ")[2] in lines for line in of_prompt)
@@ -89,7 +89,7 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     cut, real = tmp_path / "cut", memory_qa_keepers.ManagerKeeper._kept
 
     def breaks(self: Any, store: Any, conversation: Any) -> Any:
-        if conversation.id == "gen-7-1":
+        if conversation.id == "life-7-1":
             raise MemogradError("out of luck")
         return real(self, store, conversation)
 
@@ -97,9 +97,9 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
         broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)
         with pytest.raises(MemogradError, match="out of luck"):
             train(MemoryQATrainConfig(out=cut, **settings))
-    assert set(kept(cut)) == {"gen-7-0"}
+    assert set(kept(cut)) == {"life-7-0"}
     with (cut / "items.jsonl").open("a") as file:
-        file.write('{"conversation": "gen-7-1", "it')
+        file.write('{"conversation": "life-7-1", "it')
     train(MemoryQATrainConfig(resume=cut, steps=2))
     with monkeypatch.context() as broken:
         broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)  # what is there is read
@@ -116,10 +116,9 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     memory_qa.evaluate(whole, Evaluation(None, [], True))
     report = json.loads((whole / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == list(EVERY)
-    others = generate_conversations(1, seed=99, sessions=3, turns_per_session=4)
-    write_locomo(others, tmp_path / "other.json")
+    write_conversations_jsonl(lives(1, 99, most=4), tmp_path / "other.json")
     memory_qa.evaluate(whole, Evaluation(tmp_path / "other.json", [], False))
-    assert set(kept(whole / "evaluation-other")) == {"gen-99-0"}
+    assert set(kept(whole / "evaluation-other")) == {"life-99-0"}
 
 
 def test_a_trained_head_keeps_what_it_decides(
@@ -129,7 +128,7 @@ def test_a_trained_head_keeps_what_it_decides(
         save_head(make_head("minilm", 384, **logits), tmp_path / name / "final")
         settings["memory"] = {"keep": "items", "policy": tmp_path / name, "embedder": "minilm"}
         run = train(MemoryQATrainConfig(out=tmp_path / f"{name}-run", **settings))
-        row = kept(run)["gen-7-2"]
+        row = kept(run)["life-7-2"]
         assert row["keeper"].startswith("policy:")
         assert bool(row["items"]) == (name == "all")
     assert shown(run, settings, tmp_path)[0] == ["(empty)"]
@@ -167,15 +166,15 @@ def test_a_memory_construct_run_keeps_what_it_writes(
     )
     settings |= {"steps": 1, "memory": {"keep": "items", "policy": built}}
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
-    row = kept(run)["gen-7-2"]
+    row = kept(run)["life-7-2"]
     assert row["keeper"] == "construct/final"
     assert row["items"] and all("time" in item for item in row["items"])
     stored = json.loads((run / "config.json").read_text())["memory"]
     assert stored["policy"] == str(built.resolve())
 
-    # It was trained on gen-7-0 and gen-7-1, and held gen-7-2 out.
-    with pytest.raises(BadInput, match="was trained on gen-7-0"):
-        swapped = {"train": ["gen-7-2"], "eval": ["gen-7-0"]}
+    # It was trained on life-7-0 and life-7-1, and held life-7-2 out.
+    with pytest.raises(BadInput, match="was trained on life-7-0"):
+        swapped = {"train": ["life-7-2"], "eval": ["life-7-0"]}
         train(MemoryQATrainConfig(out=tmp_path / "leaks", **settings, **swapped))
     assert not (tmp_path / "leaks").exists()
     settings["memory"] = {"keep": "items", "policy": run}
@@ -183,13 +182,13 @@ def test_a_memory_construct_run_keeps_what_it_writes(
         train(MemoryQATrainConfig(out=tmp_path / "wrong", **settings))
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any], lives) -> None:
     settings["memory"] = {"keep": "items", "policy": tmp_path / "nowhere"}
     with pytest.raises(BadInput, match="no trained head"):
         train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
     with pytest.raises(ValueError, match=r"set memory\.keep=items too"):
         MemoryQATrainConfig.model_validate({"memory": {"policy": "somewhere"}})
-    first, second = generate_conversations(2, seed=1, sessions=3, turns_per_session=4)
+    first, second = lives(2, 1)
     path = tmp_path / "items.jsonl"
     row = {"conversation": first.id, "turns": "other", "keeper": "rules", "items": []}
     path.write_text(json.dumps(row) + "\n")

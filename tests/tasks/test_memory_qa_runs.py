@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memograd.data import generate_conversations, generate_file, write_locomo
+from memograd.data import Conversation, load_conversations_jsonl, write_conversations_jsonl
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -165,8 +166,8 @@ def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) 
     ("changes", "message"),
     [
         ({"data": "no-such-file.json"}, "no-such-file.json"),
-        ({"train": ["nobody"], "eval": ["gen-7-1"]}, "nobody"),
-        ({"train": ["gen-7-0"]}, "eval= names no conversation"),
+        ({"train": ["nobody"], "eval": ["life-7-1"]}, "nobody"),
+        ({"train": ["life-7-0"]}, "eval= names no conversation"),
         ({"model": "./no-such-model"}, "does not exist"),
         ({"rewards": "locomo_f2"}, "locomo_f1"),
         ({"max_prompt_length": 40}, "max_prompt_length"),
@@ -182,27 +183,26 @@ def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message)
 
 def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
-    with pytest.raises(BadInput, match="trained on gen-7-0"):
-        memory_qa.evaluate(run, Evaluation(None, ["gen-7-0"], False))
+    with pytest.raises(BadInput, match="trained on life-7-0"):
+        memory_qa.evaluate(run, Evaluation(None, ["life-7-0"], False))
 
 
 @pytest.mark.slow
-def test_other_data_can_be_evaluated(tmp_path, settings) -> None:
+def test_other_data_can_be_evaluated(tmp_path, settings, lives) -> None:
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
-    other = generate_conversations(3, seed=99, sessions=3, turns_per_session=4)
-    write_locomo(other, tmp_path / "other.json")
-    memory_qa.evaluate(run, Evaluation(tmp_path / "other.json", ["gen-99-1"], False))
+    write_conversations_jsonl(lives(3, 99, most=4), tmp_path / "other.json")
+    memory_qa.evaluate(run, Evaluation(tmp_path / "other.json", ["life-99-1"], False))
     report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
-    assert all(name.startswith("gen-99-1/") for name in ids)
+    assert all(name.startswith("life-99-1/") for name in ids)
 
 
-def test_without_a_choice_the_last_conversation_is_held_out(tmp_path) -> None:
-    generate_file(tmp_path / "data.json", 3, seed=1)
+def test_without_a_choice_the_last_conversation_is_held_out(tmp_path, lives) -> None:
+    write_conversations_jsonl(lives(3, 1), tmp_path / "data.json")
     split = choose_split(available_conversations(tmp_path / "data.json", 0), [], [])
-    assert [c.id for c in split.train] == ["gen-1-0", "gen-1-1"]
-    assert [c.id for c in split.eval] == ["gen-1-2"]
-    generate_file(tmp_path / "one.json", 1, seed=1)
+    assert [c.id for c in split.train] == ["life-1-0", "life-1-1"]
+    assert [c.id for c in split.eval] == ["life-1-2"]
+    write_conversations_jsonl(lives(1, 1), tmp_path / "one.json")
     with pytest.raises(BadInput, match="one to train on and another"):
         choose_split(available_conversations(tmp_path / "one.json", 0), [], [])
 
@@ -251,17 +251,22 @@ def test_conversations_of_ones_own(tmp_path, settings, caplog) -> None:
 
 def test_what_was_trained_on_is_refused_under_another_name(tmp_path, settings) -> None:
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
-    copies = json.loads(Path(str(settings["data"])).read_text(encoding="utf-8"))
-    for copy in copies:
-        copy["sample_id"] = f"new-{copy['sample_id']}"
+    copies = load_conversations_jsonl(settings["data"])
     other = tmp_path / "other.json"
-    other.write_text(json.dumps(copies), encoding="utf-8")
-    with pytest.raises(BadInput, match="was trained on new-gen-7-0, new-gen-7-1"):
-        memory_qa.evaluate(run, Evaluation(other, ["new-gen-7-0", "new-gen-7-1"], False))
+    write_conversations_jsonl([_renamed(copy, f"new-{copy.id}") for copy in copies], other)
+    with pytest.raises(BadInput, match="was trained on new-life-7-0, new-life-7-1"):
+        memory_qa.evaluate(run, Evaluation(other, ["new-life-7-0", "new-life-7-1"], False))
     memory_qa.evaluate(run, Evaluation(other, [], False))
     report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
     ids = [question["id"] for question in report["reports"][0]["questions"]]
-    assert all(name.startswith("new-gen-7-2/") for name in ids)
+    assert all(name.startswith("new-life-7-2/") for name in ids)
+
+
+def _renamed(one: Conversation, name: str) -> Conversation:
+    questions = [
+        replace(question, id=f"{name}/q{place}") for place, question in enumerate(one.questions)
+    ]
+    return replace(one, id=name, questions=tuple(questions))
 
 
 def test_conversations_without_questions_are_for_neither_side(tmp_path) -> None:
@@ -297,8 +302,8 @@ def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings) -> 
     assert methods() == [UNTRAINED, WARM_START, TRAINED]
 
 
-def test_questions_are_thinned_by_the_seed_and_nothing_else_changes() -> None:
-    available = generate_conversations(3, seed=0)
+def test_questions_are_thinned_by_the_seed_and_nothing_else_changes(lives) -> None:
+    available = lives(3, 0)
     asked = [question for one in available for question in one.questions]
 
     def kept(most: int | None, seed: int = 0) -> list:

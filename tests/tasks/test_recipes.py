@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from memograd.config import load_settings
-from memograd.data import generate_file
+from memograd.data import write_conversations_jsonl
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.registry import train
 from memograd.tasks.sql.settings import SqlTrainConfig
@@ -83,11 +83,11 @@ def qwen_folder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory):
     return make
 
 
-def rows_for(stem: str, folder: Path) -> list[str]:
+def rows_for(stem: str, folder: Path, lives) -> list[str]:
     """The recipe's data, in its own format."""
     if stem == "locomo-qwen2.5-3b":
-        data = folder / "conversations.json"
-        generate_file(data, 2, seed=0)
+        data = folder / "conversations.jsonl"
+        write_conversations_jsonl(lives(2, 0), data)
         return [f"data={data}", "max_train=4", "max_eval=2", "memory.embedder=e5"]
     if stem == "sql-qwen3-0.6b":
         return ["sql.max_eval=2", "episodes.max_turns=1"]
@@ -109,10 +109,10 @@ def rows_for(stem: str, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_trains_two_steps(path: Path, tmp_path: Path, qwen_folder) -> None:
+def test_a_recipe_trains_two_steps(path: Path, tmp_path: Path, qwen_folder, lives) -> None:
     model = qwen_folder("qwen3" if "qwen3" in path.stem else "qwen2")
     told = [f"model={model}", f"out={tmp_path / 'run'}", "steps=2", *SMALL]
-    settings = load_settings(KINDS[path.stem], path, [*told, *rows_for(path.stem, tmp_path)])
+    settings = load_settings(KINDS[path.stem], path, [*told, *rows_for(path.stem, tmp_path, lives)])
     run = train(settings)
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert len(metrics) == 2

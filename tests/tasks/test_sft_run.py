@@ -176,10 +176,18 @@ def test_a_folder_that_holds_something_is_refused(tmp_path, settings) -> None:
 def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
     tmp_path, settings, small_data
 ) -> None:
-    settings |= {"data": small_data, "task": "memory-qa", "train": ["gen-7-0"], "steps": 1}
+    settings |= {
+        "data": small_data,
+        "task": "memory-qa",
+        "train": ["life-7-0"],
+        "steps": 1,
+    }
     config = SftSettings(out=tmp_path / "run", memory={"top_k": 2}, **settings)
     split = _split(config)
-    assert [conversation.id for conversation in split.eval] == ["gen-7-1", "gen-7-2"]
+    assert [conversation.id for conversation in split.eval] == [
+        "life-7-1",
+        "life-7-2",
+    ]
     policy = LanguageModel.load(config.model, lora=LoraConfig(r=2), device="cpu")
     grpo = MemoryQATrainConfig(
         data=small_data, model=config.model, device="cpu", memory={"top_k": 2}
@@ -195,18 +203,18 @@ def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
     ]
 
     run = sft(config)
-    memory_qa.evaluate(run, Evaluation(None, ["gen-7-1"], False))
+    memory_qa.evaluate(run, Evaluation(None, ["life-7-1"], False))
     report = json.loads((run / "evaluation.json").read_text())
     assert [entry["method"] for entry in report["reports"]] == [UNTRAINED, TRAINED]
-    with pytest.raises(BadInput, match="was trained on gen-7-0"):
-        memory_qa.evaluate(run, Evaluation(None, ["gen-7-0"], False))
+    with pytest.raises(BadInput, match="was trained on life-7-0"):
+        memory_qa.evaluate(run, Evaluation(None, ["life-7-0"], False))
 
 
 def test_a_run_on_rows_is_evaluated_on_named_conversations(tmp_path, settings, small_data) -> None:
     run = sft(SftSettings(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="not trained on conversations"):
         memory_qa.evaluate(run, Evaluation(None, [], False))
-    memory_qa.evaluate(run, Evaluation(small_data, ["gen-7-2"], False))
+    memory_qa.evaluate(run, Evaluation(small_data, ["life-7-2"], False))
     assert (run / "evaluation-small" / "evaluation.json").is_file()
 
 

@@ -1,13 +1,12 @@
-"""Conversations with questions: public sets, splits by conversation, and a generator.
+"""Conversations with questions: public sets, files of one's own, generated lives, splits.
 
-Where each invariant is proved stands in the files of this room.
+Every set becomes `Conversation` or `ConstructionCase`; `lifelog` holds the generator.
 """
 
 from memograd.data.construction import ConstructionCase, construction_case_of
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
 from memograd.data.conversations_jsonl import load_conversations_jsonl, write_conversations_jsonl
 from memograd.data.detect import load_any
-from memograd.data.generator import generate_conversations, generate_file
 from memograd.data.locomo import (
     CATEGORIES,
     LoadReport,
@@ -45,8 +44,6 @@ __all__ = [
     "MemoryAgentBenchReport",
     "Question",
     "construction_case_of",
-    "generate_conversations",
-    "generate_file",
     "load_any",
     "load_conversations",
     "load_conversations_jsonl",

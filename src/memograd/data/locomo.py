@@ -19,10 +19,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import read_json
+from memograd.data.record_files import answer_text, field, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import MONTHS, RawTurn
 
@@ -33,10 +33,10 @@ CATEGORIES: Final = {
     4: "single-hop",
     5: "adversarial",
 }
+CATEGORY_NUMBERS: Final = {name: number for number, name in CATEGORIES.items()}
 DATE_FORMAT: Final = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def parse_locomo(payload: Any, where: str) -> tuple[list[Conversation], LoadRepo
     """The conversations in a parsed file; `where` names it in the sentence of a BadInput."""
     unresolved: list[tuple[str, str]] = []
     conversations: dict[str, Conversation] = {}
-    for number, record in enumerate(_typed(payload, list, where)):
+    for number, record in enumerate(typed(payload, list, where)):
         conversation = _parse_conversation(record, f"{where}, conversation {number}", unresolved)
         if conversation.id in conversations:
             raise BadInput(f"{where} has two conversations with the id {conversation.id!r}.")
@@ -99,25 +99,25 @@ def parse_locomo(payload: Any, where: str) -> tuple[list[Conversation], LoadRepo
 
 
 def _parse_conversation(record: Any, where: str, unresolved: list[tuple[str, str]]) -> Conversation:
-    identity = _field(record, "sample_id", str, where)
+    identity = field(record, "sample_id", str, where)
     where = f"{where} ({identity})"
-    spoken = _field(record, "conversation", dict, where)
+    spoken = field(record, "conversation", dict, where)
     speakers = (
-        _field(spoken, "speaker_a", str, where),
-        _field(spoken, "speaker_b", str, where),
+        field(spoken, "speaker_a", str, where),
+        field(spoken, "speaker_b", str, where),
     )
     turns: dict[str, RawTurn] = {}
     for session in sorted(_session_numbers(spoken)):
         name = f"session_{session}"
-        time = _parse_time(_field(spoken, f"{name}_date_time", str, where), f"{where}, {name}")
-        for record_of_turn in _field(spoken, name, list, where):
+        time = _parse_time(field(spoken, f"{name}_date_time", str, where), f"{where}, {name}")
+        for record_of_turn in field(spoken, name, list, where):
             turn = _parse_turn(record_of_turn, session, time, f"{where}, {name}")
             if turn.id in turns:
                 raise BadInput(f"{where} has two turns with the id {turn.id!r}.")
             turns[turn.id] = turn
     questions = [
         _parse_question(question, f"{identity}/q{position}", turns, where, unresolved)
-        for position, question in enumerate(_field(record, "qa", list, where))
+        for position, question in enumerate(field(record, "qa", list, where))
     ]
     return Conversation(
         id=identity,
@@ -137,12 +137,12 @@ def _session_numbers(spoken: dict[str, Any]) -> Iterable[int]:
 
 def _parse_turn(record: Any, session: int, time: datetime, where: str) -> RawTurn:
     return RawTurn(
-        id=_field(record, "dia_id", str, where),
-        speaker=_field(record, "speaker", str, where),
-        text=_field(record, "text", str, where),
+        id=field(record, "dia_id", str, where),
+        speaker=field(record, "speaker", str, where),
+        text=field(record, "text", str, where),
         time=time,
         session=session,
-        caption=_field(record, "blip_caption", str, where) if "blip_caption" in record else None,
+        caption=field(record, "blip_caption", str, where) if "blip_caption" in record else None,
     )
 
 
@@ -154,28 +154,30 @@ def _parse_question(
     unresolved: list[tuple[str, str]],
 ) -> Question:
     where = f"{where}, question {identity}"
-    number = _field(record, "category", int, where)
+    number = field(record, "category", int, where)
     if number not in CATEGORIES:
         raise BadInput(f"{where} has the category {number}: LoCoMo's categories are 1 to 5.")
     adversarial = CATEGORIES[number] == "adversarial"
     evidence: list[str] = []
-    for text in _field(record, "evidence", list, where):
-        ids = _evidence_ids(_typed(text, str, f"the evidence of {where}"))
+    for text in field(record, "evidence", list, where):
+        ids = _evidence_ids(typed(text, str, f"the evidence of {where}"))
         evidence += [turn_id for turn_id in ids if turn_id in turns]
         unresolved += [(identity, text) for turn_id in ids or [""] if turn_id not in turns]
     return Question(
         id=identity,
-        text=_field(record, "question", str, where).strip(),
+        text=field(record, "question", str, where).strip(),
         answer=(
             NOT_MENTIONED
             if adversarial and "answer" not in record
-            else _answer(record, "answer", where)
+            else answer_text(record, "answer", where)
         ),
         category=CATEGORIES[number],
         evidence=tuple(dict.fromkeys(evidence)),
         adversarial=adversarial,
         adversarial_answer=(
-            _answer(record, "adversarial_answer", where) if "adversarial_answer" in record else None
+            answer_text(record, "adversarial_answer", where)
+            if "adversarial_answer" in record
+            else None
         ),
     )
 
@@ -192,31 +194,6 @@ def _parse_time(text: str, where: str) -> datetime:
         raise BadInput(
             f"{where} has the date {text!r}: write it like '1:56 pm on 8 May, 2023'."
         ) from None
-
-
-def _answer(record: dict[str, Any], key: str, where: str) -> str:
-    value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadInput(f"{where} needs {key!r} as a text or a whole number.")
-    return str(value).strip()
-
-
-def _field(record: Any, key: str, kind: type[T], where: str) -> T:
-    record = _typed(record, dict, where)
-    if key not in record:
-        raise BadInput(f"{where} has no {key!r}: is this a LoCoMo file?")
-    return _typed(record[key], kind, f"{key!r} in {where}")
-
-
-def _typed(value: Any, kind: type[T], where: str) -> T:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise BadInput(
-            f"{where} is {type(value).__name__}, not {kind.__name__}: is this a LoCoMo file?"
-        )
-    return value
-
-
-CATEGORY_NUMBERS: Final = {name: number for number, name in CATEGORIES.items()}
 
 
 def write_locomo(conversations: Sequence[Conversation], path: Path | str) -> None:

@@ -49,7 +49,7 @@ class Standard:
 
 
 @dataclass(frozen=True)
-class AnsweredQuestion:
+class QuestionResult:
     """How a question went. by_words in [0, 1]; carriers: item ids that hold part of the answer.
 
     said: what the reader answered, and f1 how well; None without a reader.
@@ -68,7 +68,7 @@ class AnsweredQuestion:
         return self.by_words if self.f1 is None else self.f1
 
 
-def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) -> AnsweredQuestion:
+def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) -> QuestionResult:
     """How a question that is open at chunk `now` could be answered from the book as it is."""
     items = found(asked, book, standard)
     parts, misleading = asked.parts_at(now), asked.misleading_at(now)
@@ -86,11 +86,11 @@ def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) 
         told = sum(any(part.stands_in(item.text) for item in items) for part in parts)
         by_words = told / len(parts) * (1 - standard.misled_cost * misled)
     if standard.reader is None:
-        return AnsweredQuestion(asked, by_words, misled, tuple(carriers))
+        return QuestionResult(asked, by_words, misled, tuple(carriers))
     language = language_of(asked.question.text)
     said = standard.reader.answer(asked.question, [item.text for item in items], language)
     f1 = max(squad_f1(said, gold, language) for gold in asked.golds_at(now))
-    return AnsweredQuestion(asked, by_words, misled, tuple(carriers), said, f1)
+    return QuestionResult(asked, by_words, misled, tuple(carriers), said, f1)
 
 
 def found(asked: CaseQuestion, book: MemoryBook, standard: Standard) -> list[MemoryItem]:
@@ -109,6 +109,6 @@ def found(asked: CaseQuestion, book: MemoryBook, standard: Standard) -> list[Mem
 
 def answer_open(
     questions: Iterable[CaseQuestion], book: MemoryBook, now: int, standard: Standard
-) -> list[AnsweredQuestion]:
+) -> list[QuestionResult]:
     """Every question that is open at chunk `now`."""
     return [answer(one, book, now, standard) for one in questions if one.open_at(now)]

@@ -39,7 +39,7 @@ from memograd.rewards.mem_alpha import (
     tool_success,
 )
 from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL as ORIGINAL_RULES
-from memograd.tasks.memory_construct.answering import AnsweredQuestion
+from memograd.tasks.memory_construct.answering import QuestionResult
 from memograd.tasks.memory_construct.walk import BookWalk, Tried
 
 Compared = Literal["answers", "attempts", "chunks_of_attempts"]
@@ -134,5 +134,5 @@ def chunk_rewards(walk: BookWalk, credit: Credit, weights: CreditWeights) -> lis
     ]
 
 
-def _total(answered: Sequence[AnsweredQuestion]) -> float:
+def _total(answered: Sequence[QuestionResult]) -> float:
     return sum(one.score for one in answered)

@@ -33,7 +33,7 @@ class ViewLimits:
 
 
 @dataclass(frozen=True)
-class View:
+class ChunkView:
     """messages: the prompt. shown: the ids of the items that it numbers, in order."""
 
     messages: tuple[Message, ...]
@@ -84,14 +84,14 @@ _WORDS: Final[dict[Language, _ViewWords]] = {
 
 def view_of(
     book: MemoryBook, chunk: str, language: Language, form: Format, limits: ViewLimits
-) -> View:
+) -> ChunkView:
     """The prompt for a chunk in front of a book."""
     items = [*book.core, *_related(book, chunk, limits)]
     words = _WORDS[language]
     rules = words.lines if form == "lines" else words.tools
     listed = "\n".join(f"{n} {item.text}" for n, item in enumerate(items, start=1)) or words.empty
     content = f"{words.memory}\n{listed}\n\n{words.new}\n{chunk}"
-    return View(
+    return ChunkView(
         messages=(
             Message(role="system", content=f"{words.task}\n{rules}"),
             Message(role="user", content=content),

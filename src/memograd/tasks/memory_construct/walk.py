@@ -17,14 +17,14 @@ from memograd.memory.language import estimate_tokens
 from memograd.rewards.mem_alpha import ToolOutcome
 from memograd.tasks.memory_construct.answer_format import Format, read
 from memograd.tasks.memory_construct.answering import (
-    AnsweredQuestion,
+    QuestionResult,
     Standard,
     answer,
     answer_open,
 )
 from memograd.tasks.memory_construct.case import BuildCase, Chunk
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Outcome, Texts
-from memograd.tasks.memory_construct.view import View, ViewLimits, view_of
+from memograd.tasks.memory_construct.view import ChunkView, ViewLimits, view_of
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class BookWalk:
         self.rules = rules
         self.book = MemoryBook(texts)
         self.taken: list[Tried] = []
-        self.answered: list[AnsweredQuestion] = []
+        self.answered: list[QuestionResult] = []
         self.origins: list[tuple[int, ...]] = []
-        self._view: View | None = None
+        self._view: ChunkView | None = None
 
     @property
     def position(self) -> int:
@@ -83,7 +83,7 @@ class BookWalk:
         return self.case.chunks[self.position]
 
     @property
-    def view(self) -> View:
+    def view(self) -> ChunkView:
         """What the model is shown now."""
         if self._view is None:
             self._view = view_of(
@@ -106,7 +106,7 @@ class BookWalk:
         )
         return Tried(self.position, answer, outcomes, book)
 
-    def open_questions(self, book: MemoryBook) -> list[AnsweredQuestion]:
+    def open_questions(self, book: MemoryBook) -> list[QuestionResult]:
         """How the questions from now on go with another book in place of this one."""
         return answer_open(self.case.asked, book, self.position, self.rules.standard)
 

@@ -13,7 +13,7 @@ TASK: Final = Task(
     settings=MemoryQATrainConfig,
     recipe="memograd.tasks.memory_qa.recipe",
     options=(
-        Option("--data", "data", "FILE", "Conversations (docs/data.md); else generated ones."),
+        Option("--data", "data", "FILE", "Conversations (docs/data.md); else generated lives."),
         Option("--train", "train", "IDS", "Conversations to train on: conv-26,conv-30."),
         Option("--eval", "eval", "IDS", "Conversations to evaluate on."),
     ),

@@ -52,7 +52,7 @@ class MemoryQATrainConfig(TrainConfig):
     """Everything that `memograd train memory-qa` can be told."""
 
     data: Path | None = None
-    """File of conversations, in any format of docs/data.md; none: generated ones."""
+    """File of conversations, in any format of docs/data.md; none: generated lives."""
     train: list[Text] = []
     """Conversation ids to train on; empty: all but the last."""
     eval: list[Text] = []

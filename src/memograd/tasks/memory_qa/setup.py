@@ -21,10 +21,10 @@ from rich.console import Console
 from memograd.data import (
     Conversation,
     ConversationSplit,
-    generate_conversations,
     load_any,
     split_by_conversation,
 )
+from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
 from memograd.memory.reader import RuleReader
@@ -44,18 +44,24 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 logger = logging.getLogger(__name__)
 
 KEPT: Final = "items.jsonl"
-GENERATED_CONVERSATIONS = 3
-"""Without a data file: two generated conversations to train on, one to evaluate on."""
+GENERATED: Final = {"train": 2, "test": 1}
+"""Without a data file: lives by split. The last one, in words and with names of which the others
+have none, is to evaluate on."""
+ASKED: Final = 1.2  # questions for each statement, which makes some 60 at the end of a life
 
 
 def available_conversations(data: Path | None, seed: int) -> list[Conversation]:
-    """The conversations in the file `data`, in any format that is known, or generated ones.
+    """The conversations in the file `data`, in any format that is known, or generated lives.
 
     Questions are put to a memory of the whole conversation here. One that was asked on a day before
     its end may have had another answer then, so it is left out, and logged.
     """
     if data is None:
-        return generate_conversations(GENERATED_CONVERSATIONS, seed=seed)
+        return [
+            _asked_at_the_end(log.conversation())
+            for split, count in GENERATED.items()
+            for log in generate_lifelogs(count, seed, LifelogSettings(split=split, questions=ASKED))
+        ]
     loaded = load_any(data)
     conversations = [_asked_at_the_end(one) for one in loaded]
     dropped = sum(len(one.questions) for one in loaded)
