@@ -13,7 +13,7 @@ from memograd.memory import RawTurn
 from memograd.rewards import get_reward
 from memograd.rewards.locomo import locomo_score
 from memograd.rewards.mem0 import bleu1, set_f1
-from memograd.tasks.memory_qa.scenarios import MemoryView, memory_qa_scenarios
+from memograd.tasks.memory_qa.scenarios import MemoryView, PromptMemory, memory_qa_scenarios
 
 SINGLE = {
     "locomo_f1": lambda said, gold: locomo_score(said, gold, "single-hop"),
@@ -72,10 +72,9 @@ def test_training_on_questions_sees_them(tmp_path) -> None:
     turn = RawTurn("t1", "Ann", "I live in New York City.", None, 1)
     questions = (QUESTION, replace(QUESTION, id="c/q1", accepted=("New York City",)))
     conversation = Conversation("c", ("Ann", "Bob"), (turn,), questions, ())
-    memory: TurnMemory = None  # type: ignore[assignment]  # the view without memory asks for nothing
-    scenarios = memory_qa_scenarios(
-        conversation, memory, view=MemoryView.NONE, top_k=1, token_budget=10, count_tokens=len
-    )
+    turns: TurnMemory = None  # type: ignore[assignment]  # the view without memory asks for nothing
+    memory = PromptMemory(turns, top_k=1, token_budget=10, count_tokens=len)
+    scenarios = memory_qa_scenarios(conversation, memory, MemoryView.NONE)
     answers = [scenario.columns["answer"] for scenario in scenarios]
     assert answers == ["NYC", ["NYC", "New York City"]]
     scored = get_reward("locomo_f1")(

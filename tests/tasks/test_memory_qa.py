@@ -11,6 +11,7 @@ from memograd.data import Conversation
 from memograd.memory import TurnMemory
 from memograd.tasks.memory_qa.scenarios import (
     MemoryView,
+    PromptMemory,
     memory_qa_messages,
     memory_qa_scenarios,
 )
@@ -48,14 +49,8 @@ def memory(conversations, tmp_path_factory) -> Iterator[TurnMemory]:
 
 
 def scenarios(conversation, memory, view=MemoryView.RETRIEVED, top_k=5, token_budget=1000):
-    return memory_qa_scenarios(
-        conversation,
-        memory,
-        view=view,
-        top_k=top_k,
-        token_budget=token_budget,
-        count_tokens=lambda text: len(text.split()),
-    )
+    shown = PromptMemory(memory, top_k, token_budget, lambda text: len(text.split()))
+    return memory_qa_scenarios(conversation, shown, view)
 
 
 def memory_lines(scenario) -> list[str]:

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.memory import TurnMemory
-from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem, MemoryView, memory_qa_scenarios
+from memograd.tasks.memory_qa.scenarios import (
+    ItemMemory,
+    KeptItem,
+    MemoryView,
+    PromptMemory,
+    memory_qa_scenarios,
+)
 
 MAY = datetime(2023, 5, 7, 18)
 times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1))
@@ -56,13 +62,7 @@ def test_a_question_is_shown_items_and_the_baselines_show_turns(tmp_path, lives)
         turns.add_turns(conversation.id, conversation.turns)
         shown = {
             view: memory_qa_scenarios(
-                conversation,
-                turns,
-                view=view,
-                top_k=2,
-                token_budget=1000,
-                count_tokens=len_words,
-                items=kept,
+                conversation, PromptMemory(turns, 2, 1000, len_words, kept), view
             )[0].messages[-1]["content"]
             for view in MemoryView
         }

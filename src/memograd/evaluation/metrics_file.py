@@ -81,16 +81,18 @@ def last_means(metrics: Sequence[Mapping[str, Any]], last: int) -> dict[str, flo
     """
     values: dict[str, list[float]] = {}
     for row in metrics[-last:]:
-        for name, value in _flat(row).items():
-            values.setdefault(name, []).append(value)
+        for name, value in flat(row, "/").items():
+            if isinstance(value, int | float):
+                values.setdefault(name, []).append(float(value))
     return {name: float(np.mean(found)) for name, found in values.items() if name != "step"}
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    flat: dict[str, float] = {}
-    for key, value in row.items():
+def flat(values: Mapping[str, Any], separator: str, prefix: str = "") -> dict[str, Any]:
+    """The values in mappings within mappings by one name each: `rewards/locomo_f1`, `lora.r`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}/")
-        elif isinstance(value, int | float):
-            flat[prefix + key] = float(value)
-    return flat
+            found |= flat(value, separator, f"{prefix}{name}{separator}")
+        else:
+            found[prefix + name] = value
+    return found

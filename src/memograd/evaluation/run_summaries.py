@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from memograd.config import Settings
 from memograd.config.load import values_of_kind
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.metrics_file import last_means
+from memograd.evaluation.metrics_file import flat, last_means
 from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import run_state
@@ -123,11 +123,11 @@ def changed_settings(run: RunFolder, kind: type[Settings] | None) -> dict[str, A
     if kind is not None:
         values = values_of_kind(values, kind)
         fields = {name: field.get_default() for name, field in kind.model_fields.items()}
-        defaults = _dotted(TypeAdapter(dict[str, Any]).dump_python(fields, mode="json"))
+        defaults = flat(TypeAdapter(dict[str, Any]).dump_python(fields, mode="json"), ".")
     missing = object()
     return {
         name: value
-        for name, value in _dotted(values).items()
+        for name, value in flat(values, ".").items()
         if name not in FOLDERS and defaults.get(name, missing) != value
     }
 
@@ -144,7 +144,7 @@ def compare_runs(paths: Sequence[Path], last: int) -> dict[str, dict[str, list[A
         MemogradError: the settings or metrics of one are damaged.
     """
     runs = [RunFolder.open(path) for path in paths]
-    configs = [_dotted(_config(run)) for run in runs]
+    configs = [flat(_config(run), ".") for run in runs]
     means = [last_means(run.read_metrics(), last) for run in runs]
     return {
         "settings": {
@@ -178,16 +178,6 @@ def _config(run: RunFolder) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise MemogradError(f"{run.path / 'config.json'} is no JSON object.")
     return config
-
-
-def _dotted(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _dotted(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = value
-    return found
 
 
 def _last_change(path: Path) -> float:

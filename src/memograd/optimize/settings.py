@@ -43,7 +43,7 @@ class OptimizeConfig(Settings):
     """Runs of memory-qa whose adapters are measured with and without the programs: one, or one a
     seed."""
     data: Path | None = None
-    """File of conversations (docs/data.md); none: generated ones."""
+    """File of conversations (docs/data.md); none: generated lives."""
     train: list[Text] = []
     """Conversation ids to optimise on; empty: all but the last."""
     eval: list[Text] = []

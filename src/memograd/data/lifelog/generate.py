@@ -7,6 +7,8 @@ follow.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memograd.data.lifelog.chinese import CHINESE
@@ -34,6 +36,19 @@ def generate_lifelogs(n: int, seed: int, settings: LifelogSettings | None = None
         raise BadInput(f"Cannot generate {n} life logs: ask for at least one.")
     name = f"life-{settings.language}-{settings.split}-{seed}"
     return [_generate(f"{name}-{number}", settings) for number in range(n)]
+
+
+def generate_in_languages(
+    n: int, seed: int, languages: Sequence[str], settings: LifelogSettings
+) -> list[Lifelog]:
+    """`n` logs in all, as many in each of the languages, the first ones getting what is left."""
+    logs: list[Lifelog] = []
+    for number, language in enumerate(languages):
+        share = n // len(languages) + (number < n % len(languages))
+        if share:
+            # mypy takes a checked text for no Literal; LifelogSettings refuses other languages
+            logs += generate_lifelogs(share, seed, replace(settings, language=language))  # type: ignore[arg-type]
+    return logs
 
 
 def _generate(identity: str, settings: LifelogSettings) -> Lifelog:

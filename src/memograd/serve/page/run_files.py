@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import MemogradError
-from memograd.evaluation.metrics_file import read_metrics
+from memograd.evaluation.metrics_file import flat, read_metrics
 from memograd.serve.refusals import NotFound
 
 CURVES: Final = ("reward_mean", "loss", "kl", "entropy", "eval_score", "zero_variance_fraction")
@@ -80,7 +80,7 @@ def curves(path: Path) -> dict[str, list[float | None]]:
 
 def settings(path: Path) -> dict[str, Any]:
     """What the run was told, dotted."""
-    return _dotted(_object(path / "config.json"))
+    return flat(_object(path / "config.json"), ".")
 
 
 def report(path: Path) -> str:
@@ -176,16 +176,6 @@ def _object(file: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _dotted(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _dotted(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = value
-    return found
 
 
 def _number(value: Any) -> float | None:

@@ -9,12 +9,12 @@ before there is a run folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from memograd.data.construction import ConstructionCase
-from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
@@ -201,8 +201,13 @@ def cases(config: ConstructTrainConfig) -> tuple[list[BuildCase], list[BuildCase
     eval_data = config.text.eval_data
     held_out: list[BuildCase] = []
     if config.data is None:
-        known = _generated(construct, construct.logs, config.seed, "train")
-        held_out = _generated(construct, construct.eval_logs, EVAL_SEED, "test")
+        told = LifelogSettings(split="train", questions=construct.questions)
+        asked = LifelogSettings(split="test")
+        languages = construct.languages
+        lives = generate_in_languages(construct.logs, config.seed, languages, told)
+        others = generate_in_languages(construct.eval_logs, EVAL_SEED, languages, asked)
+        known = [_of_log(log, construct) for log in lives]
+        held_out = [_of_log(log, construct) for log in others]
     else:
         known = _of_file(config.data, construct)
         if eval_data is None:
@@ -240,18 +245,6 @@ def _told(one: BuildCase | Lifelog) -> Told:
     if isinstance(one, BuildCase):
         return one.id, [chunk.text for chunk in one.chunks]
     return told_in(one)
-
-
-def _generated(construct: ConstructConfig, count: int, seed: int, split: str) -> list[BuildCase]:
-    logs: list[Lifelog] = []
-    for number, language in enumerate(construct.languages):
-        share = count // len(construct.languages) + (number < count % len(construct.languages))
-        if share:
-            settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
-            if split == "train":
-                settings = replace(settings, questions=construct.questions)
-            logs += generate_lifelogs(share, seed, settings)
-    return [_of_log(log, construct) for log in logs]
 
 
 def _of_file(path: Path, construct: ConstructConfig) -> list[BuildCase]:

@@ -21,7 +21,7 @@ from memograd.data.detect import load_any
 from memograd.data.lifelog import (
     Lifelog,
     LifelogSettings,
-    generate_lifelogs,
+    generate_in_languages,
     lifelog_of,
     read_lifelogs,
 )
@@ -43,7 +43,8 @@ def training_logs(config: OperationsConfig) -> list[Lifelog]:
     """The logs to train on; raises BadInput for files that cannot be read."""
     if config.data:
         return logs_of_files(config.data)
-    return _generated(config, config.logs, config.seed, split="train")
+    settings = LifelogSettings(split="train")
+    return generate_in_languages(config.logs, config.seed, config.languages, settings)
 
 
 def evaluation_logs(config: OperationsConfig) -> list[Lifelog]:
@@ -59,7 +60,8 @@ def evaluation_logs(config: OperationsConfig) -> list[Lifelog]:
                 " which the logs to measure on are made of too: generate data with --split train,"
                 " or say with eval_data what to measure on."
             )
-        return _generated(config, config.eval_logs, EVAL_SEED, split="test")
+        settings = LifelogSettings(split="test")
+        return generate_in_languages(config.eval_logs, EVAL_SEED, config.languages, settings)
     logs = logs_of_files(config.eval_data)
     if common := sorted(in_common(map(told_in, known), map(told_in, logs))):
         raise BadInput(
@@ -126,15 +128,3 @@ def stored_operations(run: RunFolder) -> OperationsConfig:
             f"{run.path / 'config.json'} does not fit this version of memograd: {where}: "
             f"{first['msg']}"
         ) from error
-
-
-def _generated(config: OperationsConfig, count: int, seed: int, *, split: str) -> list[Lifelog]:
-    """As many logs of each language, as far as the count allows."""
-    languages = config.languages
-    logs: list[Lifelog] = []
-    for number, language in enumerate(languages):
-        share = count // len(languages) + (number < count % len(languages))
-        if share:
-            settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
-            logs += generate_lifelogs(share, seed, settings)
-    return logs

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
+from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
@@ -64,8 +64,9 @@ def scenarios(config: OpsTextTrainConfig) -> tuple[list[Scenario], list[Scenario
     eval_data = config.text.eval_data
     held_out: list[Lifelog] = []
     if config.data is None:
-        known = _generated(config, build.logs, config.seed, "train")
-        held_out = _generated(config, build.eval_logs, EVAL_SEED, "test")
+        told, asked = LifelogSettings(split="train"), LifelogSettings(split="test")
+        known = generate_in_languages(build.logs, config.seed, build.languages, told)
+        held_out = generate_in_languages(build.eval_logs, EVAL_SEED, build.languages, asked)
     else:
         known = logs_of_files([config.data])
         if eval_data is None:
@@ -106,17 +107,6 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     out.write_text(text, encoding="utf-8")
     return len(rows)
-
-
-def _generated(config: OpsTextTrainConfig, count: int, seed: int, split: str) -> list[Lifelog]:
-    logs: list[Lifelog] = []
-    languages = config.build.languages
-    for number, language in enumerate(languages):
-        share = count // len(languages) + (number < count % len(languages))
-        if share:
-            settings = LifelogSettings(language=language, split=split)  # type: ignore[arg-type]
-            logs += generate_lifelogs(share, seed, settings)
-    return logs
 
 
 def _describe(

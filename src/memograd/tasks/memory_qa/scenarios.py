@@ -146,49 +146,59 @@ def _around_memory(question: str) -> tuple[str, str]:
     return "Memory:\n", f"\n\nQuestion: {question}\nShort answer:"
 
 
-def memory_qa_scenarios(
-    conversation: Conversation,
-    memory: TurnMemory,
-    *,
-    view: MemoryView,
-    top_k: int,
-    token_budget: int,
-    count_tokens: Callable[[str], int],
-    items: ItemMemory | None = None,
-    ranked: bool = False,
-) -> list[Scenario]:
-    """One scenario a question of `conversation` (adversarial ones are kept apart by the loader).
+@dataclass(frozen=True)
+class PromptMemory:
+    """What prompts may show of conversations, and how much of it.
 
-    The memory must hold the conversation's turns under the scope `conversation.id`. `items`: what a
-    manager kept of the conversation, which is retrieved instead of its turns. `ranked`: turns are
-    found as `Memory.search` ranks them, else by the nearest vectors. `token_budget` bounds
-    the tokens of what one prompt shows, `top_k` how many turns or items.
+    turns: holds the turns of each conversation under the scope `conversation.id`. top_k: turns or
+    items of one prompt, at most. token_budget: what they may cost, as `count_tokens` counts them.
+    items: what a manager kept, which is retrieved instead of the turns. ranked: turns are found as
+    `Memory.search` ranks them, else by the nearest vectors.
     """
-    questions = conversation.questions
-    texts = [question.text for question in questions]
-    lines: list[list[str]]
-    if view is MemoryView.RETRIEVED and items is not None:
-        kept = items.search_many(
-            texts, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
-        )
-        lines = [[item.render() for item in found] for found in kept]
-    elif view is MemoryView.RETRIEVED:
-        said = memory.search_many(
+
+    turns: TurnMemory
+    top_k: int
+    token_budget: int
+    count_tokens: Callable[[str], int]
+    items: ItemMemory | None = None
+    ranked: bool = False
+
+    def lines(self, conversation: Conversation, view: MemoryView) -> list[list[str]]:
+        """The lines that the prompt of each of the conversation's questions shows."""
+        texts = [question.text for question in conversation.questions]
+        if view is MemoryView.NONE:
+            return [[] for _ in texts]
+        if view is MemoryView.LAST:
+            last = self.turns.last_turns(
+                conversation.id,
+                top_k=self.top_k,
+                token_budget=self.token_budget,
+                count_tokens=self.count_tokens,
+            )
+            return [[one.turn.render() for one in last] for _ in texts]
+        if self.items is not None:
+            kept = self.items.search_many(
+                texts,
+                top_k=self.top_k,
+                token_budget=self.token_budget,
+                count_tokens=self.count_tokens,
+            )
+            return [[item.render() for item in found] for found in kept]
+        said = self.turns.search_many(
             texts,
             scope=conversation.id,
-            top_k=top_k,
-            token_budget=token_budget,
-            count_tokens=count_tokens,
-            ranked=ranked,
+            top_k=self.top_k,
+            token_budget=self.token_budget,
+            count_tokens=self.count_tokens,
+            ranked=self.ranked,
         )
-        lines = [[one.turn.render() for one in found] for found in said]
-    elif view is MemoryView.LAST:
-        last = memory.last_turns(
-            conversation.id, top_k=top_k, token_budget=token_budget, count_tokens=count_tokens
-        )
-        lines = [[one.turn.render() for one in last]] * len(questions)
-    else:
-        lines = [[] for _ in questions]
+        return [[one.turn.render() for one in found] for found in said]
+
+
+def memory_qa_scenarios(
+    conversation: Conversation, memory: PromptMemory, view: MemoryView
+) -> list[Scenario]:
+    """One scenario a question of `conversation`; its loader has kept adversarial ones apart."""
     return [
         Scenario(
             id=question.id,
@@ -204,7 +214,9 @@ def memory_qa_scenarios(
                 "evidence": list(question.evidence),
             },
         )
-        for question, remembered in zip(questions, lines, strict=True)
+        for question, remembered in zip(
+            conversation.questions, memory.lines(conversation, view), strict=True
+        )
     ]
 
 

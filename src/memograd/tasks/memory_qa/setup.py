@@ -35,6 +35,7 @@ from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, keeper_of, traine
 from memograd.tasks.memory_qa.scenarios import (
     ItemMemory,
     MemoryView,
+    PromptMemory,
     memory_qa_messages,
     memory_qa_scenarios,
 )
@@ -164,16 +165,15 @@ class MemoryQASetup:
         scenarios = []
         with self._open() as memory:
             for conversation in conversations:
-                scenarios += memory_qa_scenarios(
-                    conversation,
+                shown = PromptMemory(
                     memory,
-                    view=view,
                     top_k=config.memory.top_k,
                     token_budget=self._token_budget(conversation),
                     count_tokens=policy.count_tokens,
                     items=self._items.get(conversation.id),
                     ranked=config.memory.ranked,
                 )
+                scenarios += memory_qa_scenarios(conversation, shown, view)
         return scenarios
 
     def _open(self) -> TurnMemory:
