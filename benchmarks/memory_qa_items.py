@@ -1,6 +1,6 @@
 """Does the answer stand in what memory-qa shows: raw turns against items, at equal budgets.
 
-    python benchmarks/memory_qa_items.py                                  # a generated conversation
+    python benchmarks/memory_qa_items.py                                  # a generated life
     python benchmarks/memory_qa_items.py --data locomo10.json --conversation conv-30
     python benchmarks/memory_qa_items.py --policy runs/head/final --embedder minilm
 
@@ -108,11 +108,11 @@ def _points(scores: list[float]) -> list[float]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, help="conversations; none: generated ones")
+    parser.add_argument("--data", type=Path, help="conversations; none: generated lives")
     parser.add_argument("--conversation", nargs="*", help="ids; none: the last")
     parser.add_argument("--policy", type=Path, help="who keeps items; none: rules")
     parser.add_argument("--embedder", default="minilm")
-    parser.add_argument("--seed", type=int, default=0, help="of generated conversations")
+    parser.add_argument("--seed", type=int, default=0, help="of generated lives")
     parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 400, 20_000])
     return parser.parse_args()
 

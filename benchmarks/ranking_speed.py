@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/ranking_speed.py
     OMP_NUM_THREADS=1 python benchmarks/ranking_speed.py --turns 1000 --searches 20
 
-One owner with as many items as turns, texts of generated conversations, vectors at random around
+One owner with as many items as turns, texts of generated lives, vectors at random around
 those of their words; both sides answer the same questions in the same process, alternating, each
 with its query vector and terms at hand. CPU milliseconds of the thread: medians, and the median of
 the differences.

@@ -38,7 +38,7 @@ def given(talks: Path, tiny_model_folder: Path, tmp_path: Path) -> dict[str, obj
         "seeds": [0],
         "max_eval": 3,
         "max_completion_length": 4,
-        "memory": {"top_k": 1},
+        "memory": {"top_k": 1, "embedder": "minilm"},
         # A random model says nothing that an F1 would reward; BLEU-1 sees single characters.
         "rewards": "mem0_bleu1",
         "out": tmp_path / "found",
@@ -54,7 +54,7 @@ def test_programs_calls_and_table(
             {
                 **{"data": talks, "model": str(tiny_model_folder), "device": "cpu", "steps": 1},
                 **{"prompts_per_step": 2, "num_generations": 2, "max_completion_length": 4},
-                **{"memory": {"top_k": 1}, "lora": {"r": 2}, "max_eval": 3},
+                **{"memory": {"top_k": 1, "embedder": "minilm"}, "lora": {"r": 2}, "max_eval": 3},
                 **{"rewards": "mem0_bleu1", "out": tmp_path / "run"},
             }
         )
@@ -104,7 +104,7 @@ def test_the_untouched_program_is_the_prompt_that_grpo_trains(
             {
                 **{"data": talks, "model": str(tiny_model_folder), "device": "cpu", "steps": 1},
                 **{"prompts_per_step": 1, "num_generations": 2, "max_completion_length": 4},
-                **{"memory": {"top_k": 1}, "lora": {"r": 2}, "max_eval": 3},
+                **{"memory": {"top_k": 1, "embedder": "minilm"}, "lora": {"r": 2}, "max_eval": 3},
                 **{"rewards": "mem0_bleu1", "out": Path(str(given["out"])).with_name("plain")},
             }
         )

@@ -105,8 +105,9 @@ def test_a_question_without_evidence_is_an_ordinary_question(
         for one in load_conversations_jsonl(data)
     ]
     write_conversations_jsonl(told, data)
-    settings = ["model=" + str(tiny_model_folder), "lora.r=2", "num_generations=2", "device=cpu"]
-    code, _ = run(train(data, *settings, "max_completion_length=2", "memory.top_k=1"), capsys)
+    settings = [f"model={tiny_model_folder}", "lora.r=2", "num_generations=2", "device=cpu"]
+    settings += ["max_completion_length=2", "memory.top_k=1", "memory.embedder=minilm"]
+    code, _ = run(train(data, *settings), capsys)
     assert code == 0
 
 

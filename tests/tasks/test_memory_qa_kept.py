@@ -42,7 +42,7 @@ def settings(tiny_model_folder: Path, small_data: Path, tmp_path: Path) -> dict[
         "num_generations": 2,
         "max_completion_length": 4,
         "save_steps": 2,
-        "memory": {"keep": "items", "top_k": 3},
+        "memory": {"keep": "items", "top_k": 3, "embedder": "minilm"},
         "lora": {"r": 2},
         "eval_batch_size": 64,
         "rewards": f"{letters}:letters",

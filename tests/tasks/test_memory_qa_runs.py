@@ -31,8 +31,8 @@ from memograd.tasks.memory_qa.setup import (
 from memograd.tasks.registry import train
 
 
-@pytest.fixture
-def settings(tiny_model_folder, small_data) -> dict[str, object]:
+@pytest.fixture(scope="module")
+def module_settings(tiny_model_folder, small_data) -> dict[str, object]:
     return {
         "data": str(small_data),
         "model": str(tiny_model_folder),
@@ -42,12 +42,30 @@ def settings(tiny_model_folder, small_data) -> dict[str, object]:
         "num_generations": 2,
         "max_completion_length": 4,
         "save_steps": 2,
-        "memory": {"top_k": 2},
+        "memory": {"top_k": 2, "embedder": "minilm"},
         "lora": {"r": 2},
         "eval_batch_size": 64,
         # A random model says nothing that an F1 would reward; BLEU-1 sees single characters.
         "rewards": "mem0_bleu1",
     }
+
+
+@pytest.fixture
+def settings(module_settings) -> dict[str, object]:
+    return {**module_settings}
+
+
+@pytest.fixture(scope="module")
+def one_step(module_settings, tmp_path_factory) -> Path:
+    """A finished run of one step, which no test may change."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    return train(MemoryQATrainConfig(out=out, **{**module_settings, "steps": 1}))
+
+
+@pytest.fixture
+def run(one_step, tmp_path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(one_step, tmp_path / "run"))
 
 
 def without_seconds(run: Path) -> list[dict]:
@@ -56,6 +74,7 @@ def without_seconds(run: Path) -> list[dict]:
 
 
 def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
+    settings["memory"] = {"top_k": 2}  # the embedder that is meant, whose turns are ranked
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **settings))
     assert {
         "config.json", "environment.json", "metrics.jsonl", "rollouts", "checkpoint-2", "final",
@@ -83,7 +102,7 @@ def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, setti
     ]
     command = [
         sys.executable, "-m", "memograd", "train", "memory-qa", f"out={tmp_path / 'cut'}",
-        "memory.top_k=2", "lora.r=2", *overrides,
+        "memory.top_k=2", "memory.embedder=minilm", "lora.r=2", *overrides,
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
@@ -121,8 +140,7 @@ def test_more_steps_asked_for_once_are_remembered(tmp_path, settings) -> None:
         train(MemoryQATrainConfig(resume=run, steps=3))
 
 
-def test_two_processes_cannot_train_in_one_folder(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_two_processes_cannot_train_in_one_folder(run) -> None:
     with (
         RunFolder.open(run).lock(),
         pytest.raises(BadInput, match="Another process trains"),
@@ -131,31 +149,27 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path, settings) -> None:
 
 
 def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(
-    tmp_path, settings
+    tmp_path, settings, run
 ) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
     (run / "final").rename(run / ".replaced-final")
     longer = train(MemoryQATrainConfig(resume=run, steps=2))
     whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **{**settings, "steps": 2}))
     assert without_seconds(longer) == without_seconds(whole)
 
 
-def test_settings_of_another_version_are_named(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_settings_of_another_version_are_named(run) -> None:
     stored = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**stored, "flux": 1}))
     with pytest.raises(BadInput, match=r"config\.json does not fit.*flux"):
         memory_qa.evaluate(run, Evaluation(None, [], False))
 
 
-def test_a_resumed_run_keeps_its_settings(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_a_resumed_run_keeps_its_settings(run) -> None:
     with pytest.raises(BadInput, match="learning_rate"):
         train(MemoryQATrainConfig(resume=run, learning_rate=0.5))
 
 
-def test_a_folder_that_holds_a_run_is_refused_and_untouched(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_a_folder_that_holds_a_run_is_refused_and_untouched(settings, run) -> None:
     before = (run / "metrics.jsonl").read_bytes()
     with pytest.raises(BadInput, match="not empty"):
         train(MemoryQATrainConfig(out=run, **settings))
@@ -181,15 +195,13 @@ def test_bad_input_leaves_no_half_made_run(tmp_path, settings, changes, message)
     assert not out.exists()
 
 
-def test_measuring_on_what_was_trained_on_is_refused(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_measuring_on_what_was_trained_on_is_refused(run) -> None:
     with pytest.raises(BadInput, match="trained on life-7-0"):
         memory_qa.evaluate(run, Evaluation(None, ["life-7-0"], False))
 
 
 @pytest.mark.slow
-def test_other_data_can_be_evaluated(tmp_path, settings, lives) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_other_data_can_be_evaluated(tmp_path, lives, run) -> None:
     write_conversations_jsonl(lives(3, 99, most=4), tmp_path / "other.json")
     memory_qa.evaluate(run, Evaluation(tmp_path / "other.json", ["life-99-1"], False))
     report = json.loads((run / "evaluation-other" / "evaluation.json").read_text())
@@ -249,8 +261,7 @@ def test_conversations_of_ones_own(tmp_path, settings, caplog) -> None:
     assert "interval over conversations and their questions" in text
 
 
-def test_what_was_trained_on_is_refused_under_another_name(tmp_path, settings) -> None:
-    run = train(MemoryQATrainConfig(out=tmp_path / "run", **{**settings, "steps": 1}))
+def test_what_was_trained_on_is_refused_under_another_name(tmp_path, settings, run) -> None:
     copies = load_conversations_jsonl(settings["data"])
     other = tmp_path / "other.json"
     write_conversations_jsonl([_renamed(copy, f"new-{copy.id}") for copy in copies], other)
@@ -282,8 +293,8 @@ def test_conversations_without_questions_are_for_neither_side(tmp_path) -> None:
         choose_split(available, ["Ann"], ["silent"])
 
 
-def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings) -> None:
-    first = train(MemoryQATrainConfig(out=tmp_path / "first", **{**settings, "steps": 1}))
+def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings, run) -> None:
+    first = run.rename(tmp_path / "first")
     given = {key: value for key, value in settings.items() if key not in ("model", "lora")}
     given = {**given, "adapter": str(first), "steps": 1}
     run = train(MemoryQATrainConfig(out=tmp_path / "run", **given))

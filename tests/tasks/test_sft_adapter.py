@@ -57,7 +57,7 @@ def settings(begun, small_data) -> dict[str, Any]:
         "temperature": 2.0,
         "max_completion_length": 4,
         "save_steps": 2,
-        "memory": {"top_k": 2},
+        "memory": {"top_k": 2, "embedder": "minilm"},
         "rewards": "length(low=2, high=4)",
     }
 

@@ -182,16 +182,15 @@ def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
         "train": ["life-7-0"],
         "steps": 1,
     }
-    config = SftSettings(out=tmp_path / "run", memory={"top_k": 2}, **settings)
+    memory = {"top_k": 2, "embedder": "minilm"}
+    config = SftSettings(out=tmp_path / "run", memory=memory, **settings)
     split = _split(config)
     assert [conversation.id for conversation in split.eval] == [
         "life-7-1",
         "life-7-2",
     ]
     policy = LanguageModel.load(config.model, lora=LoraConfig(r=2), device="cpu")
-    grpo = MemoryQATrainConfig(
-        data=small_data, model=config.model, device="cpu", memory={"top_k": 2}
-    )
+    grpo = MemoryQATrainConfig(data=small_data, model=config.model, device="cpu", memory=memory)
     setup = MemoryQASetup(grpo, policy, tmp_path / "memory.db")
     [asked, *_] = available_conversations(small_data, 0)
     setup.remember([asked])
