@@ -84,7 +84,8 @@ def test_answers_are_kept_and_a_torn_line_is_no_harm(model: LanguageModel, tmp_p
     assert len([json.loads(x) for x in (tmp_path / ANSWERS).read_text().splitlines()]) == 3
 
 
-@pytest.mark.parametrize("credit", ["local", pytest.param("trajectory", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("credit", ["local", "trajectory"])
 def test_a_run_with_a_reader_is_resumed_to_the_bit(
     credit: str,
     tmp_path: Path,

@@ -321,8 +321,9 @@ def test_the_command_line_measures_a_run(
     monkeypatch.setattr("memograd.tasks.memory_ops.evaluate.open_embedder", lambda name: embedder)
     both = f"{files['test']},{files['chinese']}"
     for arguments, folder in (
-        (["--run", str(run), "--data", str(files["chinese"])], run / "evaluation-chinese"),
-        (["--policy", str(run / "final"), "--data", both, f"out={tmp_path}", "budgets=0.25,0.5",
+        (["--run", str(run), "--data", str(files["chinese"]), "budgets=0.5"],
+         run / "evaluation-chinese"),
+        (["--policy", str(run / "final"), "--data", both, f"out={tmp_path}", "budgets=0.25",
           "limit_logs=1", "--with", f"b={run}"], tmp_path),
     ):  # fmt: skip
         with pytest.raises(SystemExit) as exit_:

@@ -121,6 +121,7 @@ def test_from_the_command_line_only_the_writer_is_trained(
     assert {name: (out / name).read_text() for name in measured} == measured
 
 
+@pytest.mark.slow
 def test_resumed_it_equals_the_run_that_never_stopped(
     folder: Path, tiny_model_folder: Path
 ) -> None:

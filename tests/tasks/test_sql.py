@@ -136,6 +136,7 @@ def test_ci_fast_from_the_command_line_and_measured_again(
     assert {one["n"] for one in more["measures"]} == {1}
 
 
+@pytest.mark.slow  # the life of a run and agents' rows are resumed in test_agent.py
 @pytest.mark.usefixtures("talkative")
 def test_resumed_it_equals_the_run_that_never_stopped(tmp_path: Path, model: str) -> None:
     whole = train(config(tmp_path / "whole", model))

@@ -85,6 +85,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return int(exit_.value.code or 0), shown.out, shown.err
 
 
+@pytest.mark.slow  # without --agent it is run in test_sql.py
 def test_ci_fast_from_the_command_line_and_measured_again(
     tmp_path: Path, model: str, reads_as: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
