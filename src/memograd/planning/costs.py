@@ -1,17 +1,15 @@
-"""Operations and seconds: the learner's passes, prefill, decoding, collectives.
+"""What a placement takes of a device: bytes, and seconds of passes, prefill, decoding, collectives.
+
+The activations that a layer keeps are linear in the model's sizes; the coefficients were counted
+with `torch.autograd.graph.saved_tensors_hooks` on layers of `transformers` under SDPA and on the
+same with an adapter on all seven matrices, and `tests/planning/test_costs.py` counts them again.
+Full training in bf16 with fp32 masters takes 16 bytes a weight: 4 master, 4 gradient, 8 of Adam
+(Rajbhandari et al., "ZeRO", 2020).
 
 A multiplication with an addition counts as two operations, as in `torch.utils.flop_counter`, with
-which the counts agree (`tests/planning/test_costs.py`). Decoding follows the roofline of Pope et
-al., "Efficiently Scaling Transformer Inference", 2022: a step takes the longer of reading weights
-and cache, and of computing; `(2N + B ctx KV) / bandwidth` where memory decides.
-
-Bytes on one device, by part: what a learner holds, and what is left for a sampler's cache.
-
-The saved activations of a layer are linear in the model's sizes. The coefficients were counted with
-`torch.autograd.graph.saved_tensors_hooks` on layers of `transformers` under SDPA and on the same
-with an adapter on all seven matrices, and `tests/planning/test_memory.py` counts them again. Full
-training in bf16 with fp32 masters takes 16 bytes a weight: 4 master, 4 gradient, 8 of Adam
-(Rajbhandari et al., "ZeRO", 2020).
+which the counts agree (the same tests). Decoding follows the roofline of Pope et al., "Efficiently
+Scaling Transformer Inference", 2022: a step takes the longer of reading weights and cache, and of
+computing; `(2N + B ctx KV) / bandwidth` where memory decides.
 """
 
 from __future__ import annotations
@@ -23,8 +21,11 @@ from memograd.planning.shapes import ModelShape
 from memograd.planning.workload import Train, Workload
 
 NUMBER = 2
+
 RESERVED = 2 * GIB  # the driver's context, the collectives' buffers
+
 FRAGMENTATION = 0.05  # share of a device that the allocator cannot hand out
+
 LOGIT_TOKENS = 1024  # tokens whose logits are in memory at once
 
 # Bytes a token that autograd keeps of one layer, by (train, bytes of a number): of the hidden

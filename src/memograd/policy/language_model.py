@@ -4,7 +4,7 @@ The adapter (peft) is all that training moves; the reference policy of the KL te
 model with the adapter switched off, or with a frozen copy of the adapter that training began with:
 there is no second model. Token ids are the interface:
 `encode` applies the chat template once, `sample` returns the ids that were drawn, `logprobs`
-scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and `learner_memory`;
+scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and `memory_model`;
 here are sampling, scoring and the choice of how both are computed.
 
 Invariant: right after loading, the policy and its reference give the same log-probabilities (a

@@ -1,4 +1,4 @@
-"""How much memory learning takes: counted before a run, and corrected by what it measures.
+"""How much memory learning takes, and so how many tokens go through the model at once.
 
 What a learner holds is weights, what the optimiser keeps of trained ones, and, between forward and
 backward, activations, which grow with the tokens of a micro-batch:
@@ -12,12 +12,9 @@ added up. Once the run has taken micro-batches, it is what they were *measured* 
 (`MemoryBudget`): on CUDA by the allocator's peak, which is the whole truth, on a CPU by the tensors
 that autograd kept, which does not depend on what else the machine does.
 
-Invariant: a budget never depends on a clock, and what it has learnt goes into checkpoints, so a run
-that is resumed cuts its trees as before.
-
-How many tokens the learner takes at once: as many as memory was measured to have room for.
-
-Invariant: what is measured changes how a batch is cut, and nothing that is computed.
+Invariants: a budget never depends on a clock, and what it has learnt goes into checkpoints, so a
+run that is resumed cuts its trees as before; what is measured changes how a batch is cut, and
+nothing that is computed.
 """
 
 from __future__ import annotations
@@ -43,218 +40,25 @@ from memograd.policy.token_logprobs import CHUNK
 from memograd.rollout.token_tree import TokenTree
 
 GIB = 2**30
+
 RESERVED = {"cuda": 2 * GIB, "cpu": GIB // 2, "mps": GIB}
 """For the driver, the allocator and everything that is not counted here, by device."""
+
 SHARE = 0.9
 """Of the memory that is there, how much is planned with."""
+
 STATE = {torch.float32: 12, torch.bfloat16: 2 + 12, torch.float16: 2 + 12}
 """Bytes beside a trained weight: its gradient, and AdamW's two moments; in half precision, an fp32
 master too."""
-_COUNTED = 128
-
-
-@dataclass(frozen=True)
-class SavedBytes:
-    """What one token leaves behind between forward and backward.
-
-    `layer` bytes in one decoder layer; `hidden` bytes of the states that go into it, which is all
-    that is kept of a layer whose activations are computed again. `layers` of them.
-    """
-
-    layer: float
-    hidden: int
-    layers: int
-
-    def per_token(self, *, checkpointing: bool) -> float:
-        """Bytes of all layers together."""
-        return self.layers * (self.hidden if checkpointing else self.layer)
-
-
-def saved_bytes(
-    config: PreTrainedConfig, dtype: torch.dtype, *, lora: LoraConfig | None
-) -> SavedBytes:
-    """Count what a model of this `config` keeps, with an adapter (fp32) or, `lora` None, trained
-    whole.
-
-    Nothing of the model's size is made: two small models are, on the meta device, of one layer and
-    of two, and what the second keeps more is a layer's. There attention keeps all of its weights,
-    as no kernel does that computes; two lengths tell these, which grow with the square, apart.
-    """
-    text = config.get_text_config()
-    one, two = (_kept(text, dtype, lora, layers) for layers in (1, 2))
-    short, long = (more - less for more, less in zip(two, one, strict=True))
-    number = torch.finfo(dtype).bits // 8
-    return SavedBytes(
-        layer=2 * short / _COUNTED - long / (2 * _COUNTED),
-        hidden=text.hidden_size * number,
-        layers=text.num_hidden_layers,
-    )
-
-
-def _kept(
-    config: PreTrainedConfig, dtype: torch.dtype, lora: LoraConfig | None, layers: int
-) -> tuple[int, int]:
-    """Bytes that a model of so many layers keeps of a row, and of one twice as long."""
-    small = deepcopy(config)
-    small.num_hidden_layers = layers
-    if getattr(small, "layer_types", None):  # one for each layer
-        small.layer_types = small.layer_types[:layers]
-    small.vocab_size = 8
-    small.pad_token_id = small.bos_token_id = small.eos_token_id = None
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(small, dtype=dtype, attn_implementation="sdpa")
-        if lora is not None:
-            get_peft_model(model, deepcopy(lora))
-    body = model.get_decoder()
-
-    def of(length: int) -> int:
-        ids = torch.zeros((1, length), dtype=torch.long, device="meta")
-        with kept_bytes(weights=model.parameters()) as counted:
-            # With a cache, or transformers would look for packed sequences in numbers, and there
-            # are none. What it returns holds what is counted until the count is done.
-            states = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True)
-        del states
-        return counted()
-
-    return of(_COUNTED), of(2 * _COUNTED)
-
-
-@contextmanager
-def kept_bytes(*, weights: Iterator[torch.nn.Parameter]) -> Iterator[Callable[[], int]]:
-    """Within this block, count the bytes of what autograd keeps: each storage once, weights left
-    out."""
-    ours = {weight.untyped_storage()._cdata for weight in weights}
-    storages: dict[int, torch.UntypedStorage] = {}
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in ours:
-            # Held, so that its address is not another one's later.
-            storages[storage._cdata] = storage
-        return tensor
-
-    total = 0
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield lambda: total or sum(storage.nbytes() for storage in storages.values())
-    total = sum(storage.nbytes() for storage in storages.values())
-    storages.clear()
-
-
-@dataclass(frozen=True)
-class LearnerNeeds:
-    """Bytes that a learner takes on one device; `per_token` is that of a micro-batch's tokens."""
-
-    weights: int
-    optimiser: int
-    logits: int
-    layer_again: float
-    per_token: float
-    reserved: int
-
-    @property
-    def fixed(self) -> float:
-        """Bytes that are there however few tokens a micro-batch has."""
-        return self.weights + self.optimiser + self.logits + self.reserved
-
-    def total(self, tokens: int) -> float:
-        """Bytes with a micro-batch of so many tokens."""
-        return self.fixed + tokens * (self.per_token + self.layer_again)
-
-
-def learner_needs(
-    model: PreTrainedModel,
-    trained: list[torch.nn.Parameter],
-    saved: SavedBytes,
-    device: torch.device,
-    *,
-    checkpointing: bool,
-    ranks: int = 1,
-) -> LearnerNeeds:
-    """What learning with `model`, of which `trained` weights move, takes on `device`.
-
-    `ranks`: over how many processes weights and optimiser are cut. The logits of one chunk are
-    there in the model's numbers, in fp32, as log-softmax and as its gradient.
-    """
-    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    optimiser = sum(weight.numel() * STATE[weight.dtype] for weight in trained)
-    vocabulary = model.config.get_text_config().vocab_size
-    number = torch.finfo(model.dtype).bits // 8
-    return LearnerNeeds(
-        weights=weights // ranks,
-        optimiser=optimiser // ranks,
-        logits=CHUNK * vocabulary * (number + 12),
-        layer_again=saved.layer if checkpointing else 0.0,
-        per_token=saved.per_token(checkpointing=checkpointing),
-        reserved=RESERVED[device.type],
-    )
-
-
-@cache
-def memory_of(device: torch.device) -> int:
-    """Bytes of a GPU; of a CPU's memory, what is free plus what this process has, when first
-    asked."""
-    if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    for line in _lines(Path("/proc/meminfo")):
-        if line.startswith("MemAvailable:"):
-            resident = int(_lines(Path("/proc/self/statm"))[0].split()[1])
-            return int(line.split()[1]) * 1024 + resident * os.sysconf("SC_PAGE_SIZE")
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="ascii").splitlines() if path.is_file() else []
-
-
-class MemoryBudget:
-    """How many tokens a micro-batch may have, from what is counted and then from what is measured.
-
-    `have` bytes are there. Until something is measured, `needs` says what a token takes. A
-    measurement counts if its micro-batch had at least `TELLING` tokens: of fewer, what does not
-    grow with them is most.
-    """
-
-    TELLING = 64
-
-    def __init__(self, needs: LearnerNeeds, have: int) -> None:
-        self.needs = needs
-        self.have = have
-        self.measured = 0.0
-        """The most bytes that a token was measured to take; 0: nothing was measured yet."""
-
-    @property
-    def per_token(self) -> float:
-        """Bytes that a token of a micro-batch is expected to take."""
-        return self.measured or self.needs.per_token + self.needs.layer_again
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that a micro-batch may have; at least one, for a try is better than nothing."""
-        room = SHARE * self.have - self.needs.fixed
-        return max(1, int(room / self.per_token))
-
-    def observe(self, tokens: int, taken: float) -> None:
-        """A micro-batch of `tokens` lifted memory by `taken` bytes."""
-        if tokens >= self.TELLING:
-            self.measured = max(self.measured, taken / tokens)
-
-    def says(self, tokens: int) -> str:
-        """The sentence before a run whose micro-batches have so many tokens."""
-        return (
-            f"this needs about {self.needs.total(tokens) / GIB:.1f} GiB for micro-batches of "
-            f"{tokens:,} tokens; there are {self.have / GIB:.1f}"
-        )
-
-    def fits(self, tokens: int) -> bool:
-        """Whether micro-batches of so many tokens are expected to fit."""
-        return self.needs.total(tokens) <= self.have
-
 
 ENOUGH_TOKENS = {"cpu": 1024, "mps": 4096}
 """Tokens of a forward with gradients from which on more at once are no faster, by device; on CUDA
 they are as many as memory takes."""
+
 UNPLANNED_TOKENS = 16_384
 """Tokens that memory is taken to have room for where `plan_memory` was not called."""
+
+_COUNTED = 128
 
 
 class LearnerMemory(ABC):
@@ -343,3 +147,200 @@ class LearnerMemory(ABC):
     def _room(self) -> int:
         """Tokens of a micro-batch that memory has room for."""
         return self.budget.tokens if self.budget else UNPLANNED_TOKENS
+
+
+class MemoryBudget:
+    """How many tokens a micro-batch may have, from what is counted and then from what is measured.
+
+    `have` bytes are there. Until something is measured, `needs` says what a token takes. A
+    measurement counts if its micro-batch had at least `TELLING` tokens: of fewer, what does not
+    grow with them is most.
+    """
+
+    TELLING = 64
+
+    def __init__(self, needs: LearnerNeeds, have: int) -> None:
+        self.needs = needs
+        self.have = have
+        self.measured = 0.0
+        """The most bytes that a token was measured to take; 0: nothing was measured yet."""
+
+    @property
+    def per_token(self) -> float:
+        """Bytes that a token of a micro-batch is expected to take."""
+        return self.measured or self.needs.per_token + self.needs.layer_again
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a micro-batch may have; at least one, for a try is better than nothing."""
+        room = SHARE * self.have - self.needs.fixed
+        return max(1, int(room / self.per_token))
+
+    def observe(self, tokens: int, taken: float) -> None:
+        """A micro-batch of `tokens` lifted memory by `taken` bytes."""
+        if tokens >= self.TELLING:
+            self.measured = max(self.measured, taken / tokens)
+
+    def says(self, tokens: int) -> str:
+        """The sentence before a run whose micro-batches have so many tokens."""
+        return (
+            f"this needs about {self.needs.total(tokens) / GIB:.1f} GiB for micro-batches of "
+            f"{tokens:,} tokens; there are {self.have / GIB:.1f}"
+        )
+
+    def fits(self, tokens: int) -> bool:
+        """Whether micro-batches of so many tokens are expected to fit."""
+        return self.needs.total(tokens) <= self.have
+
+
+@dataclass(frozen=True)
+class LearnerNeeds:
+    """Bytes that a learner takes on one device; `per_token` is that of a micro-batch's tokens."""
+
+    weights: int
+    optimiser: int
+    logits: int
+    layer_again: float
+    per_token: float
+    reserved: int
+
+    @property
+    def fixed(self) -> float:
+        """Bytes that are there however few tokens a micro-batch has."""
+        return self.weights + self.optimiser + self.logits + self.reserved
+
+    def total(self, tokens: int) -> float:
+        """Bytes with a micro-batch of so many tokens."""
+        return self.fixed + tokens * (self.per_token + self.layer_again)
+
+
+def learner_needs(
+    model: PreTrainedModel,
+    trained: list[torch.nn.Parameter],
+    saved: SavedBytes,
+    device: torch.device,
+    *,
+    checkpointing: bool,
+    ranks: int = 1,
+) -> LearnerNeeds:
+    """What learning with `model`, of which `trained` weights move, takes on `device`.
+
+    `ranks`: over how many processes weights and optimiser are cut. The logits of one chunk are
+    there in the model's numbers, in fp32, as log-softmax and as its gradient.
+    """
+    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    optimiser = sum(weight.numel() * STATE[weight.dtype] for weight in trained)
+    vocabulary = model.config.get_text_config().vocab_size
+    number = torch.finfo(model.dtype).bits // 8
+    return LearnerNeeds(
+        weights=weights // ranks,
+        optimiser=optimiser // ranks,
+        logits=CHUNK * vocabulary * (number + 12),
+        layer_again=saved.layer if checkpointing else 0.0,
+        per_token=saved.per_token(checkpointing=checkpointing),
+        reserved=RESERVED[device.type],
+    )
+
+
+@cache
+def memory_of(device: torch.device) -> int:
+    """Bytes of a GPU; of a CPU's memory, what is free plus what this process has, when first
+    asked."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            resident = int(_lines(Path("/proc/self/statm"))[0].split()[1])
+            return int(line.split()[1]) * 1024 + resident * os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="ascii").splitlines() if path.is_file() else []
+
+
+@dataclass(frozen=True)
+class SavedBytes:
+    """What one token leaves behind between forward and backward.
+
+    `layer` bytes in one decoder layer; `hidden` bytes of the states that go into it, which is all
+    that is kept of a layer whose activations are computed again. `layers` of them.
+    """
+
+    layer: float
+    hidden: int
+    layers: int
+
+    def per_token(self, *, checkpointing: bool) -> float:
+        """Bytes of all layers together."""
+        return self.layers * (self.hidden if checkpointing else self.layer)
+
+
+def saved_bytes(
+    config: PreTrainedConfig, dtype: torch.dtype, *, lora: LoraConfig | None
+) -> SavedBytes:
+    """Count what a model of this `config` keeps, with an adapter (fp32) or, `lora` None, trained
+    whole.
+
+    Nothing of the model's size is made: two small models are, on the meta device, of one layer and
+    of two, and what the second keeps more is a layer's. There attention keeps all of its weights,
+    as no kernel does that computes; two lengths tell these, which grow with the square, apart.
+    """
+    text = config.get_text_config()
+    one, two = (_kept(text, dtype, lora, layers) for layers in (1, 2))
+    short, long = (more - less for more, less in zip(two, one, strict=True))
+    number = torch.finfo(dtype).bits // 8
+    return SavedBytes(
+        layer=2 * short / _COUNTED - long / (2 * _COUNTED),
+        hidden=text.hidden_size * number,
+        layers=text.num_hidden_layers,
+    )
+
+
+def _kept(
+    config: PreTrainedConfig, dtype: torch.dtype, lora: LoraConfig | None, layers: int
+) -> tuple[int, int]:
+    """Bytes that a model of so many layers keeps of a row, and of one twice as long."""
+    small = deepcopy(config)
+    small.num_hidden_layers = layers
+    if getattr(small, "layer_types", None):  # one for each layer
+        small.layer_types = small.layer_types[:layers]
+    small.vocab_size = 8
+    small.pad_token_id = small.bos_token_id = small.eos_token_id = None
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(small, dtype=dtype, attn_implementation="sdpa")
+        if lora is not None:
+            get_peft_model(model, deepcopy(lora))
+    body = model.get_decoder()
+
+    def of(length: int) -> int:
+        ids = torch.zeros((1, length), dtype=torch.long, device="meta")
+        with kept_bytes(weights=model.parameters()) as counted:
+            # With a cache, or transformers would look for packed sequences in numbers, and there
+            # are none. What it returns holds what is counted until the count is done.
+            states = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True)
+        del states
+        return counted()
+
+    return of(_COUNTED), of(2 * _COUNTED)
+
+
+@contextmanager
+def kept_bytes(*, weights: Iterator[torch.nn.Parameter]) -> Iterator[Callable[[], int]]:
+    """Within this block, count the bytes of what autograd keeps: each storage once, weights left
+    out."""
+    ours = {weight.untyped_storage()._cdata for weight in weights}
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in ours:
+            # Held, so that its address is not another one's later.
+            storages[storage._cdata] = storage
+        return tensor
+
+    total = 0
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield lambda: total or sum(storage.nbytes() for storage in storages.values())
+    total = sum(storage.nbytes() for storage in storages.values())
+    storages.clear()
