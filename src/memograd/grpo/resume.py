@@ -31,7 +31,7 @@ R = TypeVar("R", bound=RunSettings)
 T = TypeVar("T")
 
 CHANGEABLE: Final = frozenset(
-    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
+    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track", "shard"}
 )
 """Settings that may differ when a run goes on; `docs/runs.md` lists them."""
 

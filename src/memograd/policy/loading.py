@@ -16,13 +16,14 @@ import importlib.util
 import shutil
 import tempfile
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal, cast
 
 import torch
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -31,6 +32,8 @@ from transformers.utils.logging import disable_progress_bar
 from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
 from memograd.policy.cpu_linear import onednn_is_faster, speed_up_linears
+
+Quantization = Literal["none", "nf4"]
 
 PACKAGED_MODEL = "smollm2-135m-instruct"
 
@@ -90,23 +93,59 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_causal_lm(model: str, device: torch.device, *, to_cut: bool = False) -> PreTrainedModel:
+def load_causal_lm(
+    model: str,
+    device: torch.device,
+    *,
+    to_cut: bool = False,
+    quantization: Quantization = "none",
+) -> PreTrainedModel:
     """The weights of `model` in the number type for `device`, in evaluation mode: on `device`, or
-    `to_cut`, in the CPU's memory still, for `memograd.policy.sharding` to bring them there."""
+    `to_cut`, in the CPU's memory still, for `memograd.policy.sharding` to bring them there.
+
+    `quantization`: "nf4" keeps the matrices of the layers in four bits (Dettmers et al. 2023,
+    arXiv:2305.14314); they are computed with in bf16.
+    """
     location = resolve_model(model)
+    options: dict[str, Any] = {"dtype": choose_dtype(device)}
+    if quantization == "nf4":
+        options |= _four_bits(device)
     # The library's own bar for a second of loading would break into the run's progress.
     disable_progress_bar()
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(location, dtype=choose_dtype(device))
+        loaded = AutoModelForCausalLM.from_pretrained(location, **options)
     except (OSError, ValueError, SafetensorError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
-    if not to_cut:
+    if not to_cut and quantization == "none":
         module.to(device)
     module.eval()
     if onednn_is_faster():
         speed_up_linears(module)
     return cast(PreTrainedModel, module)
+
+
+def _four_bits(device: torch.device) -> dict[str, Any]:
+    """What transformers is told for NF4; raises `BadInput` where it cannot be."""
+    if device.type != "cuda":
+        raise BadInput(
+            f"quantization=nf4 needs a CUDA device, and this computes on {device.type}: leave it"
+            " out, or train where there is one."
+        )
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise BadInput(
+            "quantization=nf4 needs the package bitsandbytes; run pip install bitsandbytes, or"
+            " leave it out."
+        )
+    return {
+        "device_map": {"": device},
+        "quantization_config": BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=choose_dtype(device),
+        ),
+    }
 
 
 def packaged_model_folder() -> Path:

@@ -34,7 +34,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from peft import LoraConfig as PeftLoraConfig
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedConfig, PreTrainedModel
 
-from memograd.policy.activation_checkpointing import checkpoint_layers
+from memograd.policy.activation_checkpointing import checkpoint_layers, decoder_layers
 from memograd.policy.adapter_weights import TRAINED
 from memograd.policy.token_logprobs import CHUNK
 from memograd.rollout.token_tree import TokenTree
@@ -47,9 +47,8 @@ RESERVED = {"cuda": 2 * GIB, "cpu": GIB // 2, "mps": GIB}
 SHARE = 0.9
 """Of the memory that is there, how much is planned with."""
 
-STATE = {torch.float32: 12, torch.bfloat16: 2 + 12, torch.float16: 2 + 12}
-"""Bytes beside a trained weight: its gradient, and AdamW's two moments; in half precision, an fp32
-master too."""
+GRADIENT, MOMENTS, MASTER = 4, 8, 4
+"""Bytes beside a trained weight, all in fp32; the master only of a weight in half precision."""
 
 ENOUGH_TOKENS = {"cpu": 1024, "mps": 4096}
 """Tokens of a forward with gradients from which on more at once are no faster, by device; on CUDA
@@ -90,17 +89,24 @@ class LearnerMemory(ABC):
 
         `ranks`: over how many processes weights will be cut. Call it before `shard`.
         """
-        saved = saved_bytes(
-            self.model.config,
-            self.model.dtype,
-            lora=cast(PeftLoraConfig, self.peft_model.peft_config[TRAINED]),
+        return self._plan(
+            lora=cast(PeftLoraConfig, self.peft_model.peft_config[TRAINED]), ranks=ranks
         )
+
+    def _plan(
+        self,
+        *,
+        lora: PeftLoraConfig | None,
+        reference: PreTrainedModel | None = None,
+        ranks: int,
+    ) -> MemoryBudget:
         needs = learner_needs(
             self.model,
             self.parameters(),
-            saved,
+            saved_bytes(self.model.config, self.model.dtype, lora=lora),
             self.device,
             checkpointing=self.checkpointing,
+            reference=reference,
             ranks=ranks,
         )
         self.budget = MemoryBudget(needs, memory_of(self.device))
@@ -221,20 +227,41 @@ def learner_needs(
     device: torch.device,
     *,
     checkpointing: bool,
+    reference: PreTrainedModel | None = None,
     ranks: int = 1,
 ) -> LearnerNeeds:
     """What learning with `model`, of which `trained` weights move, takes on `device`.
 
-    `ranks`: over how many processes weights and optimiser are cut. The logits of one chunk are
-    there in the model's numbers, in fp32, as log-softmax and as its gradient.
+    `reference`: a frozen copy that is there too. `ranks`: over how many processes layers are cut
+    as `memograd.policy.sharding` cuts them: under an adapter the frozen weights, else all, and then
+    what the optimiser keeps as well. The logits of one chunk are there in the model's numbers, in
+    fp32, as log-softmax and as its gradient.
     """
-    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    optimiser = sum(weight.numel() * STATE[weight.dtype] for weight in trained)
+    moved = set(trained)
+    full = all(weight in moved for weight in model.parameters())
+    weights = optimiser = 0
+    cut: set[torch.nn.Parameter] = set()
+    for one in (model, reference):
+        if one is None:
+            continue
+        layers = decoder_layers(one) if ranks > 1 else []
+        own = {w for layer in layers for w in layer.parameters() if full or w not in moved}
+        sizes = {weight: weight.numel() * weight.element_size() for weight in one.parameters()}
+        weights += sum(size // ranks if w in own else size for w, size in sizes.items())
+        if layers:  # one of them is whole while it is computed
+            weights += sum(sizes[weight] for weight in own) // len(layers)
+        cut |= own
+    for weight in trained:
+        gradient, kept = weight.numel() * GRADIENT, weight.numel() * MOMENTS
+        if weight.dtype != torch.float32:
+            kept += weight.numel() * MASTER
+        optimiser += gradient // ranks if weight in cut else gradient
+        optimiser += kept // ranks if full else kept
     vocabulary = model.config.get_text_config().vocab_size
     number = torch.finfo(model.dtype).bits // 8
     return LearnerNeeds(
-        weights=weights // ranks,
-        optimiser=optimiser // ranks,
+        weights=weights,
+        optimiser=optimiser,
         logits=CHUNK * vocabulary * (number + 12),
         layer_again=saved.layer if checkpointing else 0.0,
         per_token=saved.per_token(checkpointing=checkpointing),

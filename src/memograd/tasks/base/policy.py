@@ -1,7 +1,8 @@
 """The policy that a run trains: what it begins with, how it is opened, who draws for it.
 
 Invariants: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
-run that `adapter` names, which is then the reference too; with one it is the checkpoint's. Settings
+run that `adapter` names, which is then the reference too; with one it is the checkpoint's. With
+`tuning=full` there is none, and the same holds of all weights. Settings
 that contradict the run begun from are refused, and those that were not given are taken from it, so
 `config.json` says what was really trained. Servers are left as they were found, however a run ends:
 what it loaded is unloaded, and its folder of adapters is gone.
@@ -23,6 +24,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.resume import begun
 from memograd.grpo.run_folder import checkpoint_step
 from memograd.grpo.sampler_gap import GapLimits
+from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import resolve_model
 
@@ -41,9 +43,9 @@ C = TypeVar("C", bound=Settings)
 
 
 def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
-    """The model of the settings, with the checkpoint's adapter, or the one to begin with, and with
-    a value head where the algorithm trains one."""
-    policy = _with_adapter(config, checkpoint)
+    """The model of the settings, with the checkpoint's adapter or weights, or those to begin with,
+    and with a value head where the algorithm trains one."""
+    policy = _opened(config, checkpoint)
     policy.stop = tuple(config.stop)
     again = config.activation_checkpointing
     if again or (again is None and policy.device.type == "cuda"):
@@ -53,10 +55,19 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     return policy
 
 
-def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+def _opened(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
     # measures it later is one process, and has them whole.
     to_cut = config.shard != "off" and dist.is_initialized()
+    if config.tuning == "full":
+        return FullModel.open(
+            config.model,
+            checkpoint,
+            reference=config.beta > 0,
+            device=config.device,
+            forward=config.forward,
+            to_cut=to_cut,
+        )
     if checkpoint is not None:
         return LanguageModel.load_adapter(
             config.model,
@@ -64,6 +75,7 @@ def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel
             device=config.device,
             forward=config.forward,
             to_cut=to_cut,
+            quantization=config.quantization,
         )
     if config.adapter is not None:
         return LanguageModel.load_adapter(
@@ -73,6 +85,7 @@ def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel
             device=config.device,
             forward=config.forward,
             to_cut=to_cut,
+            quantization=config.quantization,
         )
     return LanguageModel.load(
         config.model,
@@ -81,6 +94,7 @@ def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel
         seed=config.seed,
         forward=config.forward,
         to_cut=to_cut,
+        quantization=config.quantization,
     )
 
 
@@ -118,10 +132,20 @@ def adapter_of(path: Path) -> Path:
     if (path / "adapter_config.json").is_file():
         checkpoint_step(path)  # refuses an incomplete one
         return path
-    checkpoint = RunFolder.open(path).latest_checkpoint()
+    checkpoint = path if is_whole(path) else RunFolder.open(path).latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{path} has no complete checkpoint, so there is no adapter in it.")
+    if is_whole(checkpoint):
+        raise BadInput(
+            f"{path} was trained with tuning=full and has no adapter: give the whole model that it"
+            f" is as model={checkpoint}."
+        )
     return checkpoint
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a checkpoint holds a model, and not an adapter for one."""
+    return (folder / "config.json").is_file() and any(folder.glob("model*.safetensors*"))
 
 
 def settings_with_adapter(config: C, recipe: str = "") -> C:
