@@ -15,24 +15,21 @@ from __future__ import annotations
 
 import logging
 import platform
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
-from safetensors import SafetensorError
+from peft import PeftModel
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
-from memograd.policy.adapter_weights import REFERENCE, TRAINED, AdapterWeights
+from memograd.policy.adapter_weights import AdapterWeights, fresh_adapter, stored_adapter
 from memograd.policy.batching import batches_by_sum, batches_by_tokens
 from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
 from memograd.policy.kv_cache import KeptPrefixes
@@ -66,14 +63,6 @@ logger = logging.getLogger(__name__)
 
 
 _FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
-
-
-@contextmanager
-def _quiet_peft() -> Iterator[None]:
-    """Without the notice that peft reads an attribute which transformers has renamed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
-        yield
 
 
 class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemory):
@@ -153,22 +142,7 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         tokenizer = load_tokenizer(model)
         chosen = choose_device(device)
         base = load_causal_lm(model, chosen, to_cut=to_cut, quantization=quantization)
-        adapter = PeftLoraConfig(
-            r=lora.r,
-            lora_alpha=lora.alpha,
-            lora_dropout=lora.dropout,
-            target_modules=list(lora.target_modules),
-            task_type="CAUSAL_LM",
-        )
-        with torch.random.fork_rng(devices=[]), _quiet_peft():
-            torch.manual_seed(seed)
-            try:
-                peft_model = get_peft_model(base, adapter)
-            except ValueError as error:
-                modules = ", ".join(lora.target_modules)
-                raise BadInput(
-                    f"model={model} has none of the layers lora.target_modules={modules}"
-                ) from error
+        peft_model = fresh_adapter(base, lora, seed=seed, name=model)
         waits_for = chosen if to_cut else None
         return cls(peft_model, tokenizer, name=model, forward=forward, waits_for=waits_for)
 
@@ -194,12 +168,7 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
             raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
         chosen = choose_device(device)
         base = load_causal_lm(model, chosen, to_cut=to_cut, quantization=quantization)
-        with _quiet_peft():
-            peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
-            if reference == "saved":
-                reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
-            if reference is not None:
-                peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
+        peft_model = stored_adapter(base, folder, reference=reference)
         return cls(
             peft_model,
             load_tokenizer(model),
@@ -517,13 +486,7 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors), the one of the reference if there is one, and tokenizer,
         which `load_adapter` reads, and the value head, which `add_value_head` does."""
-        adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
-        try:
-            self.peft_model.save_pretrained(
-                str(folder), selected_adapters=adapters, save_embedding_layers=False
-            )
-        except SafetensorError as error:
-            raise OSError(f"the adapter: {error}") from error
+        self._save_adapters(folder)
         if self.value_head is not None:
             self.value_head.save(folder)
         self.tokenizer.save_pretrained(folder)
