@@ -15,7 +15,7 @@ log-probabilities; what was written is loaded by `model=` as any other model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -144,11 +144,10 @@ class FullModel(LanguageModel):
         if self._untouched == self._model_version():
             yield
             return
-        if self._start is None:
-            self._start_alone = self._start_alone or self._freeze(
-                load_causal_lm(self.name, self.device)
-            )
-        trained, self.model = self.model, self._start or self._start_alone
+        start = self._start or self._start_alone
+        if start is None:
+            start = self._start_alone = self._freeze(load_causal_lm(self.name, self.device))
+        trained, self.model = self.model, start
         try:
             yield
         finally:
@@ -157,9 +156,11 @@ class FullModel(LanguageModel):
     _start_alone: PreTrainedModel | None = None
     """The untrained model, loaded for `at_start` where no KL term keeps it."""
 
-    def untrained(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def untrained(self) -> Iterator[None]:
         """The same: what a run begins with is what it was trained from."""
-        return self.at_start()
+        with self.at_start():
+            yield
 
     def _freeze(self, model: PreTrainedModel) -> PreTrainedModel:
         cast(torch.nn.Module, model).requires_grad_(False)
