@@ -84,8 +84,8 @@ class PartedAdamW:
             part.moved.grad = None
 
     def whole_state(self) -> dict[str, Any]:
-        """The state as of one process that holds everything; the tensors are on the CPU where
-        something is cut or has a master, and then worth something on rank 0 only."""
+        """The state as of one process that holds everything. What is put together for it stands in
+        the CPU's memory, on rank 0 only: on the others these tensors are empty."""
         state = self._optimizer.state_dict()
         for place, part in enumerate(self._parts):
             own = state["state"].get(place)
@@ -166,7 +166,7 @@ class _Part:
         torch.autograd.graph.increment_version(self.weight)
 
     def whole(self, part: torch.Tensor) -> torch.Tensor:
-        """A tensor of the weight's shape, on the CPU, of which every rank has its part."""
+        """A tensor of the weight's shape, of which every rank has its part; empty but on rank 0."""
         if isinstance(self.weight, DTensor):
             cut = self.weight
             part = DTensor.from_local(
@@ -174,6 +174,8 @@ class _Part:
             ).full_tensor()
         elif self._sliced:
             part = self._world.gather(part, self.weight.numel())
+        if not self._world.leads:
+            return torch.empty(0)
         return part.detach().view(self.weight.shape).cpu().clone()
 
     def of(self, whole: torch.Tensor) -> torch.Tensor:

@@ -79,7 +79,10 @@ class TrainerState:
 
         Raises `BadInput` if it was made on another kind of device or by another version.
         """
-        state = torch.load(checkpoint / STATE_FILE, map_location="cpu", weights_only=True)
+        # Every rank reads it, and a rank's part of the optimiser may be small: mapped, not copied.
+        state = torch.load(
+            checkpoint / STATE_FILE, map_location="cpu", weights_only=True, mmap=True
+        )
         if set(state) != STATE_KEYS:
             raise BadInput(
                 f"{checkpoint} was made by another version of memograd (it holds "

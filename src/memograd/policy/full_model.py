@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import cast
 
 import torch
+import torch.distributed as dist
 from safetensors import SafetensorError
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -172,7 +173,9 @@ class FullModel(LanguageModel):
         """There is no dropout of an adapter, and the model's own stays off."""
 
     def saver(self) -> Callable[[Path], None]:
-        """What writes a plain Hugging Face folder; every rank gives its share of the weights."""
+        """What writes a plain Hugging Face folder: every rank gives its share of the weights, and
+        rank 0 has all of them."""
+        leads = not dist.is_initialized() or dist.get_rank() == 0  # who writes
         whole: dict[int, torch.Tensor] = {}
         state = {}
         for name, weight in cast(torch.nn.Module, self.model).state_dict().items():
@@ -183,7 +186,7 @@ class FullModel(LanguageModel):
                 gathered = gathered.detach()
                 if gathered.is_floating_point():
                     gathered = gathered.to(self._dtype)
-                whole[key] = gathered.cpu()
+                whole[key] = gathered.cpu() if leads else torch.empty(0)
             state[name] = whole[key]
         return partial(self._write, state)
 
