@@ -172,6 +172,7 @@ class Bandits(PublishedVersions):
 
     forward = "rows"
     device = torch.device("cpu")
+    dtype = torch.float32
 
     def __init__(self, scenarios: int) -> None:
         self.table = torch.nn.Parameter(torch.zeros(scenarios, 2, ARMS))
