@@ -124,7 +124,7 @@ def seconds() -> None:
 
 def tables() -> None:
     """The tables of docs/planning.md, as Markdown."""
-    print("| model | train | GPUs | GiB a learner | s a step | best placement |")
+    print("| model | tuning | GPUs | GiB a learner | s a step | best placement |")
     print("|---|---|---|---:|---:|---|")
     for model, train, gpus in (
         ("Qwen2.5-1.5B", "lora", "1xH100"),

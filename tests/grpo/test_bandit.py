@@ -59,6 +59,7 @@ class Bandit:
         return groups
 
     token_bytes = 0.0
+    has_reference = True
 
     def cut(self, tree: TokenTree) -> list[list[int]]:
         return [list(range(len(tree.branches)))]

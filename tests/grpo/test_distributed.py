@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -25,6 +26,7 @@ from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
 from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rewards.compose import RewardError
@@ -275,14 +277,29 @@ def test_a_signal_to_one_rank_stops_all_after_the_step_and_the_run_goes_on(
     check_equal_runs(folder, whole)
 
 
-def test_another_number_of_processes_may_not_go_on(whole: Path, tiny_model_folder: Path) -> None:
-    config = config_of(str(tiny_model_folder), steps=4)
-    policy = LanguageModel.load_adapter(config.model, whole / "checkpoint-2", device="cpu")
-    trainer = Trainer(
-        policy, SCENARIOS, [WeightedReward("noisy", low_bytes)], config, RunFolder.open(whole)
-    )
-    with pytest.raises(BadInput, match="made by 2 processes and cannot be continued by 1"):
-        trainer.restore(whole / "checkpoint-2")
+@pytest.mark.parametrize("size", [1, 3])
+def test_another_number_of_processes_goes_on(
+    whole: Path, tmp_path: Path, tiny_model_folder: Path, size: int
+) -> None:
+    """From the weights and the optimiser of two, each process with a random state of its own."""
+    folder, config = tmp_path / "other", config_of(str(tiny_model_folder))
+    shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "final")
+    weights = on_ranks(size, run, folder, config)
+    for rank in weights[1:]:
+        for ours, theirs in zip(rank, weights[0], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert rows(folder)[:2] == rows(whole)[:2]
+    assert rows(folder)[2]["step"] == 3
+    state = torch.load(folder / "final" / STATE_FILE, weights_only=True)
+    assert len(state["ranks"]) == size
+    drawn = [tuple(rank["random"]["torch"].tolist()) for rank in state["ranks"]]
+    assert len(set(drawn)) == size
+    again = tmp_path / "again"
+    shutil.copytree(whole, again)
+    shutil.rmtree(again / "final")
+    on_ranks(size, run, again, config)
+    assert rows(again) == rows(folder)  # how it goes on depends on the number alone
 
 
 def test_dynamic_sampling_goes_on_for_as_many_rounds_on_both(

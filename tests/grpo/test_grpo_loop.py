@@ -38,6 +38,14 @@ def test_a_tiny_model_learns_from_it(page, tiny_model_folder, capsys) -> None:
     assert again == means
 
 
+@pytest.mark.slow
+def test_smollm2_learns_to_add_from_it(page, capsys) -> None:
+    """As the page's first line says, on a CPU; a few of its steps."""
+    _, means = page.train(page.arguments(["--device", "cpu", "--steps", "10"]))
+    assert capsys.readouterr().out.count("reward") == 10
+    assert np.mean(means[-4:]) > np.mean(means[:4]) + 0.1
+
+
 @pytest.mark.parametrize("passes", [1, 3])
 def test_it_moves_the_weights_as_the_learner_does(page, tiny_policy, scenarios, passes) -> None:
     settings = page.arguments([f"--passes={passes}", "--beta=0.1"])

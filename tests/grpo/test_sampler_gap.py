@@ -125,6 +125,9 @@ def test_steps_without_a_fault_stay_on_the_lowest_rung(config, server, scenarios
         ("stale prefix", "stale prefix cache"),
         ("raw log-probabilities", "--logprobs-mode processed_logprobs"),
         ("adapter", "not from the adapter that was asked for"),
+        ("temperature", "another temperature, about 0.90"),
+        ("template", "another prompt than was sent"),
+        ("BOS", "dropped the first token"),
     ],
 )
 def test_a_fault_that_begins_later_is_found_before_weights_move(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +172,7 @@ class Bandits(PublishedVersions):
 
     forward = "rows"
     device = torch.device("cpu")
+    dtype = torch.float32
 
     def __init__(self, scenarios: int) -> None:
         self.table = torch.nn.Parameter(torch.zeros(scenarios, 2, ARMS))
@@ -201,6 +202,7 @@ class Bandits(PublishedVersions):
         return groups
 
     token_bytes = 0.0
+    has_reference = True
 
     def cut(self, tree: TokenTree) -> list[list[int]]:
         return [list(range(len(tree.branches)))]
@@ -233,8 +235,8 @@ class Bandits(PublishedVersions):
     def parameters(self) -> list[torch.nn.Parameter]:
         return [self.table]
 
-    def save(self, folder: Path) -> None:
-        torch.save(self.table, folder / "table.pt")
+    def saver(self) -> Callable[[Path], None]:
+        return lambda folder: torch.save(self.table, folder / "table.pt")
 
 
 def pays(completions, kind) -> list[float]:

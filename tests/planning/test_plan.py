@@ -24,7 +24,7 @@ def test_seven_billion_weights_are_trained_whole_on_eight_and_not_on_one() -> No
     work = Workload(train="full")
     plan = make_plan(SEVEN, parse_cluster("8xH200"), work)
     assert plan.best.memory.total <= room(plan.cluster)
-    with pytest.raises(BadInput, match=r"learning needs 1\d\d GiB .* Try train=lora"):
+    with pytest.raises(BadInput, match=r"learning needs 1\d\d GiB .* Try tuning=lora"):
         make_plan(SEVEN, parse_cluster("1xH100"), work)
 
 

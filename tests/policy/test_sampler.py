@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from memograd.errors import MemogradError
-from memograd.policy import kv_cache as kv_buffer
+from memograd.policy import kv_cache
 from memograd.policy.prefill import LEAST_COMMON
 from memograd.policy.rows import row_logprobs
 from memograd.policy.sampler import Draw, sample_trees
@@ -152,7 +152,7 @@ def test_the_cache_grows_past_its_first_room(tiny_model, random_ids, monkeypatch
     prompt = random_ids(7)
     settings = {"num_generations": 3, "temperature": 1.0, "max_completion_length": 9}
     roomy = sample(tiny_model, [prompt], **settings)
-    monkeypatch.setattr(kv_buffer, "ROOM", 1)
+    monkeypatch.setattr(kv_cache, "ROOM", 1)
     tight = sample(tiny_model, [prompt], **settings)
     assert [roomy[0].tree.branch(row) for row in range(3)] == [
         tight[0].tree.branch(row) for row in range(3)

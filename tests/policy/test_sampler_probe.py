@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
 from tests.policy.scripted_vllm import FAULTS, ScriptedVllm
 
+from memograd.config import SamplerConfig
 from memograd.errors import BadInput
+from memograd.grpo.sampler_gap import GapLimits, climb
 from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.probe import probe
 from memograd.policy.remote.sampler import RemoteSampler
@@ -57,3 +60,40 @@ def test_a_server_that_is_right_passes(server, sampler, tiny_policy):
     assert server.loaded == []
     for was, weight in zip(before, tiny_policy.parameters(), strict=True):
         assert (was == weight).all()
+
+
+@pytest.mark.slow
+def test_two_hundred_steps_of_a_server_that_is_right_raise_no_alarm(server, sampler, tiny_policy):
+    """Weights move every step, prompts begin alike, and no token is weighed or dropped."""
+    limits = GapLimits.of(SamplerConfig(engine="vllm", url=[server.url]), torch.float32)
+    tiny_policy.remote = sampler
+    draws = torch.Generator().manual_seed(0)
+    moves = torch.Generator().manual_seed(1)
+    prompt = tiny_policy.encode("What is kept?")
+    widest = 0.0
+    for step in range(200):
+        tiny_policy.publish(step)
+        [group] = tiny_policy.sample(
+            [prompt[: 12 + step % 7]],
+            num_generations=2,
+            temperature=0.5 + step % 3 / 4,
+            max_completion_length=5,
+            generator=draws,
+        )
+        with torch.no_grad():
+            scores = tiny_policy.logprobs([group.tree], temperature=0.5 + step % 3 / 4)
+            rungs = climb(
+                scores.logprobs_RT,
+                padded := torch.nn.utils.rnn.pad_sequence(
+                    [torch.from_numpy(row).float() for row in group.logprobs], batch_first=True
+                ),
+                scores.mask_RT,
+                limits,
+            )
+            widest = max(widest, float((scores.logprobs_RT - padded).abs().max()))
+            assert rungs.importance_RT.eq(1).all()
+            assert not rungs.masked_R.any()
+            for weight in tiny_policy.parameters():
+                weight += 0.005 * torch.randn(weight.shape, generator=moves)
+    assert widest < 1e-4
+    assert len(server.loaded) <= 2  # older versions are gone

@@ -28,6 +28,7 @@ KINDS = {
     "locomo-qwen2.5-3b": MemoryQATrainConfig,
     "grpo-qwen2.5-0.5b": TextTrainConfig,
     "gsm8k-qwen2.5-1.5b": TextTrainConfig,
+    "gsm8k-full-qwen2.5-1.5b": TextTrainConfig,
     "sql-qwen3-0.6b": SqlTrainConfig,
 }
 SMALL = ["prompts_per_step=2", "num_generations=2", "max_completion_length=6", "device=cpu"]
@@ -91,7 +92,7 @@ def rows_for(stem: str, folder: Path, lives) -> list[str]:
         return [f"data={data}", "max_train=4", "max_eval=2", "memory.embedder=e5"]
     if stem == "sql-qwen3-0.6b":
         return ["sql.max_eval=2", "episodes.max_turns=1"]
-    if stem == "gsm8k-qwen2.5-1.5b":
+    if stem.startswith("gsm8k"):
         asked = [
             {
                 "prompt": f"A box holds {n} pens. How many pens do 3 boxes hold?",

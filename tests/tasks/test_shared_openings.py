@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from memograd.grpo import RunFolder
-from memograd.warm_start import sft as shared_openings
+from memograd.warm_start import sft as training
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import behind_opening, opening_length, sft
 from memograd.warm_start.tokens import IGNORED
@@ -53,7 +53,7 @@ def options(tmp_path: Path, tiny_model_folder: Path) -> dict[str, Any]:
 def test_a_run_is_that_of_the_whole_rows(tmp_path, options, monkeypatch) -> None:
     """The second run shares nothing: every number of the log, and the weights, agree."""
     shared = sft(SftSettings(out=tmp_path / "shared", **options))
-    monkeypatch.setattr(shared_openings, "LEAST", 10**6)
+    monkeypatch.setattr(training, "LEAST", 10**6)
     whole = sft(SftSettings(out=tmp_path / "whole", **options))
     logs = [RunFolder.open(run).read_metrics() for run in (shared, whole)]
     for one, other in zip(*logs, strict=True):

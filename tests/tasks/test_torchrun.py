@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -47,8 +49,10 @@ def words(tmp_path: Path, tiny_model_folder: Path) -> list[str]:
     return ["train", "text", "--data", str(data), *settings]
 
 
-def torchrun(*words: str) -> subprocess.Popen[str]:
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+def torchrun(
+    *words: str, launch: Sequence[str] = ("--standalone", "--nproc_per_node=2")
+) -> subprocess.Popen[str]:
+    launcher = ["-m", "torch.distributed.run", *launch]
     return subprocess.Popen(
         [sys.executable, *launcher, "-m", "memograd", *words],
         stdout=subprocess.PIPE,
@@ -138,3 +142,41 @@ def test_memory_qa_has_one_memory(
     assert shown.count("memory: ") == 1
     assert [row["step"] for row in rows(folder)] == [1, 2]
     assert (folder / "evaluation.md").is_file()
+
+
+def nodes(*words: str) -> list[subprocess.Popen[str]]:
+    """Two machines of one process each, as far as torchrun can tell: two launchers that meet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    meeting = ["--nnodes=2", "--nproc_per_node=1", "--master_addr=127.0.0.1"]
+    return [
+        torchrun(*words, launch=[*meeting, f"--master_port={port}", f"--node_rank={node}"])
+        for node in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings", [(), ("tuning=full", "shard=fsdp2", "beta=0.1")], ids=["lora", "full"]
+)
+def test_two_machines_train_as_one_with_two_processes(
+    tmp_path: Path, words: list[str], settings: tuple[str, ...]
+) -> None:
+    words = [word for word in words if not (settings and word.startswith("lora"))]
+    low = f"--rewards={tmp_path}/rewards.py:low"
+    code, _, error = finished(torchrun(*words, low, *settings, f"out={tmp_path / 'one'}"))
+    assert code == 0, error
+    both = nodes(*words, low, *settings, f"out={tmp_path / 'two'}")
+    ended = [finished(process) for process in both]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert [shown.count("step 3/3") for _, shown, _ in ended] == [1, 0]  # one speaks
+    assert rows(tmp_path / "two") == rows(tmp_path / "one")
+    (name,) = {path.name for path in (tmp_path / "one" / "final").glob("*model.safetensors")}
+    final = [(tmp_path / run / "final" / name).read_bytes() for run in ("one", "two")]
+    assert final[0] == final[1]
+    if settings:
+        # What was trained on two machines is a model like any other.
+        model = ["model=" + str(tmp_path / "two" / "final"), "lora.r=4", "steps=1"]
+        given = [word for word in words if not word.startswith(("model=", "steps="))]
+        code, _, error = finished(torchrun(*given, low, *model, f"out={tmp_path / 'three'}"))
+        assert code == 0, error

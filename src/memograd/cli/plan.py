@@ -20,7 +20,7 @@ app = typer.Typer()
     epilog=epilog(
         "Examples:\n"
         "  memograd plan --model Qwen/Qwen2.5-7B-Instruct --gpus 8xH200\n"
-        "  memograd plan --model Qwen2.5-1.5B --gpus 1xH100 --train full --group 16 --answer 512\n"
+        "  memograd plan --model Qwen2.5-1.5B --gpus 1xH100 --tuning full --group 16 --answer 512\n"
         "  memograd plan --model my-model/config.json --gpus 16xA100 --staleness 2 --json",
         "Seconds follow from data sheets and assumed efficiencies (docs/planning.md): trust the\n"
         "memory first, the proportions second, and the seconds last.",
@@ -29,7 +29,7 @@ app = typer.Typer()
 def plan(
     model: Annotated[str, typer.Option(help="A built-in name, or the path of a config.json.")],
     gpus: Annotated[str, typer.Option(help="Count and device, such as 8xH200.")],
-    train: Annotated[str, typer.Option(help="lora or full.")] = "lora",
+    tuning: Annotated[str, typer.Option(help="lora or full.")] = "lora",
     rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = 16,
     prompts: Annotated[int, typer.Option(help="Prompts a step.")] = 16,
     group: Annotated[int, typer.Option(help="Answers to a prompt.")] = 8,
@@ -59,8 +59,8 @@ def plan(
     from memograd.planning.hardware import Efficiency
     from memograd.planning.simulation import play
 
-    if train not in ("lora", "full"):
-        raise BadInput(f'--train must be "lora" or "full", not {train!r}.')
+    if tuning not in ("lora", "full"):
+        raise BadInput(f'--tuning must be "lora" or "full", not {tuning!r}.')
     if not 0 < mfu <= 1:
         raise BadInput(f"--mfu must be above 0 and at most 1, not {mfu}.")
     work = Workload(
@@ -69,7 +69,7 @@ def plan(
         prompt=prompt,
         answer=answer,
         spread=spread,
-        train="full" if train == "full" else "lora",
+        train="full" if tuning == "full" else "lora",
         rank=rank,
         passes=passes,
         reference=reference,

@@ -28,6 +28,9 @@ from memograd.config.algorithms import (
 LORA_PRESETS: Mapping[str, Mapping[str, int]] = {"memory-guide": {"r": 64, "alpha": 16}}
 """Named adapter sizes; a value that is given explicitly wins over its preset."""
 
+FULL_RATE = 1e-5
+"""Learning rate of a run that trains all weights, unless it is given."""
+
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -183,7 +186,8 @@ _GROUPS: Groups = {
         *("gamma", "gae_lambda", "value_coef", "value_epsilon"),
     ),
     "Optimisation and machine": (
-        *("device", "lora", "warmup_steps", "learning_rate_schedule", "weight_decay"),
+        *("device", "tuning", "lora", "quantization", "warmup_steps"),
+        *("learning_rate_schedule", "weight_decay"),
         *("max_grad_norm", "num_iterations", "minibatches", "forward"),
         *("activation_checkpointing", "shard"),
     ),
@@ -235,6 +239,11 @@ class TrainConfig(RunSettings):
     """Run folder, or a checkpoint in one, whose adapter training begins with; none: a fresh one."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the model computes."""
+    tuning: Literal["lora", "full"] = "lora"
+    """What training moves: an adapter (lora), or all weights (full)."""
+    quantization: Literal["none", "nf4"] = "none"
+    """Number type of the frozen weights under an adapter: the model's own, or four bits (nf4, by
+    bitsandbytes, on CUDA)."""
     lora: LoraConfig = LoraConfig()
     """The adapter that is trained."""
     schedules: SchedulesConfig = SchedulesConfig()
@@ -318,7 +327,7 @@ class TrainConfig(RunSettings):
 
     # The optimisation.
     learning_rate: Positive = 3e-4
-    """Peak learning rate of AdamW."""
+    """Peak learning rate of AdamW; with tuning=full 1e-5 unless it is given."""
     warmup_steps: Annotated[int, Field(ge=0)] = 5
     """Steps of linear learning-rate warm-up."""
     learning_rate_schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -339,8 +348,8 @@ class TrainConfig(RunSettings):
     """Keep no activations inside layers for the backward pass but compute them again: less memory,
     more time; none: on CUDA only."""
     shard: Literal["off", "fsdp2"] = "off"
-    """Cut the frozen weights of the layers among several processes (fsdp2), or keep them whole in
-    each."""
+    """Cut the weights of the layers among several processes (fsdp2), the frozen ones or with
+    tuning=full all, or keep them whole in each."""
 
     # What is written down, and evaluation.
     rollout_log_steps: Count = 10
@@ -354,10 +363,12 @@ class TrainConfig(RunSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_from_algorithm(cls, given: Any) -> Any:
-        name = given.get("algorithm") if isinstance(given, dict) else None
-        if not isinstance(name, str):
+        if not isinstance(given, dict):
             return given
-        return {**ALGORITHMS.get(name, {}), **given}
+        name = given.get("algorithm")
+        preset = ALGORITHMS.get(name, {}) if isinstance(name, str) else {}
+        rate = {"learning_rate": FULL_RATE} if given.get("tuning") == "full" else {}
+        return {**rate, **preset, **given}
 
     @model_validator(mode="after")
     def _choices_fit(self) -> TrainConfig:
@@ -393,6 +404,32 @@ class TrainConfig(RunSettings):
         if (self.temperature_schedule == "constant") != (self.temperature_end is None):
             raise ValueError(
                 "temperature_schedule and temperature_end go together: set both, or neither"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _trained_fits(self) -> TrainConfig:
+        if self.quantization != "none" and (self.tuning == "full" or self.shard != "off"):
+            raise ValueError(
+                f"quantization={self.quantization} is for frozen weights that each process holds "
+                "whole: use it with tuning=lora and shard=off"
+            )
+        if self.tuning == "lora":
+            return self
+        if self.lora != LoraConfig():
+            raise ValueError(
+                "lora.* settings are for the adapter, and tuning=full trains none: leave them out, "
+                "or set tuning=lora"
+            )
+        if self.adapter is not None:
+            raise ValueError(
+                "tuning=full begins with a whole model: merge the adapter into one (memograd merge "
+                "RUN --out FOLDER) and give model=FOLDER instead of adapter"
+            )
+        if self.sampler.engine != "local":
+            raise ValueError(
+                "sampler=vllm is told new weights as versions of an adapter, and tuning=full has "
+                "none: use sampler=local, or tuning=lora"
             )
         return self
 

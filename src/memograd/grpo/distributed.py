@@ -3,8 +3,9 @@
 `torchrun` starts them, *ranks* 0 to N - 1; every rank holds the whole policy and the whole batch of
 rollouts, and does its share of sampling, rewarding and differentiating. Because the batch is whole
 everywhere, advantages, loss shares, token counts and what to sample anew are computed from global
-totals without anybody having to ask. What travels: rollouts and rewards (once a step), one flat
-buffer of gradients (once a pass), and a word after each piece of work whether it went well.
+totals without anybody having to ask. What travels: rollouts and rewards (once a step), gradients in
+a few flat buffers (once a pass), and a word after each piece of work whether it went well. Weights
+that FSDP2 has cut (`memograd.policy.sharding`) sum their gradients by themselves.
 
 Invariants: a sum over ranks is the same on all of them to the bit, so weights never come apart; and
 when work fails on one rank, every rank raises that failure, so nobody waits for one that has left.
@@ -24,6 +25,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed.tensor import DTensor
 
 from memograd.errors import BadInput, MemogradError
 from memograd.policy.loading import choose_device
@@ -32,6 +34,9 @@ T = TypeVar("T")
 
 TIMEOUT = timedelta(hours=1)
 """How long a rank waits for the others; the slowest step, or rank 0's evaluation, must fit in."""
+
+BUCKET = 2**25
+"""Numbers of gradients that travel at once; the copy of them is all that a sum takes in memory."""
 
 VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells its processes, beside WORLD_SIZE."""
@@ -61,8 +66,11 @@ class World:
         """Which of `count` things are this rank's: neighbours, even to one, perhaps none."""
         return range(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
-    def seed(self, seed: int) -> int:
-        """This rank's seed of a run's `seed`; that of rank 0 is `seed` itself."""
+    def seed(self, seed: int, *, step: int = 0) -> int:
+        """This rank's seed of a run's `seed` from the step after `step` on; that of rank 0 from the
+        beginning is `seed` itself."""
+        if step:
+            seed = random.Random(f"{seed}/step {step} of {self.size}").getrandbits(63)
         return random.Random(f"{seed}/rank {self.rank}").getrandbits(63) if self.rank else seed
 
     def together(self, work: Callable[[], T]) -> list[T]:
@@ -109,29 +117,47 @@ class World:
         return total.numpy()
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Give every parameter the sum of its gradients over ranks; none counts as zero."""
+        """Give every parameter the sum of its gradients over ranks; none counts as zero.
+
+        Weights that are cut among the ranks (FSDP2) have theirs already.
+        """
         if self.size == 1:
             return
-        flat = torch.cat(
-            [
-                (
-                    torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                ).flatten()
-                for parameter in parameters
-            ]
-        )
+        whole = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
+        for parameter in whole:
+            if parameter.grad is None:
+                number = getattr(parameter, "grad_dtype", None) or parameter.dtype
+                parameter.grad = torch.zeros_like(parameter, dtype=number)
+        gradients = [parameter.grad for parameter in whole if parameter.grad is not None]
+        for bucket in _buckets(gradients):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            with self._answered():
+                dist.all_reduce(flat)
+            sizes = [gradient.numel() for gradient in bucket]
+            for gradient, part in zip(bucket, flat.split(sizes), strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+    def gather(self, part: torch.Tensor, count: int) -> torch.Tensor:
+        """The `count` numbers of which each rank has its `share`, in one row."""
+        if self.size == 1:
+            return part
+        longest = -(-count // self.size)
+        padded = part.new_zeros(longest)
+        padded[: len(part)] = part
+        rows = [torch.empty_like(padded) for _ in range(self.size)]
         with self._answered():
-            dist.all_reduce(flat)
-        sizes = [parameter.numel() for parameter in parameters]
-        for parameter, part in zip(parameters, flat.split(sizes), strict=True):
-            parameter.grad = part.view_as(parameter).to(parameter.dtype)
+            dist.all_gather(rows, padded)
+        sizes = [len(World(rank, self.size).share(count)) for rank in range(self.size)]
+        return torch.cat([row[:size] for row, size in zip(rows, sizes, strict=True)])
 
     def check_equal_weights(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Raise `MemogradError` unless the weights are the same on all ranks, byte for byte."""
+        """Raise `MemogradError` unless what all ranks hold is the same on all, byte for byte."""
         if self.size == 1:
             return
         digest = hashlib.sha256()
         for parameter in parameters:
+            if isinstance(parameter, DTensor):  # of which every rank has another part
+                continue
             numbers = parameter.detach().cpu().contiguous().flatten()
             digest.update(numbers.view(torch.uint8).numpy().tobytes())
         digests = self.together(digest.hexdigest)
@@ -211,6 +237,21 @@ def joined_world(device: str) -> Iterator[World]:
         yield World(dist.get_rank(), dist.get_world_size())
     finally:
         dist.destroy_process_group()
+
+
+def _buckets(tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """`tensors` of one number type in rows of at most `BUCKET` numbers, or of one tensor."""
+    bucket: list[torch.Tensor] = []
+    for tensor in tensors:
+        if bucket and (
+            tensor.dtype != bucket[0].dtype
+            or sum(one.numel() for one in bucket) + tensor.numel() > BUCKET
+        ):
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
 
 
 def _number(variable: str, default: str = "") -> int:

@@ -4,27 +4,18 @@ The trainer hands scenarios to a `Drawing` and gets finished rollouts with their
 neither knows nor asks whether they were answers or whole episodes. `SingleTurn` draws one answer a
 rollout, `Episodes` lets environments answer back until they are over or a limit stops them.
 
-Two things happen around it. `draw_by_ranks`: each of several ranks attempts its share of a step's
+Three things happen around it. `draw_by_ranks`: each of several ranks attempts its share of a step's
 scenarios, and all get all of it. `draw_informative`: a group whose rollouts all earned the same has
 no advantages and teaches nothing, so it is replaced by a fresh one, for a limited number of rounds
 (dynamic sampling; DAPO, arXiv:2503.14476, samples on without a limit). Dull groups that are left
-then stay where they are.
+then stay where they are. `DrawnAhead`: a thread draws later steps from the newest weights while
+this one is learnt from, so that what is learnt from at step k was drawn by the weights of up to
+`steps` steps before; the learner corrects for that (`memograd.grpo.sampler_gap`).
 
 Invariants: what is drawn depends on the scenarios, the policy and the generator alone, so a resumed
 run draws what the uninterrupted one would have drawn; `old_logprobs` are those of the very tokens
 in `trees`; the batch is in the order of the scenarios, as if one process had drawn it, with as many
 groups and rollouts as were asked for, and a group that taught something keeps its place.
-
-Drawing ahead: later steps' scenarios are attempted while this one is learnt from.
-
-A thread draws, one step after the other, from the weights that are newest when it begins a step; so
-what is learnt from at step k was drawn by the weights of step k - 1, or of up to `steps` steps
-before. The learner corrects for that (`memograd.grpo.sampler_gap`: every token is scored under the
-version that drew it, and its ratio is clipped against that).
-
-Invariants: nothing is learnt from that is more than `steps` versions old; steps are drawn in their
-order, each once; a failure in the thread is raised where its step is taken; the thread touches no
-weights, and collective calls of several processes are made by whoever takes.
 """
 
 from __future__ import annotations
@@ -52,31 +43,6 @@ from memograd.rollout.types import Group, Rollout, Scenario
 T = TypeVar("T")
 
 
-class DrawnAhead(Generic[T]):
-    """Up to `steps` steps drawn before they are taken. Close it in the end."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="memograd-draws-ahead")
-        self._drawn: dict[int, Future[T]] = {}
-
-    def take(self, step: int, last: int, prepare: Callable[[int], Callable[[], T]]) -> T:
-        """What was drawn for `step`; later ones, up to `last`, are on their way from here on.
-
-        `prepare` is called here for each step that is not on its way yet, in their order, and gives
-        what the thread does. Raises what that raised.
-        """
-        for ahead in range(step, min(step + self._steps, last) + 1):
-            if ahead not in self._drawn:
-                self._drawn[ahead] = self._threads.submit(prepare(ahead))
-        return self._drawn.pop(step).result()
-
-    def close(self) -> None:
-        """Give up what is on its way; what a server is still asked for ends by itself."""
-        self._drawn.clear()
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
 @dataclass(frozen=True)
 class DrawnBatch:
     """The batch, how many groups were drawn for it in all, and how many of those were dull."""
@@ -84,93 +50,6 @@ class DrawnBatch:
     experience: Experience
     groups: int
     dull: int
-
-
-def draw_informative(
-    draw: Callable[[int, Sequence[int]], Experience],
-    *,
-    sizes: Sequence[int],
-    rounds: int,
-    advantage: str,
-) -> DrawnBatch:
-    """A group for each of `sizes` from `draw(attempt, sizes)`, the dull ones replaced in up to
-    `rounds` rounds.
-
-    Attempt 0 draws the whole batch. `draw` may share out the sum of the sizes that it is given in
-    another way. The result is compared as `advantage` says. Where there are rounds, a draw has as
-    many groups as sizes; without, it may have more.
-    """
-    experience = draw(0, sizes)
-    count = len(experience.groups)
-    empty = _dull(experience)
-    groups, dull = count, len(empty)
-    for attempt in range(1, rounds + 1):
-        if not empty:
-            break
-        fresh = draw(attempt, [experience.sizes_B[group] for group in empty])
-        still_dull = _dull(fresh)
-        groups += len(empty)
-        dull += len(still_dull)
-        parts = [experience.single(group, advantage) for group in range(count)]
-        for index, group in enumerate(empty):
-            if index not in still_dull:
-                parts[group] = fresh.single(index, advantage)
-        experience = join(parts, advantage)
-        empty = _dull(experience)
-    return DrawnBatch(experience, groups, dull)
-
-
-def _dull(experience: Experience) -> list[int]:
-    return [group for group, varied in enumerate(experience.advantages.varied_B) if not varied]
-
-
-def draw_by_ranks(world: World, own: Callable[[], Attempts | None]) -> Attempts:
-    """What all ranks drew, where `own` gives this one's share (`draw_share`)."""
-    return join_attempts([part for part in world.together(own) if part is not None])
-
-
-def draw_share(
-    world: World,
-    drawing: Drawing,
-    scenarios: Sequence[Scenario],
-    *,
-    step: int,
-    attempt: int,
-    temperature: float,
-    generator: torch.Generator | None,
-    sizes: Sequence[int] | None = None,
-) -> Attempts | None:
-    """What `drawing` makes of this rank's share of `scenarios`, in groups of `sizes` rollouts
-    (None: of one size), groups whole on a rank; None of no scenario. Nothing is exchanged."""
-    share = world.share(len(scenarios))
-    if not share:
-        return None
-    return drawing(
-        scenarios[share.start : share.stop],
-        step=step,
-        attempt=attempt,
-        temperature=temperature,
-        generator=generator,
-        first=share.start,
-        sizes=None if sizes is None else sizes[share.start : share.stop],
-    )
-
-
-def join_attempts(parts: Sequence[Attempts]) -> Attempts:
-    """The attempts of all `parts` as one, rollouts numbered through."""
-    rollouts_of_tree: list[tuple[int, ...]] = []
-    before = 0
-    for part in parts:
-        rollouts_of_tree += [
-            tuple(before + rollout for rollout in rollouts) for rollouts in part.rollouts_of_tree
-        ]
-        before += sum(len(group.rollouts) for group in part.groups)
-    return Attempts(
-        groups=tuple(group for part in parts for group in part.groups),
-        trees=tuple(tree for part in parts for tree in part.trees),
-        rollouts_of_tree=tuple(rollouts_of_tree),
-        old_logprobs=tuple(rows for part in parts for rows in part.old_logprobs),
-    )
 
 
 @dataclass(frozen=True)
@@ -314,3 +193,115 @@ class Episodes:
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """Stop reasons, turns, rows, failed calls, mismatches; what prompts cost."""
         return {**episode_metrics(rollouts), **prefill_metrics(rollouts)}
+
+
+def draw_informative(
+    draw: Callable[[int, Sequence[int]], Experience],
+    *,
+    sizes: Sequence[int],
+    rounds: int,
+    advantage: str,
+) -> DrawnBatch:
+    """A group for each of `sizes` from `draw(attempt, sizes)`, the dull ones replaced in up to
+    `rounds` rounds.
+
+    Attempt 0 draws the whole batch. `draw` may share out the sum of the sizes that it is given in
+    another way. The result is compared as `advantage` says. Where there are rounds, a draw has as
+    many groups as sizes; without, it may have more.
+    """
+    experience = draw(0, sizes)
+    count = len(experience.groups)
+    empty = _dull(experience)
+    groups, dull = count, len(empty)
+    for attempt in range(1, rounds + 1):
+        if not empty:
+            break
+        fresh = draw(attempt, [experience.sizes_B[group] for group in empty])
+        still_dull = _dull(fresh)
+        groups += len(empty)
+        dull += len(still_dull)
+        parts = [experience.single(group, advantage) for group in range(count)]
+        for index, group in enumerate(empty):
+            if index not in still_dull:
+                parts[group] = fresh.single(index, advantage)
+        experience = join(parts, advantage)
+        empty = _dull(experience)
+    return DrawnBatch(experience, groups, dull)
+
+
+def _dull(experience: Experience) -> list[int]:
+    return [group for group, varied in enumerate(experience.advantages.varied_B) if not varied]
+
+
+def draw_by_ranks(world: World, own: Callable[[], Attempts | None]) -> Attempts:
+    """What all ranks drew, where `own` gives this one's share (`draw_share`)."""
+    return join_attempts([part for part in world.together(own) if part is not None])
+
+
+def draw_share(
+    world: World,
+    drawing: Drawing,
+    scenarios: Sequence[Scenario],
+    *,
+    step: int,
+    attempt: int,
+    temperature: float,
+    generator: torch.Generator | None,
+    sizes: Sequence[int] | None = None,
+) -> Attempts | None:
+    """What `drawing` makes of this rank's share of `scenarios`, in groups of `sizes` rollouts
+    (None: of one size), groups whole on a rank; None of no scenario. Nothing is exchanged."""
+    share = world.share(len(scenarios))
+    if not share:
+        return None
+    return drawing(
+        scenarios[share.start : share.stop],
+        step=step,
+        attempt=attempt,
+        temperature=temperature,
+        generator=generator,
+        first=share.start,
+        sizes=None if sizes is None else sizes[share.start : share.stop],
+    )
+
+
+def join_attempts(parts: Sequence[Attempts]) -> Attempts:
+    """The attempts of all `parts` as one, rollouts numbered through."""
+    rollouts_of_tree: list[tuple[int, ...]] = []
+    before = 0
+    for part in parts:
+        rollouts_of_tree += [
+            tuple(before + rollout for rollout in rollouts) for rollouts in part.rollouts_of_tree
+        ]
+        before += sum(len(group.rollouts) for group in part.groups)
+    return Attempts(
+        groups=tuple(group for part in parts for group in part.groups),
+        trees=tuple(tree for part in parts for tree in part.trees),
+        rollouts_of_tree=tuple(rollouts_of_tree),
+        old_logprobs=tuple(rows for part in parts for rows in part.old_logprobs),
+    )
+
+
+class DrawnAhead(Generic[T]):
+    """Up to `steps` steps drawn before they are taken. Close it in the end."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="memograd-draws-ahead")
+        self._drawn: dict[int, Future[T]] = {}
+
+    def take(self, step: int, last: int, prepare: Callable[[int], Callable[[], T]]) -> T:
+        """What was drawn for `step`; later ones, up to `last`, are on their way from here on.
+
+        `prepare` is called here for each step that is not on its way yet, in their order, and gives
+        what the thread does. Raises what that raised.
+        """
+        for ahead in range(step, min(step + self._steps, last) + 1):
+            if ahead not in self._drawn:
+                self._drawn[ahead] = self._threads.submit(prepare(ahead))
+        return self._drawn.pop(step).result()
+
+    def close(self) -> None:
+        """Give up what is on its way; what a server is still asked for ends by itself."""
+        self._drawn.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -5,12 +5,12 @@ belongs to rollouts is flat, [K], and `sizes_B` cuts it into groups. What the po
 *rows*: branches of token trees. A rollout is one row or several, in one tree or in several; a tree
 holds rows of one group only.
 
-Invariant: `join` of all `single(b)` is the experience itself, rollout numbers included.
+A number that is not finite would spread into every weight, so it stops the run (`NotFinite`) and
+names the groups that it came from: a sampled log-probability here, a reward, the loss or the
+gradient where they are computed.
 
-A number that is NaN or infinite stops the run, and names the groups that it came from.
-
-Training on would spread it into every weight. Invariant: whatever is not finite, a sampled
-log-probability, a reward, the loss or the gradient, ends the step before the weights move.
+Invariants: `join` of all `single(b)` is the experience itself, rollout numbers included; nothing
+that is not finite moves the weights.
 """
 
 from __future__ import annotations
@@ -26,28 +26,6 @@ from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.rewards import RewardTable
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import UNSAID, Group, Rollout, versions_of
-
-
-class NotFinite(MemogradError):
-    """`what` is NaN or infinite; `groups` are the places in the step's batch that it came from."""
-
-    def __init__(self, what: str, groups: Sequence[int]) -> None:
-        super().__init__(f"{what} is not a finite number")
-        self.what = what
-        self.groups = tuple(int(group) for group in groups)
-
-
-def check_sampled(groups: Sequence[Group]) -> None:
-    """Raise `NotFinite` if the sampler gave a token a log-probability that is not finite."""
-    bad = [
-        index
-        for index, group in enumerate(groups)
-        if not all(
-            np.isfinite(turn.logprobs).all() for rollout in group.rollouts for turn in rollout.turns
-        )
-    ]
-    if bad:
-        raise NotFinite("the sampler's log-probability of a token", bad)
 
 
 @dataclass(frozen=True)
@@ -215,3 +193,25 @@ def joined_tables(tables: Sequence[RewardTable]) -> RewardTable:
             for name in tables[0].by_name
         },
     )
+
+
+class NotFinite(MemogradError):
+    """`what` is NaN or infinite; `groups` are the places in the step's batch that it came from."""
+
+    def __init__(self, what: str, groups: Sequence[int]) -> None:
+        super().__init__(f"{what} is not a finite number")
+        self.what = what
+        self.groups = tuple(int(group) for group in groups)
+
+
+def check_sampled(groups: Sequence[Group]) -> None:
+    """Raise `NotFinite` if the sampler gave a token a log-probability that is not finite."""
+    bad = [
+        index
+        for index, group in enumerate(groups)
+        if not all(
+            np.isfinite(turn.logprobs).all() for rollout in group.rollouts for turn in rollout.turns
+        )
+    ]
+    if bad:
+        raise NotFinite("the sampler's log-probability of a token", bad)

@@ -30,13 +30,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import torch
 
 from memograd.grpo.advantage import GroupAdvantages, group_advantages
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.loss import rollout_shares
 from memograd.grpo.objective import Objective
+from memograd.grpo.optimizer import Optimizer, clip_gradients
 from memograd.grpo.piece import Piece
 from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, SamplerGapTooWide, joined_gaps
 from memograd.grpo.token_advantages import judge_tokens
@@ -88,7 +88,7 @@ class Update:
 
 def learn(
     policy: Policy,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     experience: Experience,
     objective: Objective,
     world: World = ALONE,
@@ -140,19 +140,19 @@ def learn(
             if objective.gap is not None:
                 _check_gap(gaps, optimizer, objective.gap)
         world.sum_gradients(policy.parameters())
-        norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), objective.max_grad_norm)
-        if not np.isfinite([*measured, float(norm)]).all():
+        norm = clip_gradients(policy.parameters(), objective.max_grad_norm, world)
+        if not np.isfinite([*measured, norm]).all():
             at_fault = _at_fault(
-                policy, optimizer, experience, trees, shares_K, objective, advantages
+                policy, optimizer, experience, trees, shares_K, objective, advantages, world
             )
             raise NotFinite("the loss or its gradient", at_fault)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        passes.append([*measured, float(norm)])
+        passes.append([*measured, norm])
     loss, kl, entropy, clipped, value_loss, weight, grad_norm = np.mean(passes, axis=0).tolist()
     return Update(
         loss=loss,
-        kl=kl / weight if weight else None,
+        kl=kl / weight if weight and policy.has_reference else None,
         entropy=entropy / weight if weight else None,
         clip_fraction=clipped / weight if weight else 0.0,
         value_loss=value_loss / weight if weight and objective.has_values else None,
@@ -212,7 +212,7 @@ def _backward(pieces: Sequence[Piece]) -> np.ndarray:
     return measured
 
 
-def _check_gap(gaps: SamplerGaps, optimizer: torch.optim.Optimizer, limits: GapLimits) -> None:
+def _check_gap(gaps: SamplerGaps, optimizer: Optimizer, limits: GapLimits) -> None:
     """Raises `SamplerGapTooWide` before the weights move, and leaves no gradient behind."""
     try:
         gaps.check(limits)
@@ -243,12 +243,13 @@ def _microbatches(
 
 def _at_fault(
     policy: Policy,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     experience: Experience,
     trees: Sequence[int],
     shares_K: np.ndarray,
     objective: Objective,
     advantages: GroupAdvantages,
+    world: World,
 ) -> list[int]:
     """The groups whose own loss or gradient is not finite; all of them if it is only the sum."""
     groups_of_tree = {tree: experience.group_of_tree(tree) for tree in trees}
@@ -265,8 +266,8 @@ def _at_fault(
         else:
             piece.compare(advantages.advantages_K)
         measured = piece.backward()
-        grads = [p.grad for p in policy.parameters() if p.grad is not None]
-        if not (np.isfinite(measured).all() and all(grad.isfinite().all() for grad in grads)):
+        norm = clip_gradients(policy.parameters(), objective.max_grad_norm, world)
+        if not np.isfinite([*measured, norm]).all():
             found.append(group)
     optimizer.zero_grad(set_to_none=True)
     return found or everyone

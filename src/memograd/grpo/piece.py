@@ -30,6 +30,7 @@ from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, climb
 from memograd.grpo.token_advantages import Tokens, value_losses
 from memograd.policy.protocol import Policy
 from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import UNSAID
 
 
@@ -59,10 +60,12 @@ class Piece:
         self._rollouts_R = torch.tensor(
             [rollout for tree in trees for rollout in experience.rollouts_of_tree[tree]]
         ).to(policy.device)
+        self._mask_RT = _scored(self._trees).to(policy.device)
         # Also at beta 0: how far the policy has moved is worth a forward pass in every log.
-        reference = policy.reference_logprobs(self._trees, temperature=objective.temperature)
-        self._reference_RT = reference.logprobs_RT
-        self._mask_RT = reference.mask_RT
+        self._reference_RT: torch.Tensor | None = None
+        if policy.has_reference:
+            reference = policy.reference_logprobs(self._trees, temperature=objective.temperature)
+            self._reference_RT = reference.logprobs_RT
         sampler = [row for tree in trees for row in experience.old_logprobs[tree]]
         self._old_RT = _padded(sampler, self._mask_RT)
         self._counts_K = torch.from_numpy(experience.scored_K).to(policy.device)
@@ -186,7 +189,10 @@ class Piece:
             self._old_RT = torch.where(self._fresh_R[:, None], now_RT, self._old_RT)
 
     def _kl_when_sampled(self) -> torch.Tensor:
-        """Every token's KL to the reference [R, T] when it was sampled."""
+        """Every token's KL to the reference [R, T] when it was sampled; 0 without one, which no
+        term of the loss then asks for."""
+        if self._reference_RT is None:
+            return torch.zeros_like(self._weights_RT)
         return token_kl(self._objective.kl, self._old_RT, self._reference_RT) * self._mask_RT
 
     def _spread(self, numbers_N: np.ndarray) -> torch.Tensor:
@@ -257,6 +263,15 @@ class _Drawn:
         """The learner's score of each token under the version that drew it [R, T], and where that
         version is known [R, T]; `now_RT` are those of the newest."""
         return torch.where(self._newest_RT, now_RT, self._older_RT), self._known_RT
+
+
+def _scored(trees: Sequence[TokenTree]) -> torch.Tensor:
+    """Which tokens of the branches, tree after tree, are learnt from [R, T]."""
+    scored = [one for tree in trees for one in tree.scored]
+    mask_RT = torch.zeros((len(scored), max(map(len, scored), default=0)), dtype=torch.bool)
+    for row, one in enumerate(scored):
+        mask_RT[row, : len(one)] = torch.from_numpy(np.asarray(one))
+    return mask_RT
 
 
 def _values_of(scores: BranchLogprobs) -> torch.Tensor:

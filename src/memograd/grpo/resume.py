@@ -1,15 +1,13 @@
-"""With which settings a run goes on.
+"""With which settings, and on which data, a run goes on.
 
 A resumed run keeps the settings it began with, because its numbers shall be those of the run that
 never stopped. Those in `CHANGEABLE` may be given anew: they move no weight, except that a schedule
-which is spread over all `steps` is then spread over more. Everything else is refused. Invariant:
-what is refused leaves `config.json` as it was.
+which is spread over all `steps` is then spread over more. `data.json` in the run folder holds a
+SHA-256 of every scenario (id, prompt, columns) in order, written when training begins. Everything
+else that would change is refused.
 
-Notices that a resumed run would be trained on other data than it began with.
-
-`data.json` in the run folder holds a SHA-256 of every scenario (id, prompt, columns) in order,
-written when training begins. Invariant: scenarios that differ anywhere, or come in another order,
-are refused on resume with the first rows that differ; equal ones are never refused.
+Invariants: what is refused leaves `config.json` as it was; scenarios that differ anywhere, or come
+in another order, are refused with the first rows that differ; equal ones never are.
 """
 
 from __future__ import annotations
@@ -27,61 +25,63 @@ from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
 from memograd.rollout.types import Scenario
 
 S = TypeVar("S", bound=Settings)
+
 R = TypeVar("R", bound=RunSettings)
+
 T = TypeVar("T")
+
+CHANGEABLE: Final = frozenset(
+    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track", "shard"}
+)
+"""Settings that may differ when a run goes on; `docs/runs.md` lists them."""
 
 SHOWN = 3
 """How many rows that differ are named."""
 
 
-def fingerprint(scenario: Scenario) -> str:
-    """SHA-256 (hexadecimal) of one scenario's id, prompt and columns."""
-    content = plain_json([scenario.id, scenario.prompt, dict(scenario.columns)])
-    return hashlib.sha256(content.encode()).hexdigest()
+def resumed_config(run: RunFolder, config: R) -> R:
+    """The settings the run began with and those given now that may change; written down again.
 
-
-def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
-    """Write the fingerprint of `scenarios` into a new run, or compare it with a resumed one's.
+    `config` has absolute paths.
 
     Raises:
-        BadInput: they are not the scenarios that the run began with.
+        BadInput: a setting that may not change is given another value, or fewer steps than are
+            done are asked for.
     """
-    now = [(scenario.id, fingerprint(scenario)) for scenario in scenarios]
-    stored = run.read_data()
-    if stored is None:
-        digest = hashlib.sha256("".join(row for _, row in now).encode()).hexdigest()
-        run.write_data({"sha256": digest, "scenarios": now})
-        return
-    began = [(str(name), str(row)) for name, row in stored["scenarios"]]
-    if began != now:
+    began = stored_config(run, type(config))
+    given = config.model_fields_set - {"resume"}
+    refused = sorted(
+        name
+        for field in given - CHANGEABLE
+        for name in _differing(field, getattr(config, field), getattr(began, field))
+    )
+    if refused:
         raise BadInput(
-            f"The data changed since {run.path} began ({'; '.join(_differences(began, now))}): "
-            "resume with the data as it was, or begin a new run with out=FOLDER."
+            f"a resumed run keeps its settings, but {', '.join(refused)} would change "
+            f"{run.path / 'config.json'}; only {', '.join(sorted(CHANGEABLE))} may"
         )
+    resumed = began.model_copy(update={name: getattr(config, name) for name in given & CHANGEABLE})
+    checkpoint = run.latest_checkpoint()
+    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
+        raise BadInput(
+            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
+            f"steps={resumed.steps}; ask for more"
+        )
+    run.replace_config(resumed.model_dump_json(indent=2))
+    return resumed
 
 
-def _differences(began: list[tuple[str, str]], now: list[tuple[str, str]]) -> Iterator[str]:
-    """What differs, in words, rows counted from 1."""
-    if len(began) != len(now):
-        yield f"{len(now)} rows now, {len(began)} then"
-    differing = [
-        (row, old[0], new[0])
-        for row, (old, new) in enumerate(zip(began, now, strict=False), start=1)
-        if old != new
-    ]
-    for row, old, new in differing[:SHOWN]:
-        if old == new:
-            yield f"row {row}, {new}, has another prompt or other columns"
-        else:
-            yield f"row {row} is {new} and was {old}"
-    if len(differing) > SHOWN:
-        yield f"{len(differing) - SHOWN} more"
-
-
-CHANGEABLE: Final = frozenset(
-    {"steps", "save_steps", "rollout_log_steps", "eval_batch_size", "track"}
-)
-"""Settings that may differ when a run goes on; `docs/runs.md` lists them."""
+def _differing(name: str, given: Any, began: Any) -> list[str]:
+    """The dotted names of what differs; of a section, only what was given counts."""
+    if given == began:
+        return []
+    if isinstance(given, BaseModel):
+        return [
+            inner
+            for key in sorted(given.model_fields_set)
+            for inner in _differing(f"{name}.{key}", getattr(given, key), getattr(began, key))
+        ]
+    return [name]
 
 
 def stored_config(run: RunFolder, kind: type[S]) -> S:
@@ -140,46 +140,45 @@ def check_task(run: RunFolder, task: str, *, or_unsaid: bool = False) -> None:
         )
 
 
-def resumed_config(run: RunFolder, config: R) -> R:
-    """The settings the run began with and those given now that may change; written down again.
-
-    `config` has absolute paths.
+def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
+    """Write the fingerprint of `scenarios` into a new run, or compare it with a resumed one's.
 
     Raises:
-        BadInput: a setting that may not change is given another value, or fewer steps than are
-            done are asked for.
+        BadInput: they are not the scenarios that the run began with.
     """
-    began = stored_config(run, type(config))
-    given = config.model_fields_set - {"resume"}
-    refused = sorted(
-        name
-        for field in given - CHANGEABLE
-        for name in _differing(field, getattr(config, field), getattr(began, field))
-    )
-    if refused:
+    now = [(scenario.id, fingerprint(scenario)) for scenario in scenarios]
+    stored = run.read_data()
+    if stored is None:
+        digest = hashlib.sha256("".join(row for _, row in now).encode()).hexdigest()
+        run.write_data({"sha256": digest, "scenarios": now})
+        return
+    began = [(str(name), str(row)) for name, row in stored["scenarios"]]
+    if began != now:
         raise BadInput(
-            f"a resumed run keeps its settings, but {', '.join(refused)} would change "
-            f"{run.path / 'config.json'}; only {', '.join(sorted(CHANGEABLE))} may"
+            f"The data changed since {run.path} began ({'; '.join(_differences(began, now))}): "
+            "resume with the data as it was, or begin a new run with out=FOLDER."
         )
-    resumed = began.model_copy(update={name: getattr(config, name) for name in given & CHANGEABLE})
-    checkpoint = run.latest_checkpoint()
-    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
-        raise BadInput(
-            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
-            f"steps={resumed.steps}; ask for more"
-        )
-    run.replace_config(resumed.model_dump_json(indent=2))
-    return resumed
 
 
-def _differing(name: str, given: Any, began: Any) -> list[str]:
-    """The dotted names of what differs; of a section, only what was given counts."""
-    if given == began:
-        return []
-    if isinstance(given, BaseModel):
-        return [
-            inner
-            for key in sorted(given.model_fields_set)
-            for inner in _differing(f"{name}.{key}", getattr(given, key), getattr(began, key))
-        ]
-    return [name]
+def fingerprint(scenario: Scenario) -> str:
+    """SHA-256 (hexadecimal) of one scenario's id, prompt and columns."""
+    content = plain_json([scenario.id, scenario.prompt, dict(scenario.columns)])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _differences(began: list[tuple[str, str]], now: list[tuple[str, str]]) -> Iterator[str]:
+    """What differs, in words, rows counted from 1."""
+    if len(began) != len(now):
+        yield f"{len(now)} rows now, {len(began)} then"
+    differing = [
+        (row, old[0], new[0])
+        for row, (old, new) in enumerate(zip(began, now, strict=False), start=1)
+        if old != new
+    ]
+    for row, old, new in differing[:SHOWN]:
+        if old == new:
+            yield f"row {row}, {new}, has another prompt or other columns"
+        else:
+            yield f"row {row} is {new} and was {old}"
+    if len(differing) > SHOWN:
+        yield f"{len(differing) - SHOWN} more"

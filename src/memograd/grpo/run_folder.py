@@ -5,7 +5,7 @@
     state.json               whether it runs, has finished or was stopped, see `run_state`
     data.json                what it was trained on, to compare when it is resumed
     metrics.jsonl            one JSON line a step
-    rollouts/step-0010.txt   readable samples; step-0010.jsonl with token ids, see `rollout_log`
+    rollouts/step-0010.txt   readable samples; step-0010.jsonl with token ids, see `rollout_files`
     checkpoint-20/, final/   see `checkpoint_folder`; best/ is a copy of the best one
     failures/                the groups that stopped the run, written like rollouts
 

@@ -1,20 +1,15 @@
-"""Whether a run is running, finished or stopped, and why it stopped.
+"""Whether a run is running, finished or stopped, and what it takes to stop it and go on.
 
 `state.json` holds what the run's process last wrote about itself; whether that process still lives
-is told by the lock that it holds, which the system takes back when it dies. Invariant: a run whose
-process was killed is never called running. Imports `memograd.errors` and `checkpoint_folder`, no
-torch.
-
-Every random generator that a step may draw from, captured and put back.
-
-The sampler draws from its own generator, dropout from torch's, and a reward function may use
-Python's or numpy's. Invariant: after `restore_random_states(capture_random_states())` all of them
-give the numbers that they would have given.
-
-Stopping a run between two steps when SIGTERM or SIGINT (Ctrl-C) asks for it.
-
-The first signal is only noted: the trainer finishes its step, writes a checkpoint and ends. From
+is told by the lock that it holds, which the system takes back when it dies. The first SIGTERM or
+SIGINT (Ctrl-C) is only noted: the trainer finishes its step, writes a checkpoint and ends; from
 then on the signals do again what they did before, so that a second one ends the process at once.
+What a step may draw from, the sampler's own generator and those of torch, Python and numpy, goes
+into checkpoints.
+
+Invariants: a run whose process was killed is never called running; after
+`restore_random_states(capture_random_states())` all generators give the numbers that they would
+have given.
 """
 
 from __future__ import annotations
@@ -39,90 +34,8 @@ import torch
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_NOTICE = b"\nmemograd: finishing this step, then saving; a second signal ends at once\n"
-
-
-class StopRequest:
-    """Whether a signal has asked to stop: its number in `signal`, or none."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-
-
-@contextmanager
-def stop_request() -> Iterator[StopRequest]:
-    """Notes the first SIGTERM or SIGINT within it; a signal that the process ignores stays ignored.
-
-    Outside the main thread, where Python takes no signals, nothing is ever noted.
-    """
-    request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-
-    def give_back() -> None:
-        for number, handler in before.items():
-            # None: a handler that was not installed from Python and cannot be put back by it.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        request.signal = number
-        give_back()
-        with suppress(OSError):  # nobody may be reading any more
-            os.write(2, _NOTICE)
-
-    for number in SIGNALS:
-        if before[number] != signal.SIG_IGN:
-            signal.signal(number, note)
-    try:
-        yield request
-    finally:
-        give_back()
-
-
-def seed_everything(seed: int) -> None:
-    """Begin all process-wide generators from `seed` (any whole number from 0)."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-
-
-def capture_random_states(generator: torch.Generator) -> dict[str, Any]:
-    """The states of `generator` and of the process-wide ones, in plain types and tensors."""
-    numpy_state = np.random.get_state(legacy=False)
-    states: dict[str, Any] = {
-        "sampler": generator.get_state(),
-        "torch": torch.get_rng_state(),
-        "python": random.getstate(),
-        "numpy": {
-            "keys": numpy_state["state"]["key"].tolist(),
-            "position": int(numpy_state["state"]["pos"]),
-            "has_gauss": int(numpy_state["has_gauss"]),
-            "gauss": float(numpy_state["gauss"]),
-        },
-    }
-    if generator.device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(generator.device)
-    return states
-
-
-def restore_random_states(states: dict[str, Any], generator: torch.Generator) -> None:
-    """Put back what `capture_random_states` returned, on the same kind of device."""
-    generator.set_state(states["sampler"])
-    torch.set_rng_state(states["torch"])
-    random.setstate(states["python"])
-    numpy_state = states["numpy"]
-    keys = np.asarray(numpy_state["keys"], dtype=np.uint32)
-    np.random.set_state(
-        ("MT19937", keys, numpy_state["position"], numpy_state["has_gauss"], numpy_state["gauss"])
-    )
-    if generator.device.type == "cuda":
-        torch.cuda.set_rng_state(states["cuda"], generator.device)
-
-
 LOCK_FILE = ".lock"
+
 STATE_FILE = "state.json"
 
 
@@ -203,3 +116,87 @@ def _read(run: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return written if isinstance(written, dict) else {}
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_NOTICE = b"\nmemograd: finishing this step, then saving; a second signal ends at once\n"
+
+
+class StopRequest:
+    """Whether a signal has asked to stop: its number in `signal`, or none."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+
+@contextmanager
+def stop_request() -> Iterator[StopRequest]:
+    """Notes the first SIGTERM or SIGINT within it; a signal that the process ignores stays ignored.
+
+    Outside the main thread, where Python takes no signals, nothing is ever noted.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def give_back() -> None:
+        for number, handler in before.items():
+            # None: a handler that was not installed from Python and cannot be put back by it.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        request.signal = number
+        give_back()
+        with suppress(OSError):  # nobody may be reading any more
+            os.write(2, _NOTICE)
+
+    for number in SIGNALS:
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield request
+    finally:
+        give_back()
+
+
+def seed_everything(seed: int) -> None:
+    """Begin all process-wide generators from `seed` (any whole number from 0)."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def capture_random_states(generator: torch.Generator) -> dict[str, Any]:
+    """The states of `generator` and of the process-wide ones, in plain types and tensors."""
+    numpy_state = np.random.get_state(legacy=False)
+    states: dict[str, Any] = {
+        "sampler": generator.get_state(),
+        "torch": torch.get_rng_state(),
+        "python": random.getstate(),
+        "numpy": {
+            "keys": numpy_state["state"]["key"].tolist(),
+            "position": int(numpy_state["state"]["pos"]),
+            "has_gauss": int(numpy_state["has_gauss"]),
+            "gauss": float(numpy_state["gauss"]),
+        },
+    }
+    if generator.device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(generator.device)
+    return states
+
+
+def restore_random_states(states: dict[str, Any], generator: torch.Generator) -> None:
+    """Put back what `capture_random_states` returned, on the same kind of device."""
+    generator.set_state(states["sampler"])
+    torch.set_rng_state(states["torch"])
+    random.setstate(states["python"])
+    numpy_state = states["numpy"]
+    keys = np.asarray(numpy_state["keys"], dtype=np.uint32)
+    np.random.set_state(
+        ("MT19937", keys, numpy_state["position"], numpy_state["has_gauss"], numpy_state["gauss"])
+    )
+    if generator.device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"], generator.device)

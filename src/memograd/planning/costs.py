@@ -1,17 +1,16 @@
-"""Operations and seconds: the learner's passes, prefill, decoding, collectives.
+"""What a placement takes of a device: bytes, and seconds of passes, prefill, decoding, collectives.
+
+The activations that a layer keeps are linear in the model's sizes; the coefficients were counted
+with `torch.autograd.graph.saved_tensors_hooks` on layers of `transformers` under SDPA and on the
+same with an adapter on all seven matrices, and `tests/planning/test_costs.py` counts them again.
+Full training in bf16 with fp32 masters takes 16 bytes a weight: 4 master, 4 gradient, 8 of Adam
+(Rajbhandari et al., "ZeRO", 2020). What is cut among ranks, and what is whole on each, is as
+`memograd.policy.sharding` has it.
 
 A multiplication with an addition counts as two operations, as in `torch.utils.flop_counter`, with
-which the counts agree (`tests/planning/test_costs.py`). Decoding follows the roofline of Pope et
-al., "Efficiently Scaling Transformer Inference", 2022: a step takes the longer of reading weights
-and cache, and of computing; `(2N + B ctx KV) / bandwidth` where memory decides.
-
-Bytes on one device, by part: what a learner holds, and what is left for a sampler's cache.
-
-The saved activations of a layer are linear in the model's sizes. The coefficients were counted with
-`torch.autograd.graph.saved_tensors_hooks` on layers of `transformers` under SDPA and on the same
-with an adapter on all seven matrices, and `tests/planning/test_memory.py` counts them again. Full
-training in bf16 with fp32 masters takes 16 bytes a weight: 4 master, 4 gradient, 8 of Adam
-(Rajbhandari et al., "ZeRO", 2020).
+which the counts agree (the same tests). Decoding follows the roofline of Pope et al., "Efficiently
+Scaling Transformer Inference", 2022: a step takes the longer of reading weights and cache, and of
+computing; `(2N + B ctx KV) / bandwidth` where memory decides.
 """
 
 from __future__ import annotations
@@ -23,8 +22,11 @@ from memograd.planning.shapes import ModelShape
 from memograd.planning.workload import Train, Workload
 
 NUMBER = 2
+
 RESERVED = 2 * GIB  # the driver's context, the collectives' buffers
+
 FRAGMENTATION = 0.05  # share of a device that the allocator cannot hand out
+
 LOGIT_TOKENS = 1024  # tokens whose logits are in memory at once
 
 # Bytes a token that autograd keeps of one layer, by (train, bytes of a number): of the hidden
@@ -80,17 +82,23 @@ def learner_memory(
 ) -> LearnerMemory:
     """What one of `ranks` devices holds while a micro-batch of `tokens` tokens is computed.
 
-    weights: frozen ones, sharded, and one gathered layer and the embedding beside them. trained:
-    masters, gradients and Adam's moments. activations: all layers, or with checkpointing their
-    inputs and one layer whole.
+    weights: what is computed with: layers (frozen ones cut among the ranks), one of them gathered,
+    and embedding and head, whole on every rank; of a frozen reference the same. trained: masters,
+    gradients and Adam's moments; of what is whole on every rank, gradients whole and the rest cut.
+    activations: all layers, or with checkpointing their inputs and one layer whole.
     """
-    gathered = (shape.layer_weights + shape.embedding_weights) * number if ranks > 1 else 0
-    held = work.train == "lora" or work.reference  # under an adapter the base is the reference
-    frozen = shape.weights * number * held
-    weights = frozen / ranks + gathered
-    trained = (
-        16 * shape.lora_weights(work.rank) if work.train == "lora" else 16 * shape.weights / ranks
-    )
+    layers = shape.layers * shape.layer_weights
+    outside = shape.weights - layers
+    gathered = shape.layer_weights if ranks > 1 else 0
+    copy = layers / ranks + outside + gathered
+    if work.train == "lora":
+        weights = copy * number  # under an adapter the base is the reference
+        trained = 16.0 * shape.lora_weights(work.rank)
+    else:
+        # A layer's share is its master, so only a whole one has a copy to compute with.
+        here = outside + gathered if ranks > 1 else copy
+        weights = (here + copy * work.reference) * number
+        trained = 16 * layers / ranks + (12 / ranks + 4) * outside
     layer = saved_bytes(shape, work.train, rank=work.rank, number=number)
     if work.checkpointing:
         activations = tokens * (shape.layers * shape.hidden * number + layer)

@@ -130,7 +130,7 @@ def _remedy(work: Workload) -> str:
     if not work.checkpointing:
         ways.insert(0, "activation checkpointing")
     if work.train == "full":
-        ways.insert(0, "train=lora")
+        ways.insert(0, "tuning=lora")
     return "Try " + ", ".join(ways[:-1]) + " or " + ways[-1] + "."
 
 

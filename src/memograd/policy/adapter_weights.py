@@ -6,20 +6,71 @@ model computes something else; afterwards it computes what it did, also when the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from pathlib import Path
+from typing import Literal, cast
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model_state_dict
+from peft import PeftModel, get_peft_model, get_peft_model_state_dict
+from safetensors import SafetensorError
+from transformers import PreTrainedModel
 
+from memograd.config import LoraConfig
+from memograd.errors import BadInput
 from memograd.policy.remote.sampler import Speaker
 
 TRAINED = "default"
 """Name of the adapter that training moves: peft's own, which it saves without a subfolder."""
 REFERENCE = "reference"
 """Name, and subfolder of a checkpoint, of the frozen adapter that training began with."""
+
+
+@contextmanager
+def _quiet_peft() -> Iterator[None]:
+    """Without the notice that peft reads an attribute which transformers has renamed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
+        yield
+
+
+def fresh_adapter(base: PreTrainedModel, lora: LoraConfig, *, seed: int, name: str) -> PeftModel:
+    """`base` with an adapter that adds zero, its random half drawn from `seed`.
+
+    Raises `BadInput` where the model, called `name`, has none of the layers.
+    """
+    adapter = PeftLoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.target_modules),
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng(devices=[]), _quiet_peft():
+        torch.manual_seed(seed)
+        try:
+            return cast(PeftModel, get_peft_model(base, adapter))
+        except ValueError as error:
+            modules = ", ".join(lora.target_modules)
+            raise BadInput(
+                f"model={name} has none of the layers lora.target_modules={modules}"
+            ) from error
+
+
+def stored_adapter(
+    base: PreTrainedModel, folder: Path, *, reference: Path | Literal["saved"] | None
+) -> PeftModel:
+    """`base` with the adapter in `folder`, ready to train on, and the frozen one in the folder
+    `reference`; "saved": the one that was saved beside it, if any."""
+    with _quiet_peft():
+        peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
+        if reference == "saved":
+            reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
+        if reference is not None:
+            peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
+    return peft_model
 
 
 class AdapterWeights:
@@ -53,6 +104,15 @@ class AdapterWeights:
 
     def _adapter_weights(self) -> list[torch.nn.Parameter]:
         return [weight for weight in self.peft_model.parameters() if weight.requires_grad]
+
+    def _save_adapters(self, folder: Path) -> None:
+        adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
+        try:
+            self.peft_model.save_pretrained(
+                str(folder), selected_adapters=adapters, save_embedding_layers=False
+            )
+        except SafetensorError as error:
+            raise OSError(f"the adapter: {error}") from error
 
     @contextmanager
     def with_weights(self, weights: Sequence[torch.Tensor]) -> Iterator[None]:

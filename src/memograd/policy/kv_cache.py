@@ -1,28 +1,17 @@
-"""Keys and values of rows of different lengths that come and go while others are decoded.
+"""Keys and values while answers are drawn: where they are written, and which of them are kept.
 
-`KVBuffer` is for answers that begin together; here every row writes behind its own last token. The
-live rows are always the first ones, so a step reads a slice and copies nothing; a row that leaves
-is overwritten by the last row.
+    KVBuffer       answers that begin together: every step writes into the next free slot
+    SlotCache      rows of different lengths that come and go while others are decoded
+    KeptPrefixes   what later prompts begin with: a turn goes on from the turn before it, an agent's
+                   next call from its last one, and G attempts at one scenario begin alike
 
-Invariant: row r holds exactly the keys and values of its own tokens, in order, whoever came or went
-beside it.
+Growing a cache by concatenation copies all of it at every token. A buffer has room to grow, and is
+enlarged by half only when there is none. In a `SlotCache` the live rows are always the first ones,
+so a step reads a slice, and the place of a row that leaves is overwritten by the last row.
 
-Keys and values of one layer in a buffer with room to grow: decoding copies nothing.
-
-Growing a cache by concatenation copies all of it at every token. Here a step writes into free
-slots; only when these run out is the buffer enlarged by half.
-
-Invariant: `update` returns everything written so far, in slot order, whatever the room.
-
-Keys and values of token sequences that later prompts begin with, so that only the rest is run.
-
-A turn of an episode goes on from the turn before it, an agent's next call from its last one, and G
-attempts at one scenario begin alike. What a sequence's tokens left behind in the layers can stand
-in for the beginning of any prompt that it shares them with.
-
-Invariants: what is found for a prompt are the keys and values of the very tokens that it begins
-with, and never of its last one, whose state predicts what follows; no more than `limit` tokens are
-held. Whoever changes the weights must `clear`.
+Invariants: what is read are the keys and values of the very tokens that were written, in their
+order, whoever came or went beside them; what is kept for a prompt never holds its last token, whose
+state predicts what follows. Whoever changes the weights must `clear` what is kept.
 """
 
 from __future__ import annotations
@@ -38,6 +27,66 @@ from transformers.cache_utils import DynamicLayer
 
 KeysValues = tuple[torch.Tensor, torch.Tensor]
 """Keys and values of one row in one layer, [H, T, D] each."""
+
+ROOM = 256
+"""Slots beyond the prompt that a buffer begins with."""
+
+LEAST_SHARED = 8
+"""Tokens that a prompt must share with a kept sequence before copying is worth it."""
+
+
+class KVBuffer(DynamicLayer):
+    """One layer's cache: prompts in slots 0 to P - 1 (right padded), answers from P on."""
+
+    def __init__(self, rows: int, prompt_slots: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._rows = rows
+        self._used = prompt_slots
+        self._keys_BHKD = torch.empty(0)
+        self._values_BHKD = torch.empty(0)
+
+    def place(
+        self, row: int, keys_HTD: torch.Tensor, values_HTD: torch.Tensor, *, start: int = 0
+    ) -> None:
+        """Store keys and values of a row's prompt, or of a part of it, from slot `start` on."""
+        if not self._keys_BHKD.numel():
+            heads, _, size = keys_HTD.shape
+            slots = self._used + ROOM
+            self._keys_BHKD = keys_HTD.new_zeros((self._rows, heads, slots, size))
+            self._values_BHKD = values_HTD.new_zeros(
+                (self._rows, heads, slots, values_HTD.shape[2])
+            )
+        end = start + keys_HTD.shape[1]
+        self._keys_BHKD[row, :, start:end] = keys_HTD
+        self._values_BHKD[row, :, start:end] = values_HTD
+
+    def slots(self, row: int, slots: torch.Tensor) -> KeysValues:
+        """A copy of the given slots of a row."""
+        return self._keys_BHKD[row, :, slots], self._values_BHKD[row, :, slots]
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write one step's keys and values behind what is there; returns all of them."""
+        end = self._used + key_states.shape[2]
+        slots = self._keys_BHKD.shape[2]
+        if end > slots:
+            more = (0, 0, 0, max(end - slots, slots // 2))
+            self._keys_BHKD = torch.nn.functional.pad(self._keys_BHKD, more)
+            self._values_BHKD = torch.nn.functional.pad(self._values_BHKD, more)
+        self._keys_BHKD[:, :, self._used : end] = key_states
+        self._values_BHKD[:, :, self._used : end] = value_states
+        self._used = end
+        return self._keys_BHKD[:, :, :end], self._values_BHKD[:, :, :end]
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep only these rows of the batch."""
+        self._keys_BHKD = self._keys_BHKD[indices]
+        self._values_BHKD = self._values_BHKD[indices]
+
+    def get_seq_length(self) -> int:
+        """Slots in use."""
+        return self._used
 
 
 class SlotLayer(DynamicLayer):
@@ -126,68 +175,6 @@ class SlotCache:
                 layer.move(last, row)
             self.lengths[row] = self.lengths[last]
         self.lengths.pop()
-
-
-ROOM = 256
-"""Slots beyond the prompt that a buffer begins with."""
-
-
-class KVBuffer(DynamicLayer):
-    """One layer's cache: prompts in slots 0 to P - 1 (right padded), answers from P on."""
-
-    def __init__(self, rows: int, prompt_slots: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._rows = rows
-        self._used = prompt_slots
-        self._keys_BHKD = torch.empty(0)
-        self._values_BHKD = torch.empty(0)
-
-    def place(
-        self, row: int, keys_HTD: torch.Tensor, values_HTD: torch.Tensor, *, start: int = 0
-    ) -> None:
-        """Store keys and values of a row's prompt, or of a part of it, from slot `start` on."""
-        if not self._keys_BHKD.numel():
-            heads, _, size = keys_HTD.shape
-            slots = self._used + ROOM
-            self._keys_BHKD = keys_HTD.new_zeros((self._rows, heads, slots, size))
-            self._values_BHKD = values_HTD.new_zeros(
-                (self._rows, heads, slots, values_HTD.shape[2])
-            )
-        end = start + keys_HTD.shape[1]
-        self._keys_BHKD[row, :, start:end] = keys_HTD
-        self._values_BHKD[row, :, start:end] = values_HTD
-
-    def slots(self, row: int, slots: torch.Tensor) -> KeysValues:
-        """A copy of the given slots of a row."""
-        return self._keys_BHKD[row, :, slots], self._values_BHKD[row, :, slots]
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write one step's keys and values behind what is there; returns all of them."""
-        end = self._used + key_states.shape[2]
-        slots = self._keys_BHKD.shape[2]
-        if end > slots:
-            more = (0, 0, 0, max(end - slots, slots // 2))
-            self._keys_BHKD = torch.nn.functional.pad(self._keys_BHKD, more)
-            self._values_BHKD = torch.nn.functional.pad(self._values_BHKD, more)
-        self._keys_BHKD[:, :, self._used : end] = key_states
-        self._values_BHKD[:, :, self._used : end] = value_states
-        self._used = end
-        return self._keys_BHKD[:, :, :end], self._values_BHKD[:, :, :end]
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep only these rows of the batch."""
-        self._keys_BHKD = self._keys_BHKD[indices]
-        self._values_BHKD = self._values_BHKD[indices]
-
-    def get_seq_length(self) -> int:
-        """Slots in use."""
-        return self._used
-
-
-LEAST_SHARED = 8
-"""Tokens that a prompt must share with a kept sequence before copying is worth it."""
 
 
 @dataclass(frozen=True)

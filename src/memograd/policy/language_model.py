@@ -1,11 +1,11 @@
 """`LanguageModel`: a Hugging Face causal language model with a LoRA adapter, as a `Policy`.
 
-The adapter (peft) is all that training moves; the reference policy of the KL term is the same
-model with the adapter switched off, or with a frozen copy of the adapter that training began with:
-there is no second model. Token ids are the interface:
-`encode` applies the chat template once, `sample` returns the ids that were drawn, `logprobs`
-scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and `learner_memory`;
-here are sampling, scoring and the choice of how both are computed.
+The adapter (peft) is all that training moves (`full_model` has the policy that is trained whole);
+the reference policy of the KL term is the same model with the adapter switched off, or with a
+frozen copy of the adapter that training began with: there is no second model. Token ids are the
+interface: `encode` applies the chat template once, `sample` returns the ids that were drawn,
+`logprobs` scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and
+`memory_model`; here are sampling, scoring and the choice of how both are computed.
 
 Invariant: right after loading, the policy and its reference give the same log-probabilities (a
 fresh adapter adds zero).
@@ -15,30 +15,29 @@ from __future__ import annotations
 
 import logging
 import platform
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
-from safetensors import SafetensorError
+from peft import PeftModel
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
-from memograd.policy.adapter_weights import REFERENCE, TRAINED, AdapterWeights
+from memograd.policy.adapter_weights import AdapterWeights, fresh_adapter, stored_adapter
 from memograd.policy.batching import batches_by_sum, batches_by_tokens
 from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
 from memograd.policy.kv_cache import KeptPrefixes
-from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
+from memograd.policy.loading import Quantization, choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.memory_model import LearnerMemory, MemoryBudget
 from memograd.policy.model_tokens import ModelTokens
 from memograd.policy.protocol import SampledGroup
+from memograd.policy.remote.probe import explain
 from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, sample_trees
@@ -66,14 +65,6 @@ logger = logging.getLogger(__name__)
 _FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
 
 
-@contextmanager
-def _quiet_peft() -> Iterator[None]:
-    """Without the notice that peft reads an attribute which transformers has renamed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
-        yield
-
-
 class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemory):
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
@@ -95,10 +86,23 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         (`auto`), or one of them; with `rows` sampling goes row by row too. `waits_for` is where
         weights that are still in the CPU's memory go once `shard` is called; nothing may be
         computed before."""
+        self.peft_model = peft_model.eval()
+        base = cast(PreTrainedModel, peft_model.get_base_model())
+        self._begin(base, tokenizer, name=name, forward=forward, waits_for=waits_for)
+
+    def _begin(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        forward: str,
+        waits_for: torch.device | None,
+    ) -> None:
         self.name = name
         self.tokenizer = tokenizer
         self.forward = forward
-        self.peft_model = peft_model.eval()
+        self.model = model
         self.value_head: ValueHead | None = None
         self.stop: Sequence[str] = ()
         self.remote: RemoteSampler | None = None
@@ -110,7 +114,6 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         self.checkpointing = False
         self.budget: MemoryBudget | None = None
         self._unread_peak: tuple[int, int] | None = None
-        self.model: PreTrainedModel = cast(PreTrainedModel, peft_model.get_base_model())
         self._packs = forward != "rows" and use_tree_attention(self.model)
         if forward == "packed" and not self._packs:
             raise BadInput(
@@ -129,30 +132,17 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         seed: int = 0,
         forward: str = "auto",
         to_cut: bool = False,
+        quantization: Quantization = "none",
     ) -> LanguageModel:
         """Open `model` with a fresh adapter whose random half is drawn from `seed`.
 
         `to_cut`: `shard` will be called next, and until then no weight is on the device.
+        `quantization`: as of `memograd.policy.loading.load_causal_lm`.
         """
         tokenizer = load_tokenizer(model)
         chosen = choose_device(device)
-        base = load_causal_lm(model, chosen, to_cut=to_cut)
-        adapter = PeftLoraConfig(
-            r=lora.r,
-            lora_alpha=lora.alpha,
-            lora_dropout=lora.dropout,
-            target_modules=list(lora.target_modules),
-            task_type="CAUSAL_LM",
-        )
-        with torch.random.fork_rng(devices=[]), _quiet_peft():
-            torch.manual_seed(seed)
-            try:
-                peft_model = get_peft_model(base, adapter)
-            except ValueError as error:
-                modules = ", ".join(lora.target_modules)
-                raise BadInput(
-                    f"model={model} has none of the layers lora.target_modules={modules}"
-                ) from error
+        base = load_causal_lm(model, chosen, to_cut=to_cut, quantization=quantization)
+        peft_model = fresh_adapter(base, lora, seed=seed, name=model)
         waits_for = chosen if to_cut else None
         return cls(peft_model, tokenizer, name=model, forward=forward, waits_for=waits_for)
 
@@ -166,23 +156,19 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         device: str = "auto",
         forward: str = "auto",
         to_cut: bool = False,
+        quantization: Quantization = "none",
     ) -> LanguageModel:
         """Open `model` with the adapter that `save` wrote into `folder`, ready to train on.
 
         The KL term holds the policy near the adapter in the folder `reference`, or near the model
         alone if that is None. Unless given, it is as it was when `save` wrote the folder. `to_cut`
-        is as in `load`.
+        and `quantization` are as in `load`.
         """
         if not (folder / "adapter_config.json").is_file():
             raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
         chosen = choose_device(device)
-        base = load_causal_lm(model, chosen, to_cut=to_cut)
-        with _quiet_peft():
-            peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
-            if reference == "saved":
-                reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
-            if reference is not None:
-                peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
+        base = load_causal_lm(model, chosen, to_cut=to_cut, quantization=quantization)
+        peft_model = stored_adapter(base, folder, reference=reference)
         return cls(
             peft_model,
             load_tokenizer(model),
@@ -197,16 +183,27 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         From here on all ranks must compute together: returns what a rank calls when it has nothing
         to do, for `World.catch_up`. Raises `BadInput` unless tokens are computed over trees.
         """
-        self._check_shardable()
         adapter = [weight for name, weight in self.model.named_parameters() if "lora_" in name]
+        return self._shard(whole=adapter)
+
+    def _shard(
+        self,
+        *,
+        whole: Sequence[torch.nn.Parameter],
+        reference: PreTrainedModel | None = None,
+    ) -> Callable[[], None]:
+        self._check_shardable()
         if self.forward == "auto":
             # All ranks must pass the body equally often, whatever trees each has.
             self.forward = self._shared_forward()
+        model, forward = self.model, _FORWARDS[self.forward]
         self._sharding = Sharding(
-            self.model,
-            adapter=adapter,
+            model,
+            whole=whole,
             device=self.device,
-            forward=lambda trees: _FORWARDS[self.forward](self.model, trees, temperature=1.0),
+            forward=lambda trees: forward(model, trees, temperature=1.0),
+            last_layer=self.forward == "packed",
+            reference=reference,
         )
         self._waits_for = None
         return self._sharding.follow
@@ -234,7 +231,7 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         packages = ("memograd", "torch", "transformers", "peft", "tokenizers")
         return {
             "device": str(self.device),
-            "dtype": str(self.model.dtype),
+            "dtype": str(self.dtype),
             "python": platform.python_version(),
             **{name: version(name) for name in packages},
         }
@@ -308,8 +305,6 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
 
     def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
         """Why servers' log-probabilities differ from the learner's by more than `limit`."""
-        from memograd.policy.remote.probe import explain
-
         if self.remote is None:
             return "this process drew them itself"
         cause = explain(self, self.remote, prompt, temperature=temperature, limit=limit)
@@ -378,6 +373,11 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
                 value_head=self.value_head,
             )
 
+    @property
+    def has_reference(self) -> bool:
+        """An adapter can always be switched off, or exchanged for the one that it began as."""
+        return True
+
     @torch.no_grad()
     def reference_logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float
@@ -399,7 +399,9 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         compare = partial(
             compare_forwards,
             self.model,
-            self.parameters(),
+            # Of weights that FSDP2 has cut the gradient goes elsewhere; those that are whole stand
+            # before and behind all layers.
+            [one for one in self.parameters() if not isinstance(one, DTensor)],
             small_subtrees(trees),
             temperature=temperature,
         )
@@ -473,16 +475,18 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         adapter = self._adapter_weights()
         return adapter + ([] if self.value_head is None else list(self.value_head.parameters()))
 
+    def weights_version(self) -> tuple[int, ...]:
+        """Differs from what it was if a weight that is trained has moved since."""
+        return tuple(weight._version for weight in self.parameters())
+
+    def saver(self) -> Callable[[Path], None]:
+        """What writes the policy into a folder; nothing of an adapter is elsewhere."""
+        return self.save
+
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors), the one of the reference if there is one, and tokenizer,
         which `load_adapter` reads, and the value head, which `add_value_head` does."""
-        adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
-        try:
-            self.peft_model.save_pretrained(
-                str(folder), selected_adapters=adapters, save_embedding_layers=False
-            )
-        except SafetensorError as error:
-            raise OSError(f"the adapter: {error}") from error
+        self._save_adapters(folder)
         if self.value_head is not None:
             self.value_head.save(folder)
         self.tokenizer.save_pretrained(folder)

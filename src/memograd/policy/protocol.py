@@ -10,7 +10,7 @@ no text is tokenised in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -130,6 +130,11 @@ class PolicyLearner(Protocol):
         """Log-probabilities of every branch under the current weights, with gradients."""
         ...
 
+    @property
+    def has_reference(self) -> bool:
+        """Whether the weights before training are at hand, for `reference_logprobs`."""
+        ...
+
     def reference_logprobs(
         self, trees: Sequence[TokenTree], *, temperature: float
     ) -> BranchLogprobs:
@@ -145,8 +150,9 @@ class PolicyLearner(Protocol):
         """The weights that training moves."""
         ...
 
-    def save(self, folder: Path) -> None:
-        """Write everything that is needed to load this policy again."""
+    def saver(self) -> Callable[[Path], None]:
+        """What writes everything that is needed to load this policy again, as it is now, into a
+        folder. Every process calls this; one of them calls what it gets."""
         ...
 
     def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:

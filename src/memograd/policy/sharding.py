@@ -1,19 +1,24 @@
-"""FSDP2: every rank holds a part of the frozen weights and gathers a layer when it needs it.
+"""FSDP2: every rank holds a part of the layers' weights and gathers a layer when it needs it.
 
-`torch.distributed.fsdp.fully_shard` cuts the frozen weights of every decoder layer but the last
-among the ranks. Adapter, value head, embedding and output layer stay whole everywhere, so what is
-trained is summed, moved and saved as without sharding. The last layer stays whole too: of its
-prompt states the tree forward uses nothing but keys and values, and FSDP2 gathers a layer again
-only when a gradient of its *output* arrives.
+`torch.distributed.fsdp.fully_shard` cuts the weights of every decoder layer among the ranks. Under
+an adapter these are the frozen ones; adapter and value head stay whole, so what is trained is
+summed, moved and saved as without sharding. Where all weights are trained, a layer's share is kept
+in fp32, computed with in the model's number type, and its gradient is summed in fp32 and cut as the
+layer itself is. Embedding, last norm and output layer stay whole everywhere.
 
-A model that no device holds is loaded into the CPU's memory (`LanguageModel.load` with `to_cut`)
-and comes to the device layer by layer, each cut before the next one comes; so a device needs room
-for its share, for one whole layer, and for what stays whole. The CPU's memory must hold the model
-once for every process on the machine.
+In two passes (`tree`) the last layer stays whole too: of its prompt states that forward uses
+nothing but keys and values, and FSDP2 gathers a layer again only when a gradient of its *output*
+arrives. A second, frozen model (the reference of a policy that is trained whole) is cut likewise.
+
+A model that no device holds is loaded into the CPU's memory (`to_cut`) and comes to the device
+layer by layer, each cut before the next one comes; so a device needs room for its share, for one
+whole layer, and for what stays whole. The CPU's memory must hold the model once for every process
+on the machine.
 
 Gathering takes all ranks at once, but they have different things to compute. So a rank says what it
-is about to do before it does it, and one that has nothing to do, as `World.together` finds, does
-the like with a few tokens (`follow`) until nobody has.
+is about to do before it does it. Where others are about to do something that comes first, it joins
+them with a few tokens and asks again; one that has nothing to do, as `World.together` finds, joins
+until nobody has (`follow`).
 
 Invariants: values and gradients equal those of the whole model; following leaves no trace, in
 gradients or random states; of a layer that was cut nothing but the share is left.
@@ -23,12 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
@@ -37,8 +43,9 @@ from memograd.policy.model_parts import body_of
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
 
-NOTHING, FORWARD, TRAIN = 0, 1, 2
-"""What a rank may be about to do: no work, a pass of the body, a tree forward with its backward."""
+NOTHING, FORWARD, REFERENCE, TRAIN = 0, 1, 2, 3
+"""What a rank may be about to do: no work, a pass of the body, one of the reference's body, a tree
+forward with its backward. Of several kinds the highest comes first."""
 
 FEW = TokenTree.from_branches([0, 0], [[0, 0]])
 """What a follower computes: a trunk and inner nodes, as in every tree forward."""
@@ -51,29 +58,37 @@ class Sharding:
         self,
         model: PreTrainedModel,
         *,
-        adapter: Sequence[torch.nn.Parameter],
+        whole: Sequence[torch.nn.Parameter],
         device: torch.device,
         forward: Callable[[Sequence[TokenTree]], BranchLogprobs],
+        last_layer: bool,
+        reference: PreTrainedModel | None = None,
     ) -> None:
-        """`forward` is how this run scores trees: every rank's must pass the body as often."""
+        """`whole` are weights in the layers that are not cut. `forward` is how this run scores
+        trees: every rank's must pass the body as often. `last_layer`: it is cut too."""
         self._model = model
         self._forward = forward
         self._announced = False
         assert dist.group.WORLD is not None  # the ranks are joined
         mesh = DeviceMesh.from_group(dist.group.WORLD, device.type)
-        for layer in decoder_layers(model)[:-1]:
-            fully_shard(layer, mesh=mesh, ignored_params=set(adapter))
-        for whole in (*model.parameters(), *model.buffers()):
-            if not isinstance(whole, DTensor):
-                whole.data = whole.data.to(device)
-        body: Any = body_of(model)
-        body.register_forward_pre_hook(self._before_body)
+        self._bodies = {FORWARD: model}
+        if reference is not None:
+            self._bodies[REFERENCE] = reference
+        for kind, one in self._bodies.items():
+            layers = decoder_layers(one)
+            for layer in layers if last_layer else layers[:-1]:
+                _cut(layer, mesh, set(whole))
+            for rest in (*one.parameters(), *one.buffers()):
+                if not isinstance(rest, DTensor):
+                    rest.data = rest.data.to(device)
+            body: Any = body_of(one)
+            body.register_forward_pre_hook(partial(self._before_body, kind))
 
     @contextmanager
     def training(self) -> Iterator[None]:
         """Within this block the tree forward of one micro-batch is computed; its backward pass must
         come before anything else is."""
-        self._agree(TRAIN)
+        self._announce(TRAIN)
         self._announced = True
         try:
             yield
@@ -83,27 +98,56 @@ class Sharding:
     def follow(self) -> None:
         """Do as the other ranks do until none of them has work; every rank ends its work so."""
         while (work := self._agree(NOTHING)) != NOTHING:
-            self._announced = True
-            # Dropout may draw.
-            with torch.random.fork_rng():
-                self._join(work)
-            self._announced = False
+            self._join(work)
+
+    def _announce(self, work: int) -> None:
+        """Come back when it is the turn of `work`, having joined what came first."""
+        while (first := self._agree(work)) != work:
+            self._join(first)
 
     def _join(self, work: int) -> None:
-        if work == FORWARD:
-            with torch.no_grad():
-                body_of(self._model)(torch.zeros((1, 1), dtype=torch.long).to(self._model.device))
-            return
-        scores = self._forward([FEW])
-        trained = [weight for weight in self._model.parameters() if weight.requires_grad]
-        torch.autograd.grad(scores.logprobs_RT.sum(), trained, allow_unused=True)
+        """Compute a few tokens of what others compute."""
+        before, self._announced = self._announced, True
+        try:
+            with torch.random.fork_rng(), torch.set_grad_enabled(work == TRAIN):  # dropout may draw
+                if work != TRAIN:
+                    ids = torch.zeros((1, 1), dtype=torch.long).to(self._model.device)
+                    body_of(self._bodies[work])(ids)
+                    return
+                scores = self._forward([FEW])
+                trained = [weight for weight in self._model.parameters() if weight.requires_grad]
+                if any(isinstance(weight, DTensor) for weight in trained):
+                    # The shares of the others' gradients come with this one's, which is zero.
+                    (scores.logprobs_RT.sum() * 0.0).backward()
+                else:
+                    torch.autograd.grad(scores.logprobs_RT.sum(), trained, allow_unused=True)
+        finally:
+            self._announced = before
 
-    def _before_body(self, *_: object) -> None:
+    def _before_body(self, kind: int, *_: object) -> None:
         if not self._announced:
-            self._agree(FORWARD)
+            self._announce(kind)
 
     def _agree(self, work: int) -> int:
-        """What the ranks do next, this one `work`; those that have work all have the same kind."""
+        """The first thing that any rank is about to do, where this one is about to do `work`."""
         most = torch.tensor(work)
         dist.all_reduce(most, op=dist.ReduceOp.MAX)
         return int(most)
+
+
+def _cut(layer: torch.nn.Module, mesh: DeviceMesh, whole: set[torch.nn.Parameter]) -> None:
+    """Leave this rank its share of a layer; what is trained of it in fp32, and its gradients as
+    sums over the ranks."""
+    trained = [one for one in layer.parameters() if one.requires_grad and one not in whole]
+    precision = MixedPrecisionPolicy()
+    if trained:
+        precision = MixedPrecisionPolicy(param_dtype=trained[0].dtype, reduce_dtype=torch.float32)
+        layer.float()
+    # Its default keeps a layer that is nobody's child whole after a forward pass.
+    fully_shard(
+        layer, mesh=mesh, ignored_params=whole, mp_policy=precision, reshard_after_forward=True
+    )
+    if trained:
+        assert isinstance(layer, FSDPModule)
+        layer.set_gradient_divide_factor(1.0)
+        layer.set_force_sum_reduction_for_comms(True)  # gloo knows no other

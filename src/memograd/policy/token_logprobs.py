@@ -5,14 +5,13 @@ tensor of a step. Only the states that predict an answer token go through the ou
 than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
 kept.
 
-Invariant: the chunk size changes neither values nor gradients beyond float rounding.
+Where an answer is held to a grammar, a `Constraint` says token after token what may come next; the
+sampler draws from softmax(logits / temperature) over the allowed tokens and keeps the masks, and
+what is computed here uses the same masks.
 
-Holding an answer to a grammar while it is drawn, and scoring it as it was drawn.
-
-What may come next is a `Constraint`'s to say, token after token; the sampler draws from
-softmax(logits / temperature) over the allowed tokens and keeps the masks, and the learner's forward
-computes with the same masks. Invariant: under the weights that drew an answer its log-probabilities
-are the drawn ones, so the ratio of on-policy learning is 1.
+Invariants: the chunk size changes neither values nor gradients beyond float rounding; under the
+weights that drew an answer its log-probabilities are the drawn ones, grammar or none, so the ratio
+of on-policy learning is 1.
 """
 
 from __future__ import annotations
@@ -26,42 +25,6 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from memograd.rollout.types import TokenMask
-
-
-class Constraint(Protocol):
-    """Where an answer stands in its grammar."""
-
-    def fork(self) -> Constraint:
-        """An answer of its own, from here on."""
-        ...
-
-    def allowed(self) -> TokenMask | None:
-        """The tokens that may come next; None: all. Raises MemogradError where that is not
-        known."""
-        ...
-
-    def advance(self, token: int) -> None:
-        """This token has come."""
-        ...
-
-
-def restricted(scores_NV: torch.Tensor, masks: Sequence[TokenMask | None]) -> torch.Tensor:
-    """The scores with those of forbidden tokens so low that their probability is 0; row n is held
-    to `masks[n]`. Not minus infinity: an entropy multiplies it by 0."""
-    held = [row for row, mask in enumerate(masks) if mask is not None]
-    if not held:
-        return scores_NV
-    size = scores_NV.shape[-1]
-    forbidden = np.ones((len(held), size), dtype=bool)
-    for line, row in enumerate(held):
-        bits = np.frombuffer(masks[row] or b"", dtype=np.uint8)
-        known = np.unpackbits(bits, bitorder="little", count=min(size, 8 * len(bits)))
-        forbidden[line, : len(known)] = known == 0
-    rows = torch.tensor(held, device=scores_NV.device)
-    lowest = torch.finfo(scores_NV.dtype).min
-    mask_HV = torch.from_numpy(forbidden).to(scores_NV.device)
-    return scores_NV.index_copy(0, rows, scores_NV[rows].masked_fill(mask_HV, lowest))
-
 
 CHUNK = 512
 """States a chunk: 512 x 49,152 fp32 logits are 100 MB."""
@@ -134,3 +97,38 @@ def token_logprobs(
         entropies.append(entropy)
     position_N = torch.argsort(torch.cat(order))
     return torch.cat(logprobs)[position_N], torch.cat(entropies)
+
+
+class Constraint(Protocol):
+    """Where an answer stands in its grammar."""
+
+    def fork(self) -> Constraint:
+        """An answer of its own, from here on."""
+        ...
+
+    def allowed(self) -> TokenMask | None:
+        """The tokens that may come next; None: all. Raises MemogradError where that is not
+        known."""
+        ...
+
+    def advance(self, token: int) -> None:
+        """This token has come."""
+        ...
+
+
+def restricted(scores_NV: torch.Tensor, masks: Sequence[TokenMask | None]) -> torch.Tensor:
+    """The scores with those of forbidden tokens so low that their probability is 0; row n is held
+    to `masks[n]`. Not minus infinity: an entropy multiplies it by 0."""
+    held = [row for row, mask in enumerate(masks) if mask is not None]
+    if not held:
+        return scores_NV
+    size = scores_NV.shape[-1]
+    forbidden = np.ones((len(held), size), dtype=bool)
+    for line, row in enumerate(held):
+        bits = np.frombuffer(masks[row] or b"", dtype=np.uint8)
+        known = np.unpackbits(bits, bitorder="little", count=min(size, 8 * len(bits)))
+        forbidden[line, : len(known)] = known == 0
+    rows = torch.tensor(held, device=scores_NV.device)
+    lowest = torch.finfo(scores_NV.dtype).min
+    mask_HV = torch.from_numpy(forbidden).to(scores_NV.device)
+    return scores_NV.index_copy(0, rows, scores_NV[rows].masked_fill(mask_HV, lowest))

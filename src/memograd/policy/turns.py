@@ -19,7 +19,7 @@ rounding; weights that have moved in place are noticed, and nothing older is use
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memograd.policy.kv_cache import KeptPrefixes
 from memograd.policy.protocol import SampledGroup
@@ -27,20 +27,39 @@ from memograd.policy.protocol import SampledGroup
 if TYPE_CHECKING:
     import torch
 
-    from memograd.policy.language_model import LanguageModel
-
 TURN_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 16_384}
 """Tokens of all live episodes whose keys and values are kept between two turns, by device."""
+
+
+class Draws(Protocol):
+    """A policy that can go on from keys and values that are kept."""
+
+    def weights_version(self) -> tuple[int, ...]:
+        """Differs from what it was if a weight has moved."""
+        ...
+
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        num_generations: int | Sequence[int],
+        temperature: float,
+        max_completion_length: int,
+        generator: torch.Generator | None = None,
+        kept: KeptPrefixes | None = None,
+    ) -> list[SampledGroup]:
+        """Draw answers."""
+        ...
 
 
 class TurnSampler:
     """`LanguageModel.sample` with a memory from one call to the next, of at most `tokens` tokens;
     fulfils `memograd.rollout.lockstep.Sampler`."""
 
-    def __init__(self, policy: LanguageModel, tokens: int) -> None:
+    def __init__(self, policy: Draws, tokens: int) -> None:
         self._policy = policy
         self._kept = KeptPrefixes(tokens)
-        self._versions: list[int] = []
+        self._versions: tuple[int, ...] = ()
 
     @property
     def kept_tokens(self) -> int:
@@ -57,7 +76,7 @@ class TurnSampler:
         generator: torch.Generator | None,
     ) -> list[SampledGroup]:
         """Draw answers; raises what `LanguageModel.sample` raises."""
-        versions = [weight._version for weight in self._policy.parameters()]
+        versions = self._policy.weights_version()
         if versions != self._versions:
             self._kept.clear()
             self._versions = versions

@@ -1,12 +1,8 @@
-"""What a step's rollouts of several turns were like, in numbers.
+"""What a step's rollouts of several turns were like, in numbers: how they ended, and what their
+prompts cost and would have cost without what earlier turns left in the layers.
 
-Invariant: every rollout is counted under exactly one stop reason.
-
-What the prompts of a step's episodes cost, and would have cost without what earlier turns left.
-
-Only of rollouts whose turns say what was reused, as those of `memograd.rollout.lockstep` do.
-Invariant: nothing is counted twice, so `prefilled_tokens` is the number of prompt tokens that the
-model ran.
+Invariants: every rollout is counted under exactly one stop reason; no prompt token is counted
+twice, so `prefilled_tokens` is the number of those that the model ran.
 """
 
 from __future__ import annotations
@@ -18,6 +14,31 @@ from typing import Any
 
 from memograd.rollout.episode import STOP_REASONS
 from memograd.rollout.types import Rollout
+
+
+def episode_metrics(rollouts: Sequence[Rollout]) -> dict[str, Any]:
+    """What a step's rollouts of several turns were like, for one line of `metrics.jsonl`.
+
+    `stop_reasons`: how many rollouts ended for each reason. `turns_mean`, `rows_mean`: a rollout's
+    turns and token rows. `observation_tokens`: tokens between actions. `failed_calls`,
+    `mismatches`: counts by kind.
+    """
+    between = [
+        len(turn.observation_ids)
+        for rollout in rollouts
+        for turn in rollout.turns
+        if not turn.starts_row
+    ]
+    rows = [sum(turn.starts_row for turn in rollout.turns) for rollout in rollouts]
+    reasons = Counter(rollout.stop_reason for rollout in rollouts)
+    return {
+        "stop_reasons": {reason: reasons[reason] for reason in STOP_REASONS},
+        "turns_mean": fmean(len(rollout.turns) for rollout in rollouts),
+        "rows_mean": fmean(rows),
+        "observation_tokens": sum(between),
+        "failed_calls": _total([rollout.failed_calls for rollout in rollouts]),
+        "mismatches": _total([rollout.mismatches for rollout in rollouts]),
+    }
 
 
 def prefill_metrics(rollouts: Sequence[Rollout]) -> dict[str, int]:
@@ -43,31 +64,6 @@ def prefill_metrics(rollouts: Sequence[Rollout]) -> dict[str, int]:
         "prefilled_tokens": run,
         "prefilled_tokens_anew": anew,
         "turns_prefilled_anew": turns_anew,
-    }
-
-
-def episode_metrics(rollouts: Sequence[Rollout]) -> dict[str, Any]:
-    """What a step's rollouts of several turns were like, for one line of `metrics.jsonl`.
-
-    `stop_reasons`: how many rollouts ended for each reason. `turns_mean`, `rows_mean`: a rollout's
-    turns and token rows. `observation_tokens`: tokens between actions. `failed_calls`,
-    `mismatches`: counts by kind.
-    """
-    between = [
-        len(turn.observation_ids)
-        for rollout in rollouts
-        for turn in rollout.turns
-        if not turn.starts_row
-    ]
-    rows = [sum(turn.starts_row for turn in rollout.turns) for rollout in rollouts]
-    reasons = Counter(rollout.stop_reason for rollout in rollouts)
-    return {
-        "stop_reasons": {reason: reasons[reason] for reason in STOP_REASONS},
-        "turns_mean": fmean(len(rollout.turns) for rollout in rollouts),
-        "rows_mean": fmean(rows),
-        "observation_tokens": sum(between),
-        "failed_calls": _total([rollout.failed_calls for rollout in rollouts]),
-        "mismatches": _total([rollout.mismatches for rollout in rollouts]),
     }
 
 

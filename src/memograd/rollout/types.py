@@ -4,25 +4,17 @@ A *scenario* is one training problem. A *turn* is one observation and one action
 log-probabilities. A *rollout* is the turns of one attempt. A *group* is the G
 rollouts that are compared with each other, because they began in the same state.
 
-Invariant: an action is stored as the token ids that the model emitted, with the log-probability
-that the sampler gave each of them. Text is derived from ids, never the other way round (tokens in,
-tokens out).
+A *version* is a number that training gives to the weights: how many steps they have learnt. A
+server may exchange the weights while a turn is drawn, so a turn carries *spans*: so many tokens
+under this version, then so many under that one. Of an answer that was held to a grammar, a turn
+also keeps which tokens were allowed, one mask a token (None where everything was), since its
+log-probabilities are those of the distribution over these alone; so learning needs neither the
+grammar nor the library that read it.
 
-Which version of the policy drew which tokens.
-
-A version is a number that training gives to the weights: how many steps they have learnt. A turn's
-tokens are drawn one after the other, and a server may exchange the weights in between, so a turn
-carries *spans*: so many tokens under this version, then so many under that one.
-
-Invariant: the spans of a turn have as many tokens as the turn, or there are none, and then the
-weights that are about to learn drew it.
-
-Which tokens could be drawn where an answer was held to a grammar: a bit for each there is.
-
-A token drawn under a grammar comes from the model's distribution over the allowed tokens alone, so
-its log-probability can be computed again only by who knows them. They are kept as they were, one
-mask a token and None where everything was allowed, and not as the grammar, so that learning needs
-neither the grammar nor the library that read it. Invariant: `unpacked(packed(masks)) == masks`.
+Invariants: an action is stored as the token ids that the model emitted, with the log-probability
+that the sampler gave each of them; text is derived from ids, never the other way round (tokens in,
+tokens out). The spans of a turn have as many tokens as the turn, or there are none, and then the
+weights that are about to learn drew it. `unpacked(packed(masks)) == masks`.
 """
 
 from __future__ import annotations
@@ -34,73 +26,14 @@ from typing import NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
-TokenMask: TypeAlias = bytes
-"""Bit `id` (the least significant first) says whether that token could be drawn."""
-TokenMasks: TypeAlias = tuple[TokenMask | None, ...]
-"""Of the tokens of an answer, in order; None: all."""
-
-
-def packed(masks: Sequence[TokenMask | None]) -> bytes:
-    """A short form: an answer has many equal masks, and masks have many equal bytes."""
-    distinct = list(dict.fromkeys(mask for mask in masks if mask is not None))
-    place = {mask: number for number, mask in enumerate(distinct)}
-    which = [-1 if mask is None else place[mask] for mask in masks]
-    head = np.asarray([len(which), len(distinct), *which], dtype="<i4").tobytes()
-    return zlib.compress(head + b"".join(distinct))
-
-
-def unpacked(data: bytes) -> TokenMasks:
-    """The masks that `data` was made of."""
-    plain = zlib.decompress(data)
-    count, kinds = np.frombuffer(plain[:8], dtype="<i4").tolist()
-    which = np.frombuffer(plain[8 : 8 + 4 * count], dtype="<i4").tolist()
-    body = plain[8 + 4 * count :]
-    size = len(body) // kinds if kinds else 0
-    distinct = [body[size * number : size * (number + 1)] for number in range(kinds)]
-    return tuple(None if number < 0 else distinct[number] for number in which)
-
-
 UNSAID = -1
 """In arrays of versions: the weights that are about to learn drew the token, or nobody did."""
 
+TokenMask: TypeAlias = bytes
+"""Bit `id` (the least significant first) says whether that token could be drawn."""
 
-@dataclass(frozen=True)
-class VersionSpan:
-    """`tokens` neighbouring tokens that one version drew."""
-
-    version: int
-    tokens: int
-
-
-def one_span(version: int, tokens: int) -> tuple[VersionSpan, ...]:
-    """The spans of `tokens` tokens that one version drew; none of none."""
-    return (VersionSpan(version, tokens),) if tokens else ()
-
-
-def spans_of(versions: Sequence[int]) -> tuple[VersionSpan, ...]:
-    """The spans of tokens of these versions, one for each token."""
-    spans: list[VersionSpan] = []
-    for version in versions:
-        if spans and spans[-1].version == version:
-            spans[-1] = VersionSpan(version, spans[-1].tokens + 1)
-        else:
-            spans.append(VersionSpan(version, 1))
-    return tuple(spans)
-
-
-def versions_of(spans: Sequence[VersionSpan], tokens: int) -> np.ndarray:
-    """The version of each of `tokens` tokens [C] int64; `UNSAID` where there are no spans.
-
-    Raises `ValueError` if the spans have another number of tokens.
-    """
-    if not spans:
-        return np.full(tokens, UNSAID, dtype=np.int64)
-    if sum(span.tokens for span in spans) != tokens:
-        raise ValueError(f"spans {spans} are not of {tokens} tokens")
-    return np.repeat(
-        np.array([span.version for span in spans], dtype=np.int64),
-        [span.tokens for span in spans],
-    )
+TokenMasks: TypeAlias = tuple[TokenMask | None, ...]
+"""Of the tokens of an answer, in order; None: all."""
 
 
 class Message(TypedDict):
@@ -223,3 +156,62 @@ class Group:
 
     scenario: Scenario
     rollouts: tuple[Rollout, ...]
+
+
+@dataclass(frozen=True)
+class VersionSpan:
+    """`tokens` neighbouring tokens that one version drew."""
+
+    version: int
+    tokens: int
+
+
+def one_span(version: int, tokens: int) -> tuple[VersionSpan, ...]:
+    """The spans of `tokens` tokens that one version drew; none of none."""
+    return (VersionSpan(version, tokens),) if tokens else ()
+
+
+def spans_of(versions: Sequence[int]) -> tuple[VersionSpan, ...]:
+    """The spans of tokens of these versions, one for each token."""
+    spans: list[VersionSpan] = []
+    for version in versions:
+        if spans and spans[-1].version == version:
+            spans[-1] = VersionSpan(version, spans[-1].tokens + 1)
+        else:
+            spans.append(VersionSpan(version, 1))
+    return tuple(spans)
+
+
+def versions_of(spans: Sequence[VersionSpan], tokens: int) -> np.ndarray:
+    """The version of each of `tokens` tokens [C] int64; `UNSAID` where there are no spans.
+
+    Raises `ValueError` if the spans have another number of tokens.
+    """
+    if not spans:
+        return np.full(tokens, UNSAID, dtype=np.int64)
+    if sum(span.tokens for span in spans) != tokens:
+        raise ValueError(f"spans {spans} are not of {tokens} tokens")
+    return np.repeat(
+        np.array([span.version for span in spans], dtype=np.int64),
+        [span.tokens for span in spans],
+    )
+
+
+def packed(masks: Sequence[TokenMask | None]) -> bytes:
+    """A short form: an answer has many equal masks, and masks have many equal bytes."""
+    distinct = list(dict.fromkeys(mask for mask in masks if mask is not None))
+    place = {mask: number for number, mask in enumerate(distinct)}
+    which = [-1 if mask is None else place[mask] for mask in masks]
+    head = np.asarray([len(which), len(distinct), *which], dtype="<i4").tobytes()
+    return zlib.compress(head + b"".join(distinct))
+
+
+def unpacked(data: bytes) -> TokenMasks:
+    """The masks that `data` was made of."""
+    plain = zlib.decompress(data)
+    count, kinds = np.frombuffer(plain[:8], dtype="<i4").tolist()
+    which = np.frombuffer(plain[8 : 8 + 4 * count], dtype="<i4").tolist()
+    body = plain[8 + 4 * count :]
+    size = len(body) // kinds if kinds else 0
+    distinct = [body[size * number : size * (number + 1)] for number in range(kinds)]
+    return tuple(None if number < 0 else distinct[number] for number in which)

@@ -1,4 +1,10 @@
-"""Pairs to train a reward model on and pairs to measure it on, apart from each other.
+"""Pairs for reward models: raw files into one format, and pairs to train on apart from those to
+measure on.
+
+    {"prompt": [messages] or text, "chosen": [one message] or text, "rejected": the same}
+
+is what `convert` writes, one object a line, and what `memograd dpo`, `memograd reward-model` and
+TRL read.
 
 The unit of the split is the conversation: the first thing the user said (of a text prompt, all of
 it), without differences of case and spaces. So a prompt, and a chat that goes on from it, are on
@@ -6,16 +12,9 @@ one side together. What is left out is counted and listed by line: what `prefere
 (repeated, equal, empty), pairs that say the opposite of an earlier one, and training pairs whose
 conversation is held out.
 
-Invariants: no conversation is on both sides; which side it is on depends on its words alone.
-
-Raw files of preferences into one format, with everything that is wrong with them listed.
-
-    {"prompt": [messages] or text, "chosen": [one message] or text, "rejected": the same}
-
-is what is written, one object a line: what `memograd dpo`, `memograd reward-model` and TRL read.
-
-Invariant: reading what was written gives the pairs that were used, and every line of the input is
-in the report.
+Invariants: no conversation is on both sides, and which side it is on depends on its words alone;
+reading what `convert` wrote gives the pairs that were used, and every line of the input is in the
+report.
 """
 
 from __future__ import annotations
@@ -32,8 +31,11 @@ from memograd.warm_start.preference_rows import PreferenceRow, read_preference_r
 from memograd.warm_start.rows import Rows
 
 OPPOSITE = "the opposite of an earlier row"
+
 LEAKING = "its conversation is held out"
+
 LEARNT = "its conversation was trained on"
+
 TRAINED_FILE = "trained_on.json"
 
 

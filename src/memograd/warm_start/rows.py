@@ -1,12 +1,7 @@
-"""Reading a file of rows: one JSON object a line, chats as lists of messages, what is left out.
+"""Files of rows to learn from: one JSON object a line, chats as lists of messages.
 
-Messages are `{"role", "content"}` or `{"from", "value"}`. What the objects must hold is in
-`sft_rows` and `preference_rows`.
-
-Invariant: every row of the file is either returned, or listed under the reason why it is left out,
-or the file is refused with the row's place in the sentence.
-
-Rows to learn from: a chat with answers of the assistant, or a text with its continuation.
+Messages are `{"role", "content"}` or `{"from", "value"}`. Supervised rows are read here, those of
+preferences in `memograd.warm_start.preference_rows`:
 
     {"messages": [...]}  or  {"prompt": text or messages, "completion": text or messages}
 
@@ -15,7 +10,9 @@ stands, or is a user's message if `string_prompts` is "chat", as in training. `t
 `messages` are what the chat template shows, as TRL's data sets have them; calls then stand in the
 assistant's text and results in messages of the role tool. Other columns are ignored.
 
-Invariant: what is learnt is what an assistant said after a prompt, and it is never empty.
+Invariants: every row of the file is either returned, or listed under the reason why it is left out,
+or the file is refused with the row's place in the sentence; what is learnt is what an assistant
+said after a prompt, and it is never empty.
 """
 
 from __future__ import annotations
@@ -33,10 +30,14 @@ from memograd.rollout.episode import ToolSchema
 from memograd.rollout.types import Message
 
 EMPTY = "an answer is empty"
+
 REPEATED = "the same as an earlier row"
+
 NO_TEXT = "half a character (a lone surrogate), which is no text"
 
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
+
+
 _ROLES |= {"human": "user", "gpt": "assistant"}  # the words of {"from", "value"} messages
 
 

@@ -1,4 +1,4 @@
-"""The services that a run can also send its metrics to: one file each, opened by `open_trackers`.
+"""The services that a run can also send its metrics to, opened by `open_trackers`.
 
 Invariant: a service gets the run's settings and the numbers of `metrics.jsonl`, no more; nothing
 leaves the machine unless the user has set the service up for it; and no service can end a run that

@@ -1,14 +1,13 @@
 """From the names in the setting `track` to trackers that are ready to start.
 
 `check_trackers` finds what is missing before a run folder is made; `open_trackers` is what a recipe
-hands to the `Trainer`. Invariant: a name without its package is `BadInput` in both.
+hands to the `Trainer`. A service that cannot start is an error before the first step, when nothing
+is lost yet. One that fails later does not end hours of work, because `metrics.jsonl` has every
+number anyway: `Expendable` warns once, naming the step from which the service misses the rest, and
+does not call it again until the run is resumed.
 
-A tracker that training goes on without.
-
-A service that cannot start is an error before the first step, when nothing is lost yet. One that
-fails later does not end hours of work, because `metrics.jsonl` has every number anyway: one warning
-names the step from which the service misses the rest, and it is not called again until the run is
-resumed. Invariant: after `start`, no method raises.
+Invariants: a name without its package is `BadInput` in both functions; after `start`, no method of
+a tracker raises.
 """
 
 from __future__ import annotations
@@ -22,11 +21,56 @@ from typing import Any
 
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo.run_folder import RunFolder
-from memograd.grpo.trackers.services import TensorboardTracker, TrackioTracker, WandbTracker
-from memograd.grpo.trackers.swanlab import SwanlabTracker
+from memograd.grpo.trackers.services import (
+    SwanlabTracker,
+    TensorboardTracker,
+    TrackioTracker,
+    WandbTracker,
+)
 from memograd.grpo.tracking import Tracker
 
 logger = logging.getLogger(__name__)
+
+TRACKERS: Mapping[str, Callable[[Path, str], Tracker]] = {
+    "tensorboard": TensorboardTracker,
+    "wandb": WandbTracker,
+    "swanlab": SwanlabTracker,
+    "trackio": TrackioTracker,
+}
+"""By the name of its package; each takes the run folder and the run's identity."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse names whose package is not installed.
+
+    Raises:
+        BadInput: the sentence names the package and how to install it.
+    """
+    for name in names:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            raise BadInput(
+                f"track={name} needs the package {name}; run pip install 'memograd[trackers]'."
+            ) from None
+
+
+def open_trackers(names: Sequence[str], run: RunFolder) -> list[Tracker]:
+    """The trackers of these names for `run`, each once; they are started by the trainer.
+
+    Raises:
+        BadInput: the package of one is not installed.
+    """
+    check_trackers(names)
+    identity = _identity(run)
+    return [Expendable(name, TRACKERS[name](run.path, identity)) for name in dict.fromkeys(names)]
+
+
+def _identity(run: RunFolder) -> str:
+    """Sixteen characters that stay the same when the run is resumed, renamed or moved."""
+    made = run.path / "run.json"
+    known = made if made.is_file() else run.path / "config.json"  # run.json is of later versions
+    return hashlib.sha256(known.read_bytes()).hexdigest()[:16]
 
 
 class Expendable:
@@ -84,45 +128,3 @@ class Expendable:
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-TRACKERS: Mapping[str, Callable[[Path, str], Tracker]] = {
-    "tensorboard": TensorboardTracker,
-    "wandb": WandbTracker,
-    "swanlab": SwanlabTracker,
-    "trackio": TrackioTracker,
-}
-"""By the name of its package; each takes the run folder and the run's identity."""
-
-
-def check_trackers(names: Sequence[str]) -> None:
-    """Refuse names whose package is not installed.
-
-    Raises:
-        BadInput: the sentence names the package and how to install it.
-    """
-    for name in names:
-        try:
-            version(name)
-        except PackageNotFoundError:
-            raise BadInput(
-                f"track={name} needs the package {name}; run pip install 'memograd[trackers]'."
-            ) from None
-
-
-def open_trackers(names: Sequence[str], run: RunFolder) -> list[Tracker]:
-    """The trackers of these names for `run`, each once; they are started by the trainer.
-
-    Raises:
-        BadInput: the package of one is not installed.
-    """
-    check_trackers(names)
-    identity = _identity(run)
-    return [Expendable(name, TRACKERS[name](run.path, identity)) for name in dict.fromkeys(names)]
-
-
-def _identity(run: RunFolder) -> str:
-    """Sixteen characters that stay the same when the run is resumed, renamed or moved."""
-    made = run.path / "run.json"
-    known = made if made.is_file() else run.path / "config.json"  # run.json is of later versions
-    return hashlib.sha256(known.read_bytes()).hexdigest()[:16]

@@ -1,27 +1,29 @@
-"""TensorBoard: event files in the run folder's `tensorboard/`, by the writer that torch brings.
+"""The services that a run's metrics can go to, one class each; each is imported when it starts.
 
-Invariant: after a resume its reader shows every step once.
+    tensorboard   event files in the run folder's `tensorboard/`, by the writer that torch brings;
+                  after a resume its reader shows every step once
+    trackio       a database in the run folder's `trackio/`, or what its own variables choose:
+                  `TRACKIO_DIR` another folder, which several runs may share, `TRACKIO_SPACE_ID` or
+                  `TRACKIO_SERVER_URL` a place to send to. With neither of the latter nothing is
+                  sent, not even to ask for the user's name
+    wandb         to its service where you have logged in, else offline in the run folder's
+                  `wandb/`; `WANDB_DIR`, `WANDB_MODE`, `WANDB_PROJECT` and its own settings count
+    swanlab       likewise in `swanlab/`; `SWANLAB_LOG_DIR`, `SWANLAB_MODE` (online, offline, local,
+                  disabled) and its other variables count
 
-trackio: a database in the run folder's `trackio/`, or what its own variables choose.
-
-`TRACKIO_DIR` names another folder, which several runs may share; `TRACKIO_SPACE_ID` or
-`TRACKIO_SERVER_URL` a place to send to. Invariant: with neither of the latter nothing is sent, not
-even to ask for the user's name. Imports trackio and huggingface_hub, when started.
-
-Weights & Biases: to its service where you have logged in, else offline in the run folder.
-
-The files lie in the run folder's `wandb/`, or where `WANDB_DIR` says. What `WANDB_MODE`,
-`WANDB_PROJECT` and wandb's own settings say counts. Invariant: without an API key nothing is sent,
-and nothing is ever asked. Imports wandb, when started.
+Invariants: without an API key nothing is sent, and nothing is ever asked; Ctrl-C stays the
+trainer's.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,7 +62,7 @@ class WandbTracker:
             resume="allow",
             reinit="create_new",
             dir=self._folder,
-            mode=_mode(wandb),
+            mode=_wandb_mode(wandb),
             config=dict(config),
             settings=wandb.Settings(
                 finish_timeout=FINISH_SECONDS,
@@ -83,7 +85,7 @@ class WandbTracker:
         self._run.finish()
 
 
-def _mode(wandb: ModuleType) -> str:
+def _wandb_mode(wandb: ModuleType) -> str:
     mode = str(wandb.setup().settings.mode)  # of WANDB_MODE, `wandb offline` or "online"
     if mode not in ("online", "shared") or wandb.login(prompt=False, verify=False):
         return mode
@@ -204,3 +206,76 @@ class TensorboardTracker:
         writer = SummaryWriter(str(self._folder), purge_step=step)
         writer.add_text("settings", self._settings, step)
         return writer
+
+
+class SwanlabTracker:
+    """One SwanLab run; offline, every resume adds a folder to it."""
+
+    def __init__(self, run: Path, identity: str) -> None:
+        self._folder = run / "swanlab"
+        self._identity = identity
+        self._run: Any = None
+
+    def start(self, name: str, config: Mapping[str, Any]) -> None:
+        """Begin the run, or go on with it.
+
+        Raises:
+            BadInput: `SWANLAB_MODE` asks for the service, and there is no API key, or for the
+                local dashboard, and that is not installed.
+        """
+        swanlab = import_module("swanlab")
+        settings = swanlab.Settings(
+            interactive=False,
+            terminal={"proxy_type": "none"},
+            probe=dict.fromkeys(
+                ("hardware", "runtime", "requirements", "git", "swanlab", "monitor"), False
+            ),
+        )
+        given = settings.model_fields_set
+        mode = _swanlab_mode(settings.mode if "mode" in given else None, settings.api_key)
+        online = mode == "online"
+        with _signal_handler_kept():
+            self._run = swanlab.init(
+                project=settings.project.name or "memograd",
+                name=name,
+                id=self._identity,
+                resume="allow" if online else None,
+                log_dir=str(settings.log_dir if "log_dir" in given else self._folder),
+                mode=mode,
+                config=dict(config),
+                settings=settings,
+            )
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """The metrics of a step."""
+        self._run.log(dict(metrics), step=step)
+
+    def finish(self) -> None:
+        """Send or write down what is left."""
+        self._run.finish()
+
+
+def _swanlab_mode(given: str | None, api_key: str | None) -> str:
+    mode = given or ("online" if api_key else "offline")
+    if mode == "online" and not api_key:
+        raise BadInput(
+            "SWANLAB_MODE=online needs an API key, and there is none; run swanlab login, or unset "
+            "SWANLAB_MODE to track offline."
+        )
+    if mode == "local" and find_spec("swanboard") is None:
+        raise BadInput(
+            "SWANLAB_MODE=local needs SwanLab's dashboard; run pip install 'swanlab[dashboard]', "
+            "or unset SWANLAB_MODE to track offline."
+        )
+    return mode
+
+
+@contextmanager
+def _signal_handler_kept() -> Iterator[None]:
+    """SwanLab takes over SIGINT, by which a user asks the trainer for a checkpoint."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is not handler:
+            signal.signal(signal.SIGINT, handler)

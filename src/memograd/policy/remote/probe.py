@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -32,11 +32,9 @@ from memograd.errors import BadInput
 from memograd.policy.remote.adapters import AdapterVersion
 from memograd.policy.remote.sampler import RemoteSampler
 from memograd.policy.remote.server import AnswersWanted, SamplingFailed, ServedAnswers
+from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import UNSAID
-
-if TYPE_CHECKING:
-    from memograd.policy.language_model import LanguageModel
 
 TEMPERATURE: Final = 0.5
 ANSWERS, TOKENS, PROMPT_TOKENS = 2, 12, 72
@@ -67,6 +65,24 @@ ADVICE: Final = {
 """What is said of each cause."""
 
 
+class Judge(Protocol):
+    """What the probe needs of the policy whose tokens a server draws."""
+
+    name: str
+
+    def logprobs(self, trees: Sequence[TokenTree], *, temperature: float) -> BranchLogprobs:
+        """Scores of all branches."""
+        ...
+
+    def with_weights(self, weights: Sequence[torch.Tensor]) -> AbstractContextManager[None]:
+        """Within this block the adapter has these weights."""
+        ...
+
+    def untrained(self) -> AbstractContextManager[None]:
+        """Within this block the adapter is off."""
+        ...
+
+
 @dataclass(frozen=True)
 class Cause:
     """Why a server's log-probabilities are wrong, as a key of `ADVICE`."""
@@ -87,9 +103,7 @@ class Drawn:
     weights: Sequence[torch.Tensor]
 
 
-def probe(
-    policy: LanguageModel, sampler: RemoteSampler, prompt: Sequence[int], *, limit: float
-) -> float:
+def probe(policy: Judge, sampler: RemoteSampler, prompt: Sequence[int], *, limit: float) -> float:
     """Try every server; returns the largest mean gap, in nats.
 
     `prompt` is repeated to some length. Raises `BadInput` with the cause where a mean gap is above
@@ -122,7 +136,7 @@ def probe(
 
 
 def explain(
-    policy: LanguageModel,
+    policy: Judge,
     sampler: RemoteSampler,
     prompt: Sequence[int],
     *,
@@ -143,7 +157,7 @@ def explain(
 
 
 def diagnose(
-    policy: LanguageModel,
+    policy: Judge,
     sampler: RemoteSampler,
     drawn: Drawn,
     *,
@@ -180,7 +194,7 @@ def diagnose(
 
 
 def mean_gap(
-    policy: LanguageModel,
+    policy: Judge,
     drawn: Drawn,
     *,
     temperature: float | None = None,
@@ -200,7 +214,7 @@ def mean_gap(
     return float(np.mean(np.concatenate(gaps)))
 
 
-def _likeliest_temperature(policy: LanguageModel, drawn: Drawn) -> float:
+def _likeliest_temperature(policy: Judge, drawn: Drawn) -> float:
     """The temperature, to two digits, whose scores are nearest to the server's."""
     best = drawn.asked.temperature
     for step, width in ((0.1, 2.0), (FINEST, 0.1)):
@@ -222,7 +236,7 @@ def _question(name: str, prompt: Sequence[int], temperature: float) -> AnswersWa
 
 
 def _moved(
-    policy: LanguageModel, sampler: RemoteSampler, prompt: Sequence[int], *, seed: int
+    policy: Judge, sampler: RemoteSampler, prompt: Sequence[int], *, seed: int
 ) -> AdapterVersion:
     """The adapter in training, moved at random until it says something else of the prompt."""
     own = sampler.snapshot(UNSAID).weights
@@ -245,9 +259,7 @@ def _moved(
         return sampler.snapshot(UNSAID, label=f"probe-{seed}")
 
 
-def policy_scores(
-    policy: LanguageModel, tree: TokenTree, weights: Sequence[torch.Tensor]
-) -> np.ndarray:
+def policy_scores(policy: Judge, tree: TokenTree, weights: Sequence[torch.Tensor]) -> np.ndarray:
     """The learner's log-probabilities of the first branch under `weights`, without gradients."""
     with torch.no_grad(), policy.with_weights(weights):
         return policy.logprobs([tree], temperature=TEMPERATURE).logprobs_RT[0].float().cpu().numpy()

@@ -5,10 +5,11 @@ authors' recommended settings (`generation_config.json`) are all named and switc
 log-probabilities are those of that distribution where the server was started with
 `--logprobs-mode processed_logprobs`; whether it was is for `memograd.policy.remote.probe` to find.
 
+A server fails by being gone (`ServerGone`), by refusing (`ServerRefused`), or so that the run must
+end (`SamplingFailed`).
+
 Invariants: every call ends within its seconds, however slowly an answer drips; an answer is for the
 very ids that were sent, or it is an error; nothing is tried twice here.
-
-How a sampling server can fail: by being gone, by refusing, or so that the run must end.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ OWN_DISTRIBUTION: Final = {
     "frequency_penalty": 0.0,
 }
 """What a server might otherwise set as the model's authors recommend."""
+
 QUICK_SECONDS: Final = 10.0
 """How long a question about the server itself may take."""
 

@@ -1,17 +1,11 @@
-"""The policy that a run trains, opened as its settings say: the same for every task.
+"""The policy that a run trains: what it begins with, how it is opened, who draws for it.
 
-Invariant: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
-run that `adapter` names, which is then the reference too; with one it is the checkpoint's.
-
-Beginning with what another run learnt: its adapter, its model, its LoRA settings.
-
-Invariant: settings that contradict the run begun from are refused, and those that were not given
-are taken from it, so `config.json` says what was really trained.
-
-Who draws for a policy in training: itself, or the servers of the settings.
-
-Invariant: the servers are left as they were found, however a run ends: what it loaded is unloaded,
-and its folder of adapters is gone.
+Invariants: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
+run that `adapter` names, which is then the reference too; with one it is the checkpoint's. With
+`tuning=full` there is none, and the same holds of all weights. Settings
+that contradict the run begun from are refused, and those that were not given are taken from it, so
+`config.json` says what was really trained. Servers are left as they were found, however a run ends:
+what it loaded is unloaded, and its folder of adapters is gone.
 """
 
 from __future__ import annotations
@@ -30,15 +24,166 @@ from memograd.grpo import RunFolder
 from memograd.grpo.resume import begun
 from memograd.grpo.run_folder import checkpoint_step
 from memograd.grpo.sampler_gap import GapLimits
+from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import resolve_model
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog. 敏捷的狐狸跳过懒狗。 0 1 2 3 4 5 6 7 8 9"
 """What servers are tried with; its beginning is the tokenizer's own."""
+
 SERVER_LOG = "sampler-server.log"
 """What a server that was started for the run says, in the run folder."""
+
 ADAPTERS = "sampler-adapters"
 """Where the run folder keeps versions of the adapter while servers need them."""
+
+REWARD_MODEL: Final = "reward-model"
+
+C = TypeVar("C", bound=Settings)
+
+
+def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+    """The model of the settings, with the checkpoint's adapter or weights, or those to begin with,
+    and with a value head where the algorithm trains one."""
+    policy = _opened(config, checkpoint)
+    policy.stop = tuple(config.stop)
+    again = config.activation_checkpointing
+    if again or (again is None and policy.device.type == "cuda"):
+        policy.checkpoint_activations()
+    if config.advantage == "gae":
+        policy.add_value_head(checkpoint or config.adapter)
+    return policy
+
+
+def _opened(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+    # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
+    # measures it later is one process, and has them whole.
+    to_cut = config.shard != "off" and dist.is_initialized()
+    if config.tuning == "full":
+        return FullModel.open(
+            config.model,
+            checkpoint,
+            reference=config.beta > 0,
+            device=config.device,
+            forward=config.forward,
+            to_cut=to_cut,
+        )
+    if checkpoint is not None:
+        return LanguageModel.load_adapter(
+            config.model,
+            checkpoint,
+            device=config.device,
+            forward=config.forward,
+            to_cut=to_cut,
+            quantization=config.quantization,
+        )
+    if config.adapter is not None:
+        return LanguageModel.load_adapter(
+            config.model,
+            config.adapter,
+            reference=config.adapter,
+            device=config.device,
+            forward=config.forward,
+            to_cut=to_cut,
+            quantization=config.quantization,
+        )
+    return LanguageModel.load(
+        config.model,
+        lora=config.lora,
+        device=config.device,
+        seed=config.seed,
+        forward=config.forward,
+        to_cut=to_cut,
+        quantization=config.quantization,
+    )
+
+
+def room_for_prompt(context_length: int, config: TrainConfig) -> int:
+    """The most tokens that a prompt may have: what the longest answer leaves of `context_length`,
+    or `max_prompt_length` if that is less.
+
+    Raises BadInput where an answer alone fills the context.
+    """
+    room = context_length - config.max_completion_length
+    if room < 1:
+        raise BadInput(
+            f"max_completion_length={config.max_completion_length} leaves no room for a prompt in"
+            f" the {context_length} tokens that are there: set it to less."
+        )
+    return min(room, config.max_prompt_length or room)
+
+
+class WithAdapter(Protocol):
+    """Settings of a run that may begin with an adapter."""
+
+    @property
+    def adapter(self) -> Path | None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def lora(self) -> LoraConfig: ...
+
+
+def adapter_of(path: Path) -> Path:
+    """The complete checkpoint at `path`, or the latest one of the run at `path`.
+
+    Raises BadInput if there is none.
+    """
+    if (path / "adapter_config.json").is_file():
+        checkpoint_step(path)  # refuses an incomplete one
+        return path
+    checkpoint = path if is_whole(path) else RunFolder.open(path).latest_checkpoint()
+    if checkpoint is None:
+        raise BadInput(f"{path} has no complete checkpoint, so there is no adapter in it.")
+    if is_whole(checkpoint):
+        raise BadInput(
+            f"{path} was trained with tuning=full and has no adapter: give the whole model that it"
+            f" is as model={checkpoint}."
+        )
+    return checkpoint
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a checkpoint holds a model, and not an adapter for one."""
+    return (folder / "config.json").is_file() and any(folder.glob("model*.safetensors*"))
+
+
+def settings_with_adapter(config: C, recipe: str = "") -> C:
+    """The settings completed by those of the run that `adapter` belongs to.
+
+    config: has the settings of `WithAdapter`. recipe: what trains with them, as `Begun` has it.
+    `adapter` becomes the checkpoint itself; `model` and `lora` are that run's. Raises BadInput
+    where they were given and differ.
+    """
+    given = cast(WithAdapter, config)
+    if given.adapter is None:
+        return config
+    checkpoint = adapter_of(given.adapter).resolve()
+    began = begun(RunFolder.open(checkpoint.parent))
+    if (began.recipe == REWARD_MODEL) != (recipe == REWARD_MODEL):
+        raise BadInput(
+            f"adapter={given.adapter} cannot be begun with: adapters of reward models and of "
+            "models that answer do not fit each other."
+        )
+    differs = {
+        "model": _resolved(given.model) != _resolved(began.model),
+        # Only what was given of it: the rest is that run's.
+        "lora": any(
+            getattr(given.lora, name) != getattr(began.lora, name)
+            for name in given.lora.model_fields_set
+        ),
+    }
+    for name in sorted(name for name in config.model_fields_set if differs.get(name)):
+        raise BadInput(
+            f"adapter={given.adapter} was trained with another {name}; leave {name} out to take "
+            "that run's, or begin with a fresh adapter."
+        )
+    update = {"adapter": checkpoint, "model": began.model, "lora": began.lora}
+    return config.model_copy(update=update)
+
+
+def _resolved(model: str) -> str:
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 
 @contextmanager
@@ -108,132 +253,4 @@ def _started(
         log=folder / SERVER_LOG,
         seconds=config.start_seconds,
         sleep=config.sleep,
-    )
-
-
-REWARD_MODEL: Final = "reward-model"
-
-
-class WithAdapter(Protocol):
-    """Settings of a run that may begin with an adapter."""
-
-    @property
-    def adapter(self) -> Path | None: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def lora(self) -> LoraConfig: ...
-
-
-C = TypeVar("C", bound=Settings)
-
-
-def adapter_of(path: Path) -> Path:
-    """The complete checkpoint at `path`, or the latest one of the run at `path`.
-
-    Raises BadInput if there is none.
-    """
-    if (path / "adapter_config.json").is_file():
-        checkpoint_step(path)  # refuses an incomplete one
-        return path
-    checkpoint = RunFolder.open(path).latest_checkpoint()
-    if checkpoint is None:
-        raise BadInput(f"{path} has no complete checkpoint, so there is no adapter in it.")
-    return checkpoint
-
-
-def settings_with_adapter(config: C, recipe: str = "") -> C:
-    """The settings completed by those of the run that `adapter` belongs to.
-
-    config: has the settings of `WithAdapter`. recipe: what trains with them, as `Begun` has it.
-    `adapter` becomes the checkpoint itself; `model` and `lora` are that run's. Raises BadInput
-    where they were given and differ.
-    """
-    given = cast(WithAdapter, config)
-    if given.adapter is None:
-        return config
-    checkpoint = adapter_of(given.adapter).resolve()
-    began = begun(RunFolder.open(checkpoint.parent))
-    if (began.recipe == REWARD_MODEL) != (recipe == REWARD_MODEL):
-        raise BadInput(
-            f"adapter={given.adapter} cannot be begun with: adapters of reward models and of "
-            "models that answer do not fit each other."
-        )
-    differs = {
-        "model": _resolved(given.model) != _resolved(began.model),
-        # Only what was given of it: the rest is that run's.
-        "lora": any(
-            getattr(given.lora, name) != getattr(began.lora, name)
-            for name in given.lora.model_fields_set
-        ),
-    }
-    for name in sorted(name for name in config.model_fields_set if differs.get(name)):
-        raise BadInput(
-            f"adapter={given.adapter} was trained with another {name}; leave {name} out to take "
-            "that run's, or begin with a fresh adapter."
-        )
-    update = {"adapter": checkpoint, "model": began.model, "lora": began.lora}
-    return config.model_copy(update=update)
-
-
-def _resolved(model: str) -> str:
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
-
-
-def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
-    """The model of the settings, with the checkpoint's adapter, or the one to begin with, and with
-    a value head where the algorithm trains one."""
-    policy = _with_adapter(config, checkpoint)
-    policy.stop = tuple(config.stop)
-    again = config.activation_checkpointing
-    if again or (again is None and policy.device.type == "cuda"):
-        policy.checkpoint_activations()
-    if config.advantage == "gae":
-        policy.add_value_head(checkpoint or config.adapter)
-    return policy
-
-
-def room_for_prompt(context_length: int, config: TrainConfig) -> int:
-    """The most tokens that a prompt may have: what the longest answer leaves of `context_length`,
-    or `max_prompt_length` if that is less.
-
-    Raises BadInput where an answer alone fills the context.
-    """
-    room = context_length - config.max_completion_length
-    if room < 1:
-        raise BadInput(
-            f"max_completion_length={config.max_completion_length} leaves no room for a prompt in"
-            f" the {context_length} tokens that are there: set it to less."
-        )
-    return min(room, config.max_prompt_length or room)
-
-
-def _with_adapter(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
-    # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
-    # measures it later is one process, and has them whole.
-    to_cut = config.shard != "off" and dist.is_initialized()
-    if checkpoint is not None:
-        return LanguageModel.load_adapter(
-            config.model,
-            checkpoint,
-            device=config.device,
-            forward=config.forward,
-            to_cut=to_cut,
-        )
-    if config.adapter is not None:
-        return LanguageModel.load_adapter(
-            config.model,
-            config.adapter,
-            reference=config.adapter,
-            device=config.device,
-            forward=config.forward,
-            to_cut=to_cut,
-        )
-    return LanguageModel.load(
-        config.model,
-        lora=config.lora,
-        device=config.device,
-        seed=config.seed,
-        forward=config.forward,
-        to_cut=to_cut,
     )

@@ -39,6 +39,8 @@ def plan_memory(policy: LanguageModel, config: TrainConfig, world: World) -> str
             ways.insert(0, "activation_checkpointing=true")
         if config.shard == "off":
             ways.insert(0, "shard=fsdp2 with several processes")
+        if config.tuning == "full":
+            ways += ["tuning=lora", *(["beta=0"] if policy.has_reference else [])]
         raise BadInput(
             f"model={config.model} cannot be trained here: {budget.says(row)}; use "
             f"{', or '.join(ways)}"
