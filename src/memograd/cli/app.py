@@ -14,8 +14,6 @@ from memograd.cli import (
     data,
     doctor,
     gateway,
-    gold_rows,  # noqa: F401  (its commands belong to `data`)
-    interop,  # noqa: F401  (likewise)
     learn,
     mcp,
     memory,

@@ -2,19 +2,12 @@
 
 Earlier sources in that order win; what none of them names has its default. A mistake is one
 sentence that names the key, where it was written and what is expected; nothing of ours that is
-unknown is ever ignored. Secrets appear in no message.
+unknown is ever ignored. Secrets appear in no message. A `.env` file has `NAME=value` a line, with
+quotes and comments as every other tool reads them; values are not expanded, so that a password may
+hold any character, and other programs keep their variables there too.
 
-Invariant: for every key, the first source in the order above that names it decides, whatever the
-others say.
-
-Reading a `.env` file: `NAME=value` a line, quotes and comments as every other tool reads them.
-
-Values are taken as they are written, without expanding `${...}`, so that a password may hold any
-character. Other programs keep their variables in the same file, so all names are returned.
-Invariant: a line that means nothing is an error with its number, never skipped. Imports errors;
-python-dotenv when a file is read.
-
-The folder for what is made once from what packages carry: converted models, stored vectors.
+Invariants: for every key, the first source in the order above that names it decides, whatever the
+others say; a line of `.env` that means nothing is an error with its number, never skipped.
 """
 
 from __future__ import annotations
@@ -31,35 +24,6 @@ from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
 from memograd.config.settings import Settings, Text
 from memograd.errors import BadInput
-
-
-def cache_folder() -> Path:
-    """`$MEMOGRAD_CACHE`, else `~/.cache/memograd`; it need not exist yet."""
-    return Path(os.environ.get("MEMOGRAD_CACHE") or Path.home() / ".cache" / "memograd")
-
-
-def read_dotenv(file: Path) -> dict[str, str]:
-    """The variables in `file`; the last of two lines with one name counts.
-
-    Raises BadInput when the file cannot be read or a line is not `NAME=value`.
-    """
-    from dotenv.parser import parse_stream
-
-    try:
-        with file.open(encoding="utf-8-sig") as stream:
-            lines = list(parse_stream(stream))
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadInput(f"The environment file {file} cannot be read: {reason}.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The environment file {file} is not UTF-8 text: {error}.") from None
-    for line in lines:
-        if line.error:
-            raise BadInput(
-                f"Line {line.original.line} of the environment file {file} is not NAME=value."
-            )
-    return {line.key: line.value for line in lines if line.key and line.value is not None}
-
 
 WholeNumber = Annotated[int, Field(strict=True, ge=1)]
 Secret = Annotated[SecretStr, Field(min_length=1)]
@@ -285,3 +249,31 @@ def _unknown(name: str, known: list[str], where: str) -> BadInput:
     if close:
         return BadInput(f"Unknown key {name!r} in {where}: did you mean {' or '.join(close)}?")
     return BadInput(f"Unknown key {name!r} in {where}; the known keys are {', '.join(known)}.")
+
+
+def cache_folder() -> Path:
+    """`$MEMOGRAD_CACHE`, else `~/.cache/memograd`; it need not exist yet."""
+    return Path(os.environ.get("MEMOGRAD_CACHE") or Path.home() / ".cache" / "memograd")
+
+
+def read_dotenv(file: Path) -> dict[str, str]:
+    """The variables in `file`; the last of two lines with one name counts.
+
+    Raises BadInput when the file cannot be read or a line is not `NAME=value`.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        with file.open(encoding="utf-8-sig") as stream:
+            lines = list(parse_stream(stream))
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(f"The environment file {file} cannot be read: {reason}.") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The environment file {file} is not UTF-8 text: {error}.") from None
+    for line in lines:
+        if line.error:
+            raise BadInput(
+                f"Line {line.original.line} of the environment file {file} is not NAME=value."
+            )
+    return {line.key: line.value for line in lines if line.key and line.value is not None}

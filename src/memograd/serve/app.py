@@ -1,15 +1,8 @@
-"""The web application: what stands before every route, and how a refusal is told.
+"""The web application: what stands before every route, its parts, and how a refusal is told.
 
 Outermost first: Host and Origin (403), the time and the size of the body (408, 413), then the
-routes of `parts`. Invariants: what is refused has the form `{"detail": SENTENCE}`; a failure of the
+routes of `PARTS`. Invariants: what is refused has the form `{"detail": SENTENCE}`; a failure of the
 database is 503 with Retry-After, and its own words go to the log, not to the client.
-
-What is mounted on the server's application: REST, MCP, the page, in this order.
-
-A part is a function that adds its routes to the application and may return what has to run as long
-as the server does: an asynchronous context manager (MCP's session manager is one). To add a part,
-import it here and add it to `PARTS`. Invariant: the paths of an earlier part win, so the page,
-which answers at `/`, is the last.
 """
 
 from __future__ import annotations
@@ -39,13 +32,6 @@ from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
-
-PARTS: Final[tuple[Part, ...]] = (
-    session.add_to,
-    routes.add_to,
-    mcp.add_to,
-    mount.add_to,
-)
 
 
 logger = logging.getLogger(__name__)
@@ -122,3 +108,14 @@ def _explain_errors(app: FastAPI) -> None:
 
 def _told(error: Refused) -> JSONResponse:
     return JSONResponse(refusal(error.detail), error.status, error.headers)
+
+
+PARTS: Final[tuple[Part, ...]] = (
+    session.add_to,
+    routes.add_to,
+    mcp.add_to,
+    mount.add_to,
+)
+"""What is mounted, in this order: the paths of an earlier part win, so the page, which answers at
+`/`, is the last. A part adds its routes, and returns what has to run as long as the server does, if
+anything (MCP's session manager)."""
