@@ -70,8 +70,8 @@ def open_memory(path: Path, url: str | None) -> Any:
 def server(path: Path, url: str | None) -> None:
     """One server process; prints its port."""
     from memograd.serve.app import create_app
-    from memograd.serve.running import listen, serve
     from memograd.serve.served import ServeLimits, ServeSettings
+    from memograd.web.running import listen, serve
 
     limits = ServeLimits(calls_per_minute=10**9)
     with open_memory(path, url) as memory:

@@ -20,8 +20,8 @@ from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.store import TraceStore
 from memograd.memory.manager.trained.files import PolicyVersions
 from memograd.serve.keys import Right
-from memograd.serve.running import running
 from memograd.serve.session import login_path
+from memograd.web.running import running
 
 AXE = "axe-core@4.14.1"
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"

@@ -86,6 +86,11 @@ class Served:
         self.rates.take(identity.key_id)
         return identity
 
+    async def check_known(self, headers: Mapping[str, str], method: str) -> None:
+        """Raise `Refused` unless the key still opens something; counts against no rate."""
+        if self.identities.at_once(headers, method) is None:
+            await asyncio.to_thread(self.identities.of, headers, method)
+
     def memory_of(self, identity: Identity, *, via: str) -> OwnedMemory:
         """The memory as this key may see it. via: rest, mcp or page, for the access log."""
         return OwnedMemory(self.memory, identity, self.access, via=via)

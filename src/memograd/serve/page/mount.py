@@ -56,11 +56,17 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
             identity = None
         return View(request, served, identity)
 
-    @page.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
+    def told(request: Request, error: Refused) -> Response:
         shown = view(request)
         known = error.status != 401
-        return shown.refused(error.status, error.detail if known else shown.say("refused.unknown"))
+        sentence = error.detail if known else shown.say("refused.unknown")
+        answer = shown.refused(error.status, sentence)
+        answer.headers.update(error.headers)
+        return answer
+
+    @page.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return told(request, error)
 
     @page.exception_handler(HTTPException)
     async def unknown_path(request: Request, error: HTTPException) -> Response:
@@ -77,4 +83,4 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
         if isinstance(error, BadInput):
             return view(request).refused(400, str(error))
         logger.error("%s", error)
-        return view(request).refused(Unavailable.status, Unavailable().detail)
+        return told(request, Unavailable())
