@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
-from memograd.serve.page import chat, memories, runs, traces, versions
+from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
 from memograd.serve.page.view import PREFIX, STATIC, View
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.served import Served
@@ -28,9 +28,10 @@ def add_to(app: FastAPI, served: Served) -> None:
     """Mount the page."""
     page = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     page.state.served = served
+    page.state.server = app
     page.state.talks = chat.Talks()
     page.mount("/static", StaticFiles(directory=STATIC))
-    for part in (memories, chat, runs, versions, traces):
+    for part in (memories, chat, runs, versions, traces, keys, api):
         page.include_router(part.routes)
 
     @page.get("/")

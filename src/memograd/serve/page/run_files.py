@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.errors import MemogradError
+from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.metrics_file import read_metrics
 from memograd.serve.refusals import NotFound
 
@@ -94,19 +94,27 @@ def answers(path: Path, first: int) -> tuple[list[RunAnswer], bool]:
     file = path / "answers.jsonl"
     if not file.is_file():
         return [], False
-    with file.open(encoding="utf-8") as lines:
-        some = list(islice(lines, first, first + ANSWERS_ON_A_PAGE + 1))
     try:
-        found = [_answered(json.loads(line)) for line in some[:ANSWERS_ON_A_PAGE]]
+        with file.open(encoding="utf-8") as lines:
+            some = [json.loads(one) for one in islice(lines, first, first + ANSWERS_ON_A_PAGE + 1)]
+        found = [_answered(record) for record in some[:ANSWERS_ON_A_PAGE]]
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise MemogradError(f"{file} cannot be read ({error}).") from error
+        raise BadInput(f"The answers of the run {path.name} cannot be read ({error!r}).") from error
     return found, len(some) > ANSWERS_ON_A_PAGE
+
+
+def has_answers(path: Path) -> bool:
+    """Whether there are answers that can be shown beside each other."""
+    try:
+        return bool(answers(path, 0)[0])
+    except BadInput:
+        return False
 
 
 def _answered(record: Mapping[str, Any]) -> RunAnswer:
     """Both forms: a method's name to what it said, or one answer before and one after."""
     if "answers" in record:
-        said = {str(name): str(text) for name, text in record["answers"].items()}
+        said = {str(name): _lines(text) for name, text in record["answers"].items()}
         return RunAnswer(str(record["question"]), str(record["gold"]), said, {})
     sides = {name: record[name] for name in (BEFORE, AFTER)}
     gold = record["columns"].get("answer")
@@ -116,6 +124,11 @@ def _answered(record: Mapping[str, Any]) -> RunAnswer:
         said={name: str(side["answer"]) for name, side in sides.items()},
         rewards={name: side["rewards"].get(TOTAL) for name, side in sides.items()},
     )
+
+
+def _lines(said: Any) -> str:
+    """What a method said; where it said several things (of several seeds), a line each."""
+    return "\n".join(map(str, said)) if isinstance(said, list) else str(said)
 
 
 def _prompt(prompt: Any) -> str:

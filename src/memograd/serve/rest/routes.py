@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import RedirectResponse
 
 import memograd
 from memograd.serve.refusals import NotOffered
@@ -57,7 +57,7 @@ def _about(served: Served) -> APIRouter:
 
     @routes.get("/docs", include_in_schema=False)
     async def docs(_: Asking) -> Response:
-        return get_swagger_ui_html(openapi_url="/openapi.json", title="memograd")
+        return RedirectResponse("/page/api", status_code=303)  # where every file is our own
 
     return routes
 
