@@ -121,6 +121,7 @@ def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> 
     """The answer to a message, as server-sent events of HTML."""
     try:
         with talk.lock:
+            talk.decisions.begin()
             recalled = memory.context(text, ids={"user_id": user})
             yield _event(view, "said", text=text, recalled=_recalled(recalled))
             operations, answer = memory.told(text, user, talk.memory, talk.conversation)
@@ -164,10 +165,14 @@ def _user_of(owner: str | None) -> str:
 
 
 class NotedDecisions:
-    """What was decided, latest last."""
+    """What was decided about one message."""
 
     def __init__(self) -> None:
         self._sure: dict[tuple[str, str | None], float] = {}
+
+    def begin(self) -> None:
+        """Another message begins: what was decided about the last one is told."""
+        self._sure.clear()
 
     def note(self, decision: Decision) -> Decision:
         """Keep how sure a decision is."""
