@@ -171,8 +171,7 @@ def test_wrong_usage_is_2(
     assert verbs.calls == []
     told = capsys.readouterr().err
     if arguments not in ([], ["train"]):  # these print the help
-        assert told.startswith("memograd: ") and told.endswith(" --help says what there is.\n")
-        assert told.count("\n") == 1
+        assert told.startswith("memograd: ") and told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

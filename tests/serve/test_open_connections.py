@@ -174,5 +174,6 @@ def test_filters_without_end_are_answered_or_refused(serving: Serving, deep: int
     filters = '{"AND": [' * deep + '{"kind": "core"}' + "]}" * deep
     for path, query in (("/search", '"query": "tea", '), ("/v3/memories/", "")):
         content = f'{{{query}"user_id": "alice", "filters": {filters}}}'.encode()
-        answer = serving.ask("POST", path, content=content)
+        kind = {"Content-Type": "application/json"}
+        answer = serving.ask("POST", path, content=content, headers=kind)
         assert answer.status_code in ((200,) if deep == 20 else (200, 400, 422)), answer.text

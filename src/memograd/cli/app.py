@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 # typer has carried click in itself since 0.26, so the class has no name that is always there.
-_UsageError = typer.BadParameter.__bases__[0]
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
 def _tell_usage(error: Any) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +50,15 @@ class RunAnswer:
     rewards: Mapping[str, float | None]
 
 
+@dataclass(frozen=True)
+class ReportPart:
+    """A heading, a text, or a table with its head as the first of its rows."""
+
+    sort: str
+    text: str
+    rows: Sequence[Sequence[str]] = ()
+
+
 def list_runs(folder: Path) -> list[RunLine]:
     """The runs in a folder, the one that was last at work first; none where there is no folder."""
     if not folder.is_dir():
@@ -83,10 +92,28 @@ def settings(path: Path) -> dict[str, Any]:
     return _dotted(_object(path / "config.json"))
 
 
-def report(path: Path) -> str:
-    """The evaluation as the run wrote it down; empty where there is none."""
+def report(path: Path) -> list[ReportPart]:
+    """The evaluation as the run wrote it down, in Markdown; empty where there is none."""
     file = path / "evaluation.md"
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    if not file.is_file():
+        return []
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    parts: list[ReportPart] = []
+    for sort, several in groupby(lines, key=_sort_of_line):
+        found = list(several)
+        if sort == "table":
+            cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found]
+            rows = [row for row in cells if not set("".join(row)) <= set("-: ")]
+            parts.append(ReportPart(sort, "", rows))
+        elif sort == "heading":
+            parts += [ReportPart(sort, line.lstrip("# ")) for line in found]
+        elif text := "\n".join(found).strip():
+            parts.append(ReportPart(sort, text))
+    return parts
+
+
+def _sort_of_line(line: str) -> str:
+    return "table" if line.startswith("|") else "heading" if line.startswith("#") else "text"
 
 
 def answers(path: Path, first: int) -> tuple[list[RunAnswer], bool]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from rich.console import Console
@@ -104,12 +104,17 @@ def remember(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save_head(fresh, Path(folder) / "final")
         for name, policy in ((UNTRAINED, Path(folder) / "final"), (TRAINED, run / "final")):
-            settings = {"policy": policy, "ranking": "fusion", "manager": "rules"}
-            reader = _AsToldIn(log)
-            with Memory.open(run / MEMORY, embedder=embedder, reader=reader, **settings) as memory:
+            with Memory.open(
+                run / MEMORY,
+                embedder=embedder,
+                reader=_AsToldIn(log),
+                manager="rules",
+                policy=policy,
+                ranking="fusion",
+            ) as memory:
                 found[name] = _told(log, memory, f"{log.log.speakers[0]}, {name}")
     asked = [probe.probe.question for probe in log.probes]
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "id": question.id,
             "question": question.text,
@@ -118,6 +123,7 @@ def remember(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
         }
         for question in asked
     ]
+    records.sort(key=lambda one: len(set(one["answers"].values())) == 1)  # what differs is first
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     (run / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
 
