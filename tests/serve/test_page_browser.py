@@ -32,8 +32,8 @@ OPERATORS_PAGES = (
         "/page/runs?run=good",
         "/page/runs/good",
     ),
-    *("/page/runs/good/steps/1", "/page/runs/good/answers", "/page/versions", "/page/traces"),
-    *("/page/keys", "/page/api"),
+    *("/page/runs/good", "/page/runs/good/steps/1", "/page/runs/good/answers"),
+    *("/page/versions", "/page/traces", "/page/keys", "/page/api"),
 )
 AXE = "axe-core@4.14.1"
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
