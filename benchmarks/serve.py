@@ -4,11 +4,11 @@
     python benchmarks/serve.py application [--calls 400] the same without sockets, one caller
     python benchmarks/serve.py crash [--calls 10000]    kill -9 of one of two servers
 
-Both use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
+All use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
 and any other embedder adds the same to both sides. `overhead` lets 1, 8 and 32 clients search and
 add (`infer=False`), in the process by threads and over loopback by one connection each, both sides
-in turns; processor seconds are the server's own. `application` calls the web application itself,
-so that neither client nor connection is in the number. `crash` starts two servers over one PostgreSQL,
+in turns; processor seconds are the server's own. `application` calls the web application itself, so
+that neither client nor connection is in the number. `crash` starts two servers over one PostgreSQL,
 lets 32 clients add for 8 users under names (Idempotency-Key), kills one server half-way, lets its
 clients go to the other one, and looks for what is missing, there twice, or under another user.
 
