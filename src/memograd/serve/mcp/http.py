@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.keys import KNOWN_SECONDS, checked_owner
 from memograd.serve.mcp.server import memory_server
@@ -85,8 +85,8 @@ class _Endpoint:
         try:
             while not (await asyncio.wait([task], timeout=KNOWN_SECONDS))[0]:
                 await self._served.check_known(request.headers, request.method)
-        except Refused:
-            pass
+        except (Refused, MemogradError):
+            pass  # its end, or nobody can say whether it has ended
         finally:
             if not task.done():
                 task.cancel()
