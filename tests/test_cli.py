@@ -164,9 +164,32 @@ def test_a_wrong_setting_is_2(verbs: Verbs, capsys: pytest.CaptureFixture[str]) 
         ["train"],
     ],
 )
-def test_wrong_usage_is_2(verbs: Verbs, arguments: list[str]) -> None:
+def test_wrong_usage_is_2(
+    verbs: Verbs, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
     assert exit_code(*arguments) == 2
     assert verbs.calls == []
+    told = capsys.readouterr().err
+    if arguments not in ([], ["train"]):  # these print the help
+        assert told.startswith("memograd: ") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serve", "--prt", "1"], "memograd: No such option: --prt"),
+        (["serve", "--port", "70000"], "memograd: Invalid value for '--port'"),
+        (["serve", "keys", "creat", "x"], "memograd: No such command 'creat'"),
+        (["memory", "search"], "memograd: Missing argument"),
+        (["mcp", "install", "emacs", "--force"], "memograd: No such option: --force"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert exit_code(*arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(said) and told.count("\n") == 1
 
 
 # Help

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.host_check import HostCheck, checked_host
+from memograd.web.host_check import HostCheck, checked_host
 
 
 def asked(

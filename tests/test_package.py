@@ -25,9 +25,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     *(
         "errors",
-        "body_limit",
-        "host_check",
-        "strict_json",
+        "web",
         "planning",
         "config",
         "memory",

@@ -16,9 +16,9 @@ from memograd.config import LoraConfig
 from memograd.gateway.app import create_app
 from memograd.gateway.backend import Backend
 from memograd.gateway.local import LocalBackend, Sampling
-from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
 from memograd.policy.language_model import LanguageModel
+from memograd.web.running import running
 
 torch.set_num_threads(1)
 

@@ -6,7 +6,7 @@ import logging
 
 from fastapi import FastAPI
 
-from memograd.gateway.serving import running
+from memograd.web.running import running
 
 
 def test_handlers_of_the_process_stay_open() -> None:

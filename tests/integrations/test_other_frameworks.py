@@ -16,8 +16,8 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 
 from memograd.memory import Memory
 from memograd.serve.app import create_app
-from memograd.serve.running import running
 from memograd.serve.served import ServeSettings
+from memograd.web.running import running
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "frameworks"
 

@@ -30,8 +30,8 @@ from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.search.context import CLOSING, NOTICE, OPENING
 from memograd.serve.app import create_app
-from memograd.serve.running import running
 from memograd.serve.served import Served, ServeSettings
+from memograd.web.running import running
 
 TOOLS = {
     *("add_memory", "search_memories", "get_memories", "get_memory", "update_memory"),

@@ -20,8 +20,8 @@ from asked import ADMIN
 
 from memograd.memory import Memory
 from memograd.serve.app import create_app
-from memograd.serve.running import running
 from memograd.serve.served import ServeSettings
+from memograd.web.running import running
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"

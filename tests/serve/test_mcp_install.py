@@ -23,8 +23,8 @@ from memograd.memory.search.context import CLOSING, NOTICE
 from memograd.serve.app import create_app
 from memograd.serve.mcp import hook
 from memograd.serve.mcp.install import CLIENTS, RunningServer, Started, plan, write
-from memograd.serve.running import running
 from memograd.serve.served import Served, ServeSettings
+from memograd.web.running import running
 
 RUNNING = RunningServer("http://127.0.0.1:1", "mg-secret")
 STARTED = Started(("--user", "爱丽丝", "--path", "/some where/memories"))

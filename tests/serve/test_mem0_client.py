@@ -14,7 +14,7 @@ os.environ.setdefault("MEM0_DIR", tempfile.mkdtemp())  # read when mem0 is impor
 import pytest
 from asked import ADMIN, Serving
 
-from memograd.serve.running import running
+from memograd.web.running import running
 
 mem0 = pytest.importorskip("mem0")
 from mem0.exceptions import MemoryNotFoundError  # noqa: E402

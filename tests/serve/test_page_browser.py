@@ -15,14 +15,26 @@ from typing import Any
 
 import pytest
 from asked import Serving
+from run_folders import example_runs
 
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.store import TraceStore
 from memograd.memory.manager.trained.files import PolicyVersions
 from memograd.serve.keys import Right
-from memograd.serve.running import running
 from memograd.serve.session import login_path
+from memograd.web.running import running
 
+OPERATORS_PAGES = (
+    *(
+        "/page/chat",
+        "/page/chat?user=alice",
+        "/page/runs",
+        "/page/runs?run=good",
+        "/page/runs/good",
+    ),
+    *("/page/runs/good", "/page/runs/good/steps/1", "/page/runs/good/answers"),
+    *("/page/versions", "/page/traces", "/page/keys", "/page/api"),
+)
 AXE = "axe-core@4.14.1"
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
 
@@ -72,7 +84,10 @@ def trained(
         answer = (Choice(HOSTILE, "stop"),)
         store.record(CallRecord(rollout, 0, "agent", "tiny", 1, said, answer))
         store.reward(rollout, 1.0)
-    serving = make_serving(open_memory(policy=policies.folder), traces=url)
+    runs = example_runs(tmp_path)
+    serving = make_serving(open_memory(policy=policies.folder), traces=url, runs=runs)
+    serving.key("user:小红")
+    serving.memory.add("I like tea.", user_id="alice", infer=False)
     with running(serving.app) as address:
         yield serving, address, rollout
 
@@ -183,7 +198,7 @@ def test_traces_are_only_texts(chromium: Any, trained: tuple[Serving, str, str])
     assert page.inner_text("blockquote") == HOSTILE
     assert "broken" not in page.title()
     assert page.query_selector("main img, main script") is None
-    for path in (f"/page/traces/{rollout}", "/page/traces", "/page/versions"):
+    for path in (f"/page/traces/{rollout}", *OPERATORS_PAGES):
         page.goto(address + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
     page.close()
@@ -267,7 +282,7 @@ def test_axe_finds_nothing_in_what_was_trained(
     serving, address, rollout = trained
     page = entered(chromium, serving, address, color_scheme=scheme, bypass_csp=True)
     found = {}
-    for path in ("/page/versions", "/page/traces", f"/page/traces/{rollout}"):
+    for path in (f"/page/traces/{rollout}", *OPERATORS_PAGES):
         page.goto(address + path)
         found[path] = violations(page, axe)
     page.goto(address + "/page/versions")

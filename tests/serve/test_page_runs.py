@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,82 +10,14 @@ from typing import Any
 import pytest
 from asked import Serving
 from browsing import Browser
+from run_folders import HOSTILE, example_runs
 
 from memograd.serve.keys import Right
-
-HOSTILE = "<script>alert(1)</script>"
-
-
-def rollout(reward: float, advantage: float) -> dict[str, Any]:
-    return {
-        "id": "r",
-        "completion": "Boston",
-        "stop_reason": "eos",
-        "reward": reward,
-        "rewards": {"exact": reward, "judge": None},
-        "advantage": advantage,
-        "rows": [
-            {
-                "prompt_ids": None,
-                "ids": [1, 2, 3, 4],
-                "texts": ["Bos", "ton", HOSTILE, "波"],
-                "scored": [True, True, False, True],
-                "logprobs": [math.log(0.9), math.log(0.3), None, math.log(0.01)],
-            }
-        ],
-    }
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two runs: one that is finished, one that is damaged; and a folder that is none."""
-    runs = tmp_path / "runs"
-    (runs / "no-run").mkdir(parents=True)
-    good = runs / "good"
-    (good / "rollouts").mkdir(parents=True)
-    (good / "config.json").write_text('{"steps": 3, "model": "smollm2", "seed": 0}')
-    (good / "run.json").write_text('{"task": "memory-qa"}')
-    (good / "state.json").write_text('{"state": "finished"}')
-    (good / ".lock").touch()
-    rows = [
-        {"step": step, "reward_mean": step / 10, "loss": 0.5, "kl": None if step == 1 else 0.1}
-        for step in (1, 2, 3)
-    ]
-    (good / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    group = {
-        "step": 1,
-        "group": 0,
-        "id": "q0",
-        "columns": {"question": HOSTILE, "answer": "Boston"},
-    }
-    chat = [{"role": "user", "content": HOSTILE}]
-    groups = [
-        {**group, "prompt": chat, "rollouts": [rollout(1.0, 0.7), rollout(0.0, -0.7)]},
-        {
-            **group,
-            "id": "q1",
-            "prompt": "Where?",
-            "rollouts": [rollout(0.5, 0.0), rollout(0.5, 0.0)],
-        },
-    ]
-    (good / "rollouts" / "step-0001.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in groups)
-    )
-    answers = [
-        {
-            "id": str(number),
-            "question": f"Question {number}? {HOSTILE}",
-            "gold": "gold",
-            "answers": {"memory, untrained": "old", "oracle": "x", "memory, trained": "new"},
-        }
-        for number in range(30)
-    ]
-    (good / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in answers))
-    (good / "evaluation.md").write_text(f"# {HOSTILE}")
-    (runs / "broken").mkdir()
-    (runs / "broken" / "config.json").write_text("{}")
-    (runs / "broken" / "metrics.jsonl").write_text("no json\n{}\n")
-    return runs
+    return example_runs(tmp_path)
 
 
 @pytest.fixture
@@ -182,3 +113,19 @@ def test_only_an_operator_sees_runs(make_serving: Any, folder: Path) -> None:
         for path in ("/runs", "/runs/good", "/runs/curves?run=good", "/runs/good/steps/1"):
             assert browser.get(path).status_code == 403, path
     assert "There is no run in the folder" in Browser(make_serving()).get("/runs").text
+
+
+def test_the_report_is_shown_as_a_table(browser: Browser) -> None:
+    page = browser.get("/runs/good").text
+    assert '<th scope="col" class="right">F1</th>' in page
+    assert '<td class="right">21.5</td>' in page
+    assert "---" not in page and HOSTILE not in page
+
+
+@pytest.mark.parametrize("line", ["no json", "[]", '{"method": "trained", "answer": "x"}', "{}"])
+def test_answers_of_another_form_hide_no_run(browser: Browser, folder: Path, line: str) -> None:
+    (folder / "good" / "answers.jsonl").write_text(line + "\n")
+    assert browser.get("/runs/good").status_code == 200
+    refused = browser.get("/runs/good/answers")
+    assert refused.status_code == 400
+    assert "answers of the run good cannot be read" in refused.text

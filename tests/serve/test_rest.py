@@ -11,7 +11,7 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
-from memograd.serve.running import running
+from memograd.web.running import running
 
 
 def added(serving: Serving, text: str, secret: str = ADMIN, **body: Any) -> str:

@@ -21,8 +21,8 @@ import pytest
 from asked import ADMIN, Serving
 
 from memograd.errors import BadInput
-from memograd.serve.running import listen, running
 from memograd.serve.served import ServeLimits
+from memograd.web.running import listen, running
 
 KEY = {"X-API-Key": ADMIN}
 

@@ -77,7 +77,7 @@ def a_call(draw: random.Random, me: Party, everybody: list[Party]) -> tuple[str,
     where = {**some_ids(draw), **({"filters": some_filters(draw)} if draw.random() < 0.5 else {})}
     text = f"I like {me.word} number {draw.randrange(50)}."
     query = "&".join(f"{name}={value}" for name, value in some_ids(draw).items())
-    add = ("POST", "/memories", {"messages": text, "infer": draw.random() < 0.2})
+    add = ("POST", "/memories", {"messages": text, "infer": draw.random() < 0.02})
     calls: list[tuple[str, str, Any]] = [
         *[add] * 4,
         ("POST", "/memories", {"messages": text, "infer": False, **where}),

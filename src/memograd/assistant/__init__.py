@@ -1,8 +1,8 @@
 """An assistant that remembers: answer from the memory, and learn from what was said.
 
 `helpers` does each in one call, `conversation` does both turn by turn. Any `ChatModel` will do:
-`chat_models` chooses the one that is configured, and `local_chat` lends a model of
-`memograd.policy` the same shape. `prompts` holds the words.
+`local_chat` chooses the one that is configured, and lends a model of `memograd.policy` the same
+shape.
 
 Importing this is light: a model arrives with the first answer.
 """

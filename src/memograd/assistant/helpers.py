@@ -4,12 +4,8 @@
     response_user("Where do I live?", "alice").text
 
 Without `memory=` both use the memory of the settings (environment and `.env`): opened on first use,
-shared by the whole process, closed at exit.
-
-The memory and the chat model of the settings: made on first use, shared by the process.
-
-Invariant: equal settings give the same memory, within one process and until it exits, when every
-memory is closed.
+shared by the whole process, closed at exit. Invariant: equal settings give the same memory, within
+one process and until it exits.
 """
 
 from __future__ import annotations
@@ -39,46 +35,6 @@ if TYPE_CHECKING:
 _memories: list[tuple[int, MemorySettings, Memory]] = []
 _chat_models: list[tuple[MemorySettings, ChatModel]] = []
 _lock = threading.Lock()
-
-
-def shared_memory() -> Memory:
-    """The memory of the environment and `.env`. Raises BadInput as `Memory.open` does."""
-    from memograd.memory.memory import Memory
-
-    settings = load_memory_settings()
-    # A relative folder means another one after a change of the working directory.
-    places = {"path": settings.path, "policy": settings.policy}
-    absolute = {name: place and place.expanduser().absolute() for name, place in places.items()}
-    settings = settings.model_copy(update=absolute)
-    with _lock:
-        for process, known, memory in _memories:
-            if (process, known) == (os.getpid(), settings):
-                return memory
-        memory = Memory.open(settings=settings)
-        _memories.append((os.getpid(), settings, memory))
-        return memory
-
-
-def shared_chat_model(settings: MemorySettings) -> ChatModel:
-    """The chat model of these settings, loaded once. Raises BadInput when there is none."""
-    with _lock:
-        for known, chat in _chat_models:
-            if known == settings:
-                return chat
-        chat = choose_chat_model(settings)
-        _chat_models.append((settings, chat))
-        return chat
-
-
-@atexit.register
-def close_shared() -> None:
-    """Close the memories that this process shares, and forget them and the chat models."""
-    with _lock:
-        for process, _, memory in _memories:
-            if process == os.getpid():
-                memory.close()
-        _memories.clear()
-        _chat_models.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +108,43 @@ def response_user(
     answered = Answered.of_context(query, text, recalled)
     answer_id = write_answer(memory.store, answered, Scope(user_id, agent_id, run_id))
     return Answer(text, recalled, chat.name, answer_id)
+
+
+def shared_memory() -> Memory:
+    """The memory of the environment and `.env`. Raises BadInput as `Memory.open` does."""
+    from memograd.memory.memory import Memory
+
+    settings = load_memory_settings()
+    # A relative folder means another one after a change of the working directory.
+    places = {"path": settings.path, "policy": settings.policy}
+    absolute = {name: place and place.expanduser().absolute() for name, place in places.items()}
+    settings = settings.model_copy(update=absolute)
+    with _lock:
+        for process, known, memory in _memories:
+            if (process, known) == (os.getpid(), settings):
+                return memory
+        memory = Memory.open(settings=settings)
+        _memories.append((os.getpid(), settings, memory))
+        return memory
+
+
+def shared_chat_model(settings: MemorySettings) -> ChatModel:
+    """The chat model of these settings, loaded once. Raises BadInput when there is none."""
+    with _lock:
+        for known, chat in _chat_models:
+            if known == settings:
+                return chat
+        chat = choose_chat_model(settings)
+        _chat_models.append((settings, chat))
+        return chat
+
+
+@atexit.register
+def close_shared() -> None:
+    """Close the memories that this process shares, and forget them and the chat models."""
+    with _lock:
+        for process, _, memory in _memories:
+            if process == os.getpid():
+                memory.close()
+        _memories.clear()
+        _chat_models.clear()

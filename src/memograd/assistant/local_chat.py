@@ -1,11 +1,8 @@
-"""A model on this machine as a `ChatModel`, so that no server and no key are needed to answer.
+"""Which chat model answers: the endpoint that is configured, else a model on this machine.
 
-It is the `LanguageModel` that training uses, so an adapter trained by memograd can answer, too.
-Invariant: at temperature 0 the same chat gets the same answer.
-
-Which chat model answers: the endpoint that is configured, else the model on this machine.
-
-Invariant: an endpoint that is configured is used or refused, never silently replaced.
+The local one is the `LanguageModel` that training uses, so an adapter trained by memograd can
+answer, too, and no server and no key are needed. Invariants: an endpoint that is configured is used
+or refused, never silently replaced; at temperature 0 the same chat gets the same answer.
 """
 
 from __future__ import annotations

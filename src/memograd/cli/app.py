@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -14,8 +14,6 @@ from memograd.cli import (
     data,
     doctor,
     gateway,
-    gold_rows,  # noqa: F401  (its commands belong to `data`)
-    interop,  # noqa: F401  (likewise)
     learn,
     mcp,
     memory,
@@ -92,7 +90,14 @@ def _options(
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; the arguments are the process's own if None."""
     try:
-        app(args=arguments, prog_name="memograd")
+        ended = app(args=arguments, prog_name="memograd", standalone_mode=False)
+    except _UsageError as error:
+        _tell_usage(error)
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except MemogradError as error:
         typer.echo(f"memograd: {error}", err=True)
         sys.exit(error.exit_code)
@@ -101,4 +106,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             raise
         typer.echo(f"memograd: The disk is full ({error.filename}); make room.", err=True)
         sys.exit(1)
-    sys.exit(0)
+    sys.exit(ended if isinstance(ended, int) else 0)
+
+
+# typer has carried click in itself since 0.26, so the class has no name that is always there.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def _tell_usage(error: Any) -> None:
+    """One sentence of what is wrong with the command line; where nothing was given, the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    command = error.ctx.command_path if error.ctx is not None else "memograd"
+    what = " ".join(error.format_message().split()).rstrip(".")
+    typer.echo(f"memograd: {what}; {command} --help says what there is.", err=True)

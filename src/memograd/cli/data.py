@@ -1,11 +1,14 @@
 """`memograd data`: data sets to train on and to measure on.
 
 `get` and `list` are over `memograd.data.download` and `catalogue`, `generate` over
-`memograd.data.lifelog`.
+`memograd.data.lifelog`, `export` over `memograd.interop`; `construct-rows` and `memory-ops-rows`
+write gold answers that a warm start learns from. The recipes, and torch with them, arrive when a
+command runs.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +17,10 @@ import typer
 from memograd.cli import show
 from memograd.cli.given import AsJson
 from memograd.cli.help import epilog
+from memograd.cli.training import GivenSettings, SettingsFile, room
+from memograd.config import load_settings
 from memograd.errors import BadInput
+from memograd.tasks.registry import TASKS, tasks_that_read
 
 if TYPE_CHECKING:
     from memograd.data.lifelog import Lifelog
@@ -147,3 +153,91 @@ def _holds(path: Path, logs: list[Lifelog]) -> bool:
         return read_lifelogs(path) == logs
     except BadInput:
         return False
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Logs, conversations or Mem-alpha parquet; else generated."),
+]
+Rows = Annotated[Path, typer.Option(metavar="FILE", help="New file of chat rows.")]
+
+
+@app.command(
+    "construct-rows",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data construct-rows --out rows.jsonl\n"
+        "  memograd data construct-rows --out rows.jsonl build.logs=60 build.chunks=6\n"
+        "  memograd sft --data rows.jsonl --out runs/sft"
+    ),
+)
+def construct_rows(
+    out: Rows, settings: GivenSettings = None, data: Data = None, config: SettingsFile = None
+) -> None:
+    """Write gold answers to the chunks that memory-construct trains on, for memograd sft."""
+    _write("memory-construct", out, settings, data, config)
+
+
+@app.command(
+    "memory-ops-rows",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data memory-ops-rows --out rows.jsonl\n"
+        "  memograd sft --data rows.jsonl --out runs/sft-ops"
+    ),
+)
+def memory_ops_rows(
+    out: Rows, settings: GivenSettings = None, data: Data = None, config: SettingsFile = None
+) -> None:
+    """Write the gold operation of every statement that memory-ops-text trains on, for memograd
+    sft."""
+    _write("memory-ops-text", out, settings, data, config)
+
+
+def _write(
+    name: str, out: Path, settings: list[str] | None, data: Path | None, config: Path | None
+) -> None:
+    overrides = [] if data is None else [f"data={data}"]
+    overrides += settings or []
+    task = TASKS[name]
+    resolved = load_settings(task.settings, config, overrides, read_elsewhere=tasks_that_read)
+    count = room(task.recipe.removeprefix("memograd.")).warm_start_rows(resolved, out)
+    typer.echo(f"{out}: {count} rows.")
+
+
+class Trainer(StrEnum):
+    """Whose rows can be written."""
+
+    verl = "verl"
+    verifiers = "verifiers"
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd data export verl --data rows.jsonl --rewards locomo_f1 --out rows.parquet\n"
+        "  memograd data export verifiers --data rows.jsonl --rewards locomo_f1 --out my_tasks",
+        "TRL takes our rewards and environments as they are: docs/interop.md.",
+    )
+)
+def export(
+    trainer: Annotated[Trainer, typer.Argument(metavar="TRAINER", help="verl or verifiers.")],
+    data: Annotated[Path, typer.Option(metavar="FILE", help="Rows, as for train text.")],
+    rewards: Annotated[str, typer.Option(metavar="SPEC", help="Rewards, as for train text.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="PATH", help="New .parquet or .jsonl file (verl), or folder."),
+    ],
+) -> None:
+    """Write rows, with their rewards, for another trainer."""
+    from memograd.interop.taskset import write_taskset
+    from memograd.interop.verl import verl_rows, write_verl
+    from memograd.rewards import with_absolute_files
+    from memograd.tasks.text.rows import read_rows
+
+    rows = read_rows(data)
+    if trainer is Trainer.verl:
+        write_verl(verl_rows(rows, with_absolute_files(rewards)), out)
+    else:
+        write_taskset(rows, rewards, out)
+    typer.echo(f"{len(rows)} rows in {out}")

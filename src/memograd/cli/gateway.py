@@ -15,7 +15,7 @@ import typer
 
 from memograd.cli import show
 from memograd.cli.help import epilog
-from memograd.errors import BadInput
+from memograd.errors import BadInput, Stopped
 
 if TYPE_CHECKING:
     from memograd.gateway.backend import Backend
@@ -106,9 +106,9 @@ def gateway(
     _need_packages()
     from memograd.gateway.admission import GatewayLimits, check_address
     from memograd.gateway.app import create_app
-    from memograd.gateway.serving import listen, serve
     from memograd.gateway.store import TraceStore
-    from memograd.host_check import checked_host
+    from memograd.web.host_check import checked_host
+    from memograd.web.running import listen, serve
 
     key = os.environ.get(KEY) or None
     check_address(host, key)
@@ -149,12 +149,14 @@ def gateway(
         f"{traces.place}"
     )
     try:
-        serve(served, listening)
+        ended_by = serve(served, listening)
     finally:
         backend.close()
         traces.close()
         if spans is not None:
             spans.close()
+    if ended_by is not None:
+        raise Stopped("The gateway has ended; what it was asked is answered.", ended_by)
 
 
 @traces_app.command("list", epilog=epilog("Examples:\n  memograd traces list --state failed"))

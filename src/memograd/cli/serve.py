@@ -82,9 +82,9 @@ def serve(
     _need_packages()
     from memograd.memory import Memory
     from memograd.serve.app import create_app
-    from memograd.serve.running import address, listen
-    from memograd.serve.running import serve as run
     from memograd.serve.starting import settle
+    from memograd.web.running import address, listen
+    from memograd.web.running import serve as run
 
     named = token or os.environ.get(TOKEN) or None
     settings = given.settings(path)

@@ -2,13 +2,12 @@
 
 Earlier sources in that order win; what none of them names has its default. A mistake is one
 sentence that names the key, where it was written and what is expected; nothing of ours that is
-unknown is ever ignored. Secrets appear in no message. A `.env` file is read as every other tool
-reads it, but without expanding `${...}`, so that a password may hold any character; other programs
-keep their variables in the same file. Here is also the folder for what is made once from what
-packages carry: converted models, stored vectors.
+unknown is ever ignored. Secrets appear in no message. A `.env` file has `NAME=value` a line, with
+quotes and comments as every other tool reads them; values are not expanded, so that a password may
+hold any character, and other programs keep their variables there too.
 
 Invariants: for every key, the first source in the order above that names it decides, whatever the
-others say; a line of a `.env` file that means nothing is an error with its number, never skipped.
+others say; a line of `.env` that means nothing is an error with its number, never skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from memograd.config.settings import Settings, Text
 from memograd.errors import BadInput
 
 WholeNumber = Annotated[int, Field(strict=True, ge=1)]
-
 Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -119,11 +117,9 @@ _OTHERS_OF_OURS: Final = frozenset(  # read elsewhere, no settings of the memory
         *("MEMOGRAD_TEST_MILVUS", "MEMOGRAD_TEST_POSTGRES"),
     }
 )
-
 _NOT_SHOWN: Final = frozenset(
     {"journal_url", "milvus_token", "milvus_uri", "openai_api_key", "openai_base_url"}
 )  # a key or a password may be part of them
-
 _EXPECTED: Final[Mapping[str, str]] = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -139,13 +135,21 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "path_type": "must be a path",
     "dict_type": "must be a table of names and descriptions",
 }
-
 _NUMBERS: Final[Mapping[str, type[int] | type[float]]] = {
     "dimension": int,
     "top_k": int,
     "core_token_budget": int,
     "defer_below": float,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One value and where it was written, as a message says it: `the file m.toml`."""
+
+    key: str
+    value: Any
+    where: str
 
 
 def load_memory_settings(
@@ -173,43 +177,6 @@ def load_memory_settings(
     except ValidationError as error:
         first = error.errors()[0]
         raise _misfit(chosen[str(first["loc"][0])], first) from None
-
-
-def read_dotenv(file: Path) -> dict[str, str]:
-    """The variables in `file`; the last of two lines with one name counts.
-
-    Raises BadInput when the file cannot be read or a line is not `NAME=value`.
-    """
-    from dotenv.parser import parse_stream
-
-    try:
-        with file.open(encoding="utf-8-sig") as stream:
-            lines = list(parse_stream(stream))
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadInput(f"The environment file {file} cannot be read: {reason}.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The environment file {file} is not UTF-8 text: {error}.") from None
-    for line in lines:
-        if line.error:
-            raise BadInput(
-                f"Line {line.original.line} of the environment file {file} is not NAME=value."
-            )
-    return {line.key: line.value for line in lines if line.key and line.value is not None}
-
-
-def cache_folder() -> Path:
-    """`$MEMOGRAD_CACHE`, else `~/.cache/memograd`; it need not exist yet."""
-    return Path(os.environ.get("MEMOGRAD_CACHE") or Path.home() / ".cache" / "memograd")
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """One value and where it was written, as a message says it: `the file m.toml`."""
-
-    key: str
-    value: Any
-    where: str
 
 
 def _from_mapping(values: Mapping[str, Any], where: str) -> Iterator[_Given]:
@@ -282,3 +249,31 @@ def _unknown(name: str, known: list[str], where: str) -> BadInput:
     if close:
         return BadInput(f"Unknown key {name!r} in {where}: did you mean {' or '.join(close)}?")
     return BadInput(f"Unknown key {name!r} in {where}; the known keys are {', '.join(known)}.")
+
+
+def cache_folder() -> Path:
+    """`$MEMOGRAD_CACHE`, else `~/.cache/memograd`; it need not exist yet."""
+    return Path(os.environ.get("MEMOGRAD_CACHE") or Path.home() / ".cache" / "memograd")
+
+
+def read_dotenv(file: Path) -> dict[str, str]:
+    """The variables in `file`; the last of two lines with one name counts.
+
+    Raises BadInput when the file cannot be read or a line is not `NAME=value`.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        with file.open(encoding="utf-8-sig") as stream:
+            lines = list(parse_stream(stream))
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(f"The environment file {file} cannot be read: {reason}.") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The environment file {file} is not UTF-8 text: {error}.") from None
+    for line in lines:
+        if line.error:
+            raise BadInput(
+                f"Line {line.original.line} of the environment file {file} is not NAME=value."
+            )
+    return {line.key: line.value for line in lines if line.key and line.value is not None}

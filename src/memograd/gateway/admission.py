@@ -6,8 +6,8 @@ listens on this machine only. Invariant: no key opens another rollout's paths.
 
 What the gateway takes on at most: bytes of a request, calls at once, seconds of a call.
 
-Invariant: a place among the calls is free again however a call ends; `memograd.body_limit` counts
-the bytes.
+Invariant: a place among the calls is free again however a call ends; `memograd.web.body_limit`
+counts the bytes.
 """
 
 from __future__ import annotations

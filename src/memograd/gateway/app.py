@@ -22,7 +22,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
-from memograd.body_limit import BodyLimit
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.answering import Gateway
 from memograd.gateway.answers import Json, explain_errors
@@ -40,9 +39,10 @@ from memograd.gateway.protocol import (
 from memograd.gateway.records import RolloutRecord
 from memograd.gateway.responses_request import ResponseRequest
 from memograd.gateway.store import TraceStore
-from memograd.host_check import HostCheck, checked_host
 from memograd.memory.embedders.embedder import Embedder
-from memograd.strict_json import StrictRoute
+from memograd.web.body_limit import BodyLimit
+from memograd.web.host_check import HostCheck, checked_host
+from memograd.web.strict_json import StrictRoute
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody}

@@ -26,7 +26,6 @@ from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.agents import Agent, AgentAttempt, Running, run_agents
 from memograd.gateway.app import create_app
 from memograd.gateway.local import LocalBackend, Sampling
-from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 from memograd.grpo.batch import rollout_ids
@@ -36,6 +35,7 @@ from memograd.rollout.async_calls import wait_for
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Group, Rollout, Scenario
+from memograd.web.running import running
 
 if TYPE_CHECKING:
     import torch

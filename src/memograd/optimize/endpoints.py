@@ -26,8 +26,8 @@ from memograd.errors import MemogradError
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.app import create_app
 from memograd.gateway.backend import Backend
-from memograd.gateway.serving import running
 from memograd.gateway.store import TraceStore
+from memograd.web.running import running
 
 # DSPy would fetch a list of models' prices from the network; ours has no price.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")

@@ -28,11 +28,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import api
 from memograd.reward_model.length import controlled
 from memograd.reward_model.scorer import Item, Scorer
+from memograd.web.body_limit import BodyLimit
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

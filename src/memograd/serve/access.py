@@ -53,6 +53,7 @@ class AccessLog:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._closing = threading.Event()
+        self._away = False
         self._thread = threading.Thread(target=self._run, name="memograd-access", daemon=True)
         self._thread.start()
 
@@ -124,8 +125,14 @@ class AccessLog:
     def _try_to_flush(self) -> None:
         try:
             self.flush()
-        except MemogradError:
-            logger.exception("the access log could not be written; trying again")
+        except MemogradError as error:
+            if not self._away:
+                logger.error("The access log is kept in memory until it can be written: %s", error)
+            self._away = True
+        else:
+            if self._away:
+                logger.warning("The access log is written again.")
+            self._away = False
 
 
 def _access(row: Row[Any]) -> Access:

@@ -1,15 +1,9 @@
-"""The web application: what stands before every route, and how a refusal is told.
+"""The web application: what stands before every route, its parts, and how a refusal is told.
 
-Outermost first: Host and Origin (403), the time and the size of the body (408, 413), then the
-routes of `parts`. Invariants: what is refused has the form `{"detail": SENTENCE}`; a failure of the
-database is 503 with Retry-After, and its own words go to the log, not to the client.
-
-What is mounted on the server's application: REST, MCP, the page, in this order.
-
-A part is a function that adds its routes to the application and may return what has to run as long
-as the server does: an asynchronous context manager (MCP's session manager is one). To add a part,
-import it here and add it to `PARTS`. Invariant: the paths of an earlier part win, so the page,
-which answers at `/`, is the last.
+Outermost first: Host and Origin (403), a key where there is a body (401), the time and the size of
+the body (408, 413), then the routes of `PARTS`. Invariants: what is refused has the form
+`{"detail": SENTENCE}`; a failure of the database is 503 with Retry-After, and its own words go to
+the log, not to the client.
 """
 
 from __future__ import annotations
@@ -26,26 +20,19 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 import memograd
-from memograd.body_limit import BodyLimit
 from memograd.errors import BadInput, MemogradError
-from memograd.host_check import HostCheck, checked_host
 from memograd.memory import Memory
 from memograd.serve import session
-from memograd.serve.limits import SlowBody
+from memograd.serve.limits import KnownFirst, SlowBody
 from memograd.serve.mcp import http as mcp
 from memograd.serve.page import mount
 from memograd.serve.refusals import Refused, Unavailable, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
+from memograd.web.body_limit import BodyLimit
+from memograd.web.host_check import HostCheck, checked_host
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
-
-PARTS: Final[tuple[Part, ...]] = (
-    session.add_to,
-    routes.add_to,
-    mcp.add_to,
-    mount.add_to,
-)
 
 
 logger = logging.getLogger(__name__)
@@ -81,6 +68,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
         redoc_url=None,
     )
     app.state.served = served
+    app.state.ending = served.ending
     for add_to in PARTS:
         part = add_to(app, served)
         if part is not None:
@@ -90,6 +78,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     too_large = refusal(f"The request has more than {limits.max_body} bytes.")
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=too_large)
     app.add_middleware(SlowBody, seconds=limits.body_seconds)
+    app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
     return app
 
@@ -122,3 +111,14 @@ def _explain_errors(app: FastAPI) -> None:
 
 def _told(error: Refused) -> JSONResponse:
     return JSONResponse(refusal(error.detail), error.status, error.headers)
+
+
+PARTS: Final[tuple[Part, ...]] = (
+    session.add_to,
+    routes.add_to,
+    mcp.add_to,
+    mount.add_to,
+)
+"""What is mounted, in this order: the paths of an earlier part win, so the page, which answers at
+`/`, is the last. A part adds its routes, and returns what has to run as long as the server does, if
+anything (MCP's session manager)."""

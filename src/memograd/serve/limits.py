@@ -1,7 +1,7 @@
 """What a server takes on at most: calls at once, calls a minute of one key, seconds of a body.
 
-`memograd.body_limit` counts the bytes. Invariants: a place is free again however a call ends; who
-sends slowly holds a connection, never a thread or a place.
+`memograd.web.body_limit` counts the bytes. Invariants: a place is free again however a call ends;
+who sends slowly holds a connection, never a thread or a place; a body is read of somebody known.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from memograd.body_limit import Application, Receive, Scope, Send, refuse
-from memograd.serve.refusals import TooMany, refusal
+from starlette.datastructures import Headers
+
+from memograd.serve.refusals import Refused, TooMany, refusal
+from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, still_sending
 
 KEYS_COUNTED: Final = 65_536
 
@@ -62,6 +64,29 @@ class Rates:
         if not allowed:
             seconds = math.ceil((1 - left) / self._per_second)
             raise TooMany(f"This key asks too often: try again in {seconds} s.", seconds)
+
+
+class KnownFirst:
+    """ASGI middleware that reads a body only of who has a key, so that nobody else fills the
+    memory with bodies that are never whole."""
+
+    def __init__(self, app: Application, known: Callable[[Headers, str], Awaitable[None]]) -> None:
+        """known: raises `Refused` for nobody we know, by headers and method."""
+        self._app, self._known = app, known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what has no body, or a key."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if "transfer-encoding" in headers or headers.get("content-length", "0") != "0":
+                try:
+                    await self._known(headers, scope["method"])
+                except Refused as error:
+                    body = json.dumps(refusal(error.detail)).encode()
+                    rest = still_sending(scope, receive)
+                    await refuse(send, rest, error.status, body, error.headers)
+                    return
+        await self._app(scope, receive, send)
 
 
 class SlowBody:

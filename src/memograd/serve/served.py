@@ -1,10 +1,8 @@
-"""What the parts of a server share: the memory, the keys, the access log, who asks.
+"""What a server is told, and what its parts share: the memory, the keys, the access log, who asks.
 
 `Served` stands at `app.state.served`. REST, MCP and page reach the memory by `memory_of(identity)`
 and in no other way. A route takes `asking` (or `Asking`, the annotated parameter) as a dependency;
 what is mounted as an application of its own calls `Served.identify` with the request's headers.
-
-What a server is told: the names it answers to, its limits, what its page shows.
 """
 
 from __future__ import annotations
@@ -87,6 +85,11 @@ class Served:
             identity = await asyncio.to_thread(self.identities.of, headers, method)
         self.rates.take(identity.key_id)
         return identity
+
+    async def check_known(self, headers: Mapping[str, str], method: str) -> None:
+        """Raise `Refused` unless the key still opens something; counts against no rate."""
+        if self.identities.at_once(headers, method) is None:
+            await asyncio.to_thread(self.identities.of, headers, method)
 
     def memory_of(self, identity: Identity, *, via: str) -> OwnedMemory:
         """The memory as this key may see it. via: rest, mcp or page, for the access log."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.gateway.trace_reader import TraceReader
-from memograd.host_check import checked_host
 from memograd.serve.database import ServeDatabase
 from memograd.serve.keys import Keys, Right
-from memograd.serve.running import is_loopback
 from memograd.serve.served import ServeSettings
 from memograd.serve.session import login_path
+from memograd.web.host_check import checked_host
+from memograd.web.running import is_loopback
 
 LEAST_TOKEN = 16
 

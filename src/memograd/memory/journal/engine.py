@@ -125,12 +125,14 @@ class Database:
             finally:
                 lock.release()
             return
-        with self._engine.connect() as connection:
+        with self._explained("reached"), self._engine.connect() as connection:
             numbers = {"room": ADVISORY_LOCK % 2**31, "key": key}
             try:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:room, :key)"), numbers)
-            except DBAPIError:  # waited for too long
-                connection.rollback()
+            except DBAPIError as error:
+                if error.connection_invalidated:
+                    raise
+                connection.rollback()  # waited for too long
             yield
 
     def upsert(self, connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:

@@ -2,14 +2,16 @@
 
 A key that opens everybody's memory needs the header `X-Memograd-Owner: user:alice`, which belongs
 to the settings of a client and is out of the model's reach. Invariants: every message is checked by
-its own key, not by the one that began the session; a session answers to the key that began it.
+its own key, not by the one that began the session; a session answers to the key that began it; what
+a key holds open, a question to the user too, is cut within seconds of its end.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -25,12 +27,12 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
-from memograd.serve.keys import checked_owner
+from memograd.serve.keys import KNOWN_SECONDS, checked_owner
 from memograd.serve.mcp.server import memory_server
 from memograd.serve.owned_memory import OwnedMemory
-from memograd.serve.refusals import Forbidden, Unprocessable
+from memograd.serve.refusals import Forbidden, Refused, Unprocessable
 from memograd.serve.served import Served
 
 PATH: Final = "/mcp"
@@ -75,7 +77,22 @@ class _Endpoint:
         # A GET is a stream that is held open; a POST is a call.
         places = self._served.streams if request.method == "GET" else self._served.places
         with places.taken():
-            await self._protocol(scope, receive, send)
+            await self._while_known(request, self._protocol(scope, receive, send))
+
+    async def _while_known(self, request: Request, answering: Awaitable[None]) -> None:
+        """Answer, and cut what is still open once its key opens nothing any more."""
+        task = asyncio.ensure_future(answering)
+        try:
+            while not (await asyncio.wait([task], timeout=KNOWN_SECONDS))[0]:
+                await self._served.check_known(request.headers, request.method)
+        except (Refused, MemogradError):
+            pass  # its end, or nobody can say whether it has ended
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
 
 
 def within_owner(identity: Identity, headers: Mapping[str, str]) -> Identity:

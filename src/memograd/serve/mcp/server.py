@@ -1,13 +1,11 @@
-"""The protocol's server over a memory: what it offers, and how a refusal is told.
+"""The protocol's server over a memory: what it offers, how a refusal is told, and stdio.
 
-Invariants: an argument that a tool does not have is refused and not ignored, so that a model that
-names a user learns that it has no say in that; what fails is told in one sentence, and words of the
-database stay in the log.
-
-MCP over standard input and output, for a client that starts the server itself.
-
-Whoever starts the process may read the memory's folder, so there is no key; whose memory it is was
-said when it was started. Standard output carries the protocol and nothing else.
+Over standard input and output a client starts the server itself: whoever starts the process may
+read the memory's folder, so there is no key, and whose memory it is was said when it was started.
+Standard output carries the protocol and nothing else. `http.py` has the other way in. Invariants:
+an argument that a tool does not have is refused and not ignored, so that a model that names a user
+learns that it has no say in that; what fails is told in one sentence, and words of the database
+stay in the log.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, checked_owner
-from memograd.serve.mcp.forget_all import add_forget_all
-from memograd.serve.mcp.tools import MemoryFor, add_resources, add_tools
+from memograd.serve.mcp.tools import MemoryFor, add_forget_all, add_resources, add_tools
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.served import Served, ServeSettings
 
@@ -123,18 +120,6 @@ def memory_server(
     return server
 
 
-def _sentence(cause: BaseException | None) -> str | None:
-    """What may be told of a failure; None: nothing, it is a mistake of ours."""
-    if isinstance(cause, Refused):
-        return cause.detail
-    if isinstance(cause, BadInput):
-        return str(cause)
-    if isinstance(cause, MemogradError):
-        logger.error("%s", cause)
-        return Unavailable().detail
-    return None
-
-
 def serve_stdio(memory: Memory, owner: str) -> None:
     """Serve one owner's memory until standard input ends. Raises BadInput for no owner."""
     rights = frozenset({Right.read, Right.write})
@@ -145,3 +130,15 @@ def serve_stdio(memory: Memory, owner: str) -> None:
         memory_server(lambda _: of_owner).run("stdio")
     finally:
         served.close()
+
+
+def _sentence(cause: BaseException | None) -> str | None:
+    """What may be told of a failure; None: nothing, it is a mistake of ours."""
+    if isinstance(cause, Refused):
+        return cause.detail
+    if isinstance(cause, BadInput):
+        return str(cause)
+    if isinstance(cause, MemogradError):
+        logger.error("%s", cause)
+        return Unavailable().detail
+    return None

@@ -1,23 +1,28 @@
-"""The tools, by mem0's names: a few lines each over `OwnedMemory`.
+"""What is offered to a model: tools by mem0's names, and resources, over `OwnedMemory`.
 
-None of them takes an owner. `forget_all.py` has the one that asks the user first. Tools block, and
-the protocol's server runs each call in a thread of its own.
+None of them takes an owner. Tools block, and the protocol's server runs each call in a thread of
+its own. `delete_all_memories` asks the user through the client (elicitation), so no text that a
+model read can make it happen; the count is part of the question, so a yes is a yes to what was
+there.
 
-The resources: `memory://{user}/core`, what always matters, and `memory://{user}/{id}`, one item.
+    memory://{user}/core   what always matters      memory://{user}/{id}   one item
 
-`user` is the name of the owner (of the agent or run, where a key is bound to one). Invariant:
+`user` is the name of the owner (of the agent or run, where a key is bound to one). Invariants:
+without a yes of the user not everything is forgotten, whatever the client can and the model says;
 another owner's address is refused as one that does not exist.
 """
-
-from __future__ import annotations
+# No `from __future__ import annotations` here: an annotation of `delete_all_memories` names a local
+# function.
 
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resolve import AcceptedElicitation, Elicit, ElicitationResult, Resolve
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from memograd.memory.records.items import Kind
 from memograd.memory.search.context import marked
@@ -38,7 +43,7 @@ from memograd.serve.mcp.recalled import (
     told,
 )
 from memograd.serve.owned_memory import OwnedMemory
-from memograd.serve.refusals import NotFound
+from memograd.serve.refusals import Forbidden, NotFound
 
 MemoryFor = Callable[[Context[Any, Any]], OwnedMemory]
 Asking = Context[Any, Any]
@@ -52,19 +57,6 @@ Conditions = Annotated[
     dict[str, Any] | None,
     Field(description='Conditions on kind, categories or metadata, such as {"kind": "core"}.'),
 ]
-
-
-def told_of(
-    title: str, *, reads: bool = False, destroys: bool = False, repeatable: bool = False
-) -> ToolAnnotations:
-    """What a client is told of a tool: it only reads; it takes something away; twice is once."""
-    return ToolAnnotations(
-        title=title,
-        read_only_hint=reads,
-        destructive_hint=destroys,
-        idempotent_hint=reads or repeatable,
-        open_world_hint=False,
-    )
 
 
 def add_tools(server: MCPServer[Any], memory_for: MemoryFor) -> None:
@@ -164,6 +156,46 @@ def add_tools(server: MCPServer[Any], memory_for: MemoryFor) -> None:
         return told(context.text)
 
 
+class Confirmation(BaseModel):
+    """What the user is asked for."""
+
+    confirm: bool = Field(title="Forget everything", description="Yes, forget all of it.")
+
+
+def add_forget_all(server: MCPServer[Any], memory_for: MemoryFor) -> None:
+    """Give the server its tool. memory_for: the memory that a call may see."""
+
+    def ask_the_user(asking: Asking) -> Confirmation | Elicit[Confirmation]:
+        memory = memory_for(asking)
+        if memory.identity.owner is None:
+            raise Forbidden("This key opens everybody's memory, which no tool may forget.")
+        count = len(memory.get_all(ids=NO_IDS))
+        if count == 0:
+            return Confirmation(confirm=True)
+        capabilities = asking.client_capabilities
+        if capabilities is None or capabilities.elicitation is None:
+            raise ToolError(
+                "Nothing was forgotten: the user must say yes to it, and this client cannot ask."
+                " They can do it themselves by memograd memory forget --all."
+            )
+        whose = owner_field(memory.identity.owner)[1]
+        return Elicit(f"Forget all {count} memories of {whose!r}?", Confirmation)
+
+    @server.tool(
+        title="Forget everything",
+        annotations=told_of("Forget everything", destroys=True, repeatable=True),
+    )
+    def delete_all_memories(
+        asking: Asking,
+        answer: Annotated[ElicitationResult[Confirmation], Resolve(ask_the_user)],
+    ) -> Annotated[CallToolResult, Done]:
+        """Forget everything that is remembered. The user is asked first."""
+        if not isinstance(answer, AcceptedElicitation) or not answer.data.confirm:
+            return done("Nothing was forgotten: the user did not say yes.", 0)
+        deleted = memory_for(asking).delete_all(ids=NO_IDS)["deleted"]
+        return done(f"{deleted} memories were forgotten.", deleted)
+
+
 User = Annotated[str, Field(description="The owner's name.")]
 # Names of owners are compared, and never become a path of a file.
 ANY_NAME = ResourceSecurity(exempt_params={"user"})
@@ -194,3 +226,16 @@ def _memory_of(user: str, memory: OwnedMemory) -> OwnedMemory:
 
 def _text(found: list[dict[str, Any]]) -> str:
     return marked(json_lines([Remembered.model_validate(one) for one in found]))
+
+
+def told_of(
+    title: str, *, reads: bool = False, destroys: bool = False, repeatable: bool = False
+) -> ToolAnnotations:
+    """What a client is told of a tool: it only reads; it takes something away; twice is once."""
+    return ToolAnnotations(
+        title=title,
+        read_only_hint=reads,
+        destructive_hint=destroys,
+        idempotent_hint=reads or repeatable,
+        open_world_hint=False,
+    )

@@ -4,13 +4,10 @@
     POST /chat/say   one message; answered by a stream of HTML, one event a part that is ready
 
 Without a configured chat model nothing answers, and the rest is the same: the message is learnt
-from, and what a model would have been shown stands on the left. Invariant: a message that fails
-leaves no trace, as in `AssistantConversation`.
-
-A manager that is watched: what it decided, with the probability that the journal does not keep.
-
-`watched` gives a memory that shares everything with another one but its manager, which notes every
-decision before it is carried out. Invariant: the decisions themselves are the manager's own.
+from, and what a model would have been shown stands on the left. The manager is watched, so that the
+page can say how sure it was of each operation, which the journal does not keep. Invariants: a
+message that fails leaves no trace, as in `AssistantConversation`; the decisions are the manager's
+own.
 """
 
 from __future__ import annotations
@@ -47,62 +44,6 @@ from memograd.serve.page.why import Reasons, explained
 if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
-
-
-class NotedDecisions:
-    """What was decided, latest last."""
-
-    def __init__(self) -> None:
-        self._sure: dict[tuple[str, str | None], float] = {}
-
-    def note(self, decision: Decision) -> Decision:
-        """Keep how sure a decision is."""
-        op = decision.op
-        named = op.item_id if op.kind.value in ("UPDATE", "DELETE") else op.text
-        self._sure[op.kind.value, named] = decision.confidence
-        return decision
-
-    def probability(self, event: Event) -> float | None:
-        """How sure the decision behind an event was; None of one that nobody was asked about."""
-        kind = event.kind.value
-        if event.kind in (EventKind.UPDATE, EventKind.DELETE):
-            return self._sure.get((kind, event.subject))
-        text = (event.after or {}).get("text")
-        return self._sure.get((kind, text), self._sure.get((kind, None)))
-
-
-def watched(memory: Memory) -> tuple[Memory, NotedDecisions]:
-    """The same memory with a watched manager, and where its decisions are noted."""
-    noted = NotedDecisions()
-    manager: Any = settled(memory.manager)
-    seen = copy.copy(memory)
-    watch = _OfMessages if isinstance(manager, MessageManager) else _OfFacts
-    seen.manager = watch(manager, noted)
-    return seen, noted
-
-
-class _OfFacts:
-    def __init__(self, manager: Any, noted: NotedDecisions) -> None:
-        self._manager, self._noted = manager, noted
-
-    @property
-    def actor(self) -> str:
-        return str(self._manager.actor)
-
-    def decide(
-        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
-    ) -> Decision:
-        return self._noted.note(self._manager.decide(state, fact, query, related))
-
-
-class _OfMessages(_OfFacts):
-    def decide_heard(
-        self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]
-    ) -> list[Change]:
-        changes: list[Change] = self._manager.decide_heard(heard, items, recent)
-        for change in changes:
-            self._noted.note(change.decision)
-        return changes
 
 
 MOST_TALKS: Final = 256
@@ -180,6 +121,7 @@ def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> 
     """The answer to a message, as server-sent events of HTML."""
     try:
         with talk.lock:
+            talk.decisions.begin()
             recalled = memory.context(text, ids={"user_id": user})
             yield _event(view, "said", text=text, recalled=_recalled(recalled))
             operations, answer = memory.told(text, user, talk.memory, talk.conversation)
@@ -220,3 +162,63 @@ def _user_of(owner: str | None) -> str:
     if sort != "user":
         raise BadInput("The chat is with a user's memory, and this key is bound to another owner.")
     return name
+
+
+class NotedDecisions:
+    """What was decided about one message."""
+
+    def __init__(self) -> None:
+        self._sure: dict[tuple[str, str | None], float] = {}
+
+    def begin(self) -> None:
+        """Another message begins: what was decided about the last one is told."""
+        self._sure.clear()
+
+    def note(self, decision: Decision) -> Decision:
+        """Keep how sure a decision is."""
+        op = decision.op
+        named = op.item_id if op.kind.value in ("UPDATE", "DELETE") else op.text
+        self._sure[op.kind.value, named] = decision.confidence
+        return decision
+
+    def probability(self, event: Event) -> float | None:
+        """How sure the decision behind an event was; None of one that nobody was asked about."""
+        kind = event.kind.value
+        if event.kind in (EventKind.UPDATE, EventKind.DELETE):
+            return self._sure.get((kind, event.subject))
+        text = (event.after or {}).get("text")
+        return self._sure.get((kind, text), self._sure.get((kind, None)))
+
+
+def watched(memory: Memory) -> tuple[Memory, NotedDecisions]:
+    """The same memory with a watched manager, and where its decisions are noted."""
+    noted = NotedDecisions()
+    manager: Any = settled(memory.manager)
+    seen = copy.copy(memory)
+    watch = _OfMessages if isinstance(manager, MessageManager) else _OfFacts
+    seen.manager = watch(manager, noted)
+    return seen, noted
+
+
+class _OfFacts:
+    def __init__(self, manager: Any, noted: NotedDecisions) -> None:
+        self._manager, self._noted = manager, noted
+
+    @property
+    def actor(self) -> str:
+        return str(self._manager.actor)
+
+    def decide(
+        self, state: MemoryState, fact: Fact, query: Query, related: Sequence[Hit[MemoryItem]]
+    ) -> Decision:
+        return self._noted.note(self._manager.decide(state, fact, query, related))
+
+
+class _OfMessages(_OfFacts):
+    def decide_heard(
+        self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]
+    ) -> list[Change]:
+        changes: list[Change] = self._manager.decide_heard(heard, items, recent)
+        for change in changes:
+            self._noted.note(change.decision)
+        return changes

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
-from memograd.serve.page import chat, memories, runs, traces, versions
+from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
 from memograd.serve.page.view import PREFIX, STATIC, View
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.served import Served
@@ -28,9 +28,10 @@ def add_to(app: FastAPI, served: Served) -> None:
     """Mount the page."""
     page = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     page.state.served = served
+    page.state.server = app
     page.state.talks = chat.Talks()
     page.mount("/static", StaticFiles(directory=STATIC))
-    for part in (memories, chat, runs, versions, traces):
+    for part in (memories, chat, runs, versions, traces, keys, api):
         page.include_router(part.routes)
 
     @page.get("/")
@@ -56,11 +57,17 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
             identity = None
         return View(request, served, identity)
 
-    @page.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
+    def told(request: Request, error: Refused) -> Response:
         shown = view(request)
         known = error.status != 401
-        return shown.refused(error.status, error.detail if known else shown.say("refused.unknown"))
+        sentence = error.detail if known else shown.say("refused.unknown")
+        answer = shown.refused(error.status, sentence)
+        answer.headers.update(error.headers)
+        return answer
+
+    @page.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return told(request, error)
 
     @page.exception_handler(HTTPException)
     async def unknown_path(request: Request, error: HTTPException) -> Response:
@@ -77,4 +84,4 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
         if isinstance(error, BadInput):
             return view(request).refused(400, str(error))
         logger.error("%s", error)
-        return view(request).refused(Unavailable.status, Unavailable().detail)
+        return told(request, Unavailable())

@@ -9,14 +9,14 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.errors import MemogradError
+from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.metrics_file import flat, read_metrics
 from memograd.serve.refusals import NotFound
 
@@ -48,6 +48,15 @@ class RunAnswer:
     gold: str | None
     said: Mapping[str, str]
     rewards: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class ReportPart:
+    """A heading, a text, or a table with its head as the first of its rows."""
+
+    sort: str
+    text: str
+    rows: Sequence[Sequence[str]] = ()
 
 
 def list_runs(folder: Path) -> list[RunLine]:
@@ -83,10 +92,28 @@ def settings(path: Path) -> dict[str, Any]:
     return flat(_object(path / "config.json"), ".")
 
 
-def report(path: Path) -> str:
-    """The evaluation as the run wrote it down; empty where there is none."""
+def report(path: Path) -> list[ReportPart]:
+    """The evaluation as the run wrote it down, in Markdown; empty where there is none."""
     file = path / "evaluation.md"
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    if not file.is_file():
+        return []
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    parts: list[ReportPart] = []
+    for sort, several in groupby(lines, key=_sort_of_line):
+        found = list(several)
+        if sort == "table":
+            cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found]
+            rows = [row for row in cells if not set("".join(row)) <= set("-: ")]
+            parts.append(ReportPart(sort, "", rows))
+        elif sort == "heading":
+            parts += [ReportPart(sort, line.lstrip("# ")) for line in found]
+        elif text := "\n".join(found).strip():
+            parts.append(ReportPart(sort, text))
+    return parts
+
+
+def _sort_of_line(line: str) -> str:
+    return "table" if line.startswith("|") else "heading" if line.startswith("#") else "text"
 
 
 def answers(path: Path, first: int) -> tuple[list[RunAnswer], bool]:
@@ -94,19 +121,27 @@ def answers(path: Path, first: int) -> tuple[list[RunAnswer], bool]:
     file = path / "answers.jsonl"
     if not file.is_file():
         return [], False
-    with file.open(encoding="utf-8") as lines:
-        some = list(islice(lines, first, first + ANSWERS_ON_A_PAGE + 1))
     try:
-        found = [_answered(json.loads(line)) for line in some[:ANSWERS_ON_A_PAGE]]
+        with file.open(encoding="utf-8") as lines:
+            some = [json.loads(one) for one in islice(lines, first, first + ANSWERS_ON_A_PAGE + 1)]
+        found = [_answered(record) for record in some[:ANSWERS_ON_A_PAGE]]
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise MemogradError(f"{file} cannot be read ({error}).") from error
+        raise BadInput(f"The answers of the run {path.name} cannot be read ({error!r}).") from error
     return found, len(some) > ANSWERS_ON_A_PAGE
+
+
+def has_answers(path: Path) -> bool:
+    """Whether there are answers that can be shown beside each other."""
+    try:
+        return bool(answers(path, 0)[0])
+    except BadInput:
+        return False
 
 
 def _answered(record: Mapping[str, Any]) -> RunAnswer:
     """Both forms: a method's name to what it said, or one answer before and one after."""
     if "answers" in record:
-        said = {str(name): str(text) for name, text in record["answers"].items()}
+        said = {str(name): _lines(text) for name, text in record["answers"].items()}
         return RunAnswer(str(record["question"]), str(record["gold"]), said, {})
     sides = {name: record[name] for name in (BEFORE, AFTER)}
     gold = record["columns"].get("answer")
@@ -116,6 +151,11 @@ def _answered(record: Mapping[str, Any]) -> RunAnswer:
         said={name: str(side["answer"]) for name, side in sides.items()},
         rewards={name: side["rewards"].get(TOTAL) for name, side in sides.items()},
     )
+
+
+def _lines(said: Any) -> str:
+    """What a method said; where it said several things (of several seeds), a line each."""
+    return "\n".join(map(str, said)) if isinstance(said, list) else str(said)
 
 
 def _prompt(prompt: Any) -> str:

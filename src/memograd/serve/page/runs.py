@@ -86,7 +86,7 @@ def run(view: Viewing, name: str) -> HTMLResponse:
         "run.html",
         run=line,
         steps=logged_steps(path),
-        answered=bool(run_files.answers(path, 0)[0]),
+        answered=run_files.has_answers(path),
         report=run_files.report(path),
         settings=run_files.settings(path),
     )

@@ -4,14 +4,11 @@
     POST /versions/{kind}/rollback    make the version current that was so before
 
 The folders are those of the memory's settings (`policy`, `ranking`). A version decides over
-everybody's memory, so only an admin key that is bound to no owner sees any. Invariant: a rollback
-changes what the reader was shown: it names the current version, and is refused where that is
-another one by now.
-
-Folders of versions as the page reads them: which version serves, and what each was measured at.
-
-Measurements are those that were written down when a version was made: by `memograd learn` in the
-folder's log, and in the ranker itself. Invariant: a number that nobody wrote down is not shown.
+everybody's memory, so only an admin key that is bound to no owner sees any. Measurements are those
+that were written down when a version was made: by `memograd learn` in the folder's log, and in the
+ranker itself. Invariants: a rollback changes what the reader was shown: it names the current
+version, and is refused where that is another one by now; a number that nobody wrote down is not
+shown.
 """
 
 from __future__ import annotations
@@ -32,9 +29,88 @@ from memograd.memory.search.ranker.files import RankerVersions
 from memograd.serve.page.view import View, Viewing
 from memograd.serve.refusals import NotFound
 
+KINDS = (PolicyVersions.kind, RankerVersions.kind)
+
+routes = APIRouter()
+
+
+@routes.get("/versions")
+def versions(view: Viewing) -> HTMLResponse:
+    """What serves now, and the versions beside it."""
+    folders = _folders(view)
+    shown: dict[str, ShownVersions] = {}
+    problems: dict[str, str] = {}
+    for kind, folder in folders.items():
+        try:
+            shown[kind] = shown_versions(folder)
+        except BadInput as error:
+            problems[kind] = str(error)
+    memory = view.served.memory
+    ranking = memory.recall.ranking
+    return view.page(
+        "versions.html",
+        kinds=KINDS,
+        shown=shown,
+        problems=problems,
+        decides=memory.manager.actor,
+        ranks_by="" if ranking.ranker is not None else ranking.reason,
+    )
+
+
+@routes.post("/versions/{kind}/rollback")
+def roll_back(
+    view: Viewing,
+    kind: str,
+    current: Annotated[str, Form()],
+    confirm: Annotated[str, Form()] = "",
+) -> Response:
+    """Go one version back. current: the version that the reader was shown as current."""
+    folders = _folders(view)
+    if kind not in folders:
+        raise NotFound(view.say("versions.nofolder", kind=kind[:80]))
+    if confirm != "rollback":
+        raise BadInput(view.say("versions.confirm"))
+    folder = folders[kind]
+    with folder.held():
+        if folder.current != current:
+            raise BadInput(view.say("versions.moved", version=folder.current))
+        if folder.before:
+            folder.check_fits(folder.before[0])
+        version = folder.rollback()
+    assert view.identity is not None
+    view.served.access.note(
+        key_id=view.identity.key_id,
+        key_name=view.identity.name,
+        via="page",
+        action=f"roll back {kind}",
+        owner=None,
+        items=[version],
+    )
+    return view.moved("/versions")
+
+
+def _folders(view: View) -> Mapping[str, VersionsFolder]:
+    """The folders of versions that the memory's settings name, by kind."""
+    assert view.identity is not None
+    view.identity.need_operator()
+    settings = view.served.memory.store.settings
+    found: dict[str, VersionsFolder] = {}
+    if settings.policy is not None and PolicyVersions.is_in(Path(settings.policy).expanduser()):
+        found[PolicyVersions.kind] = PolicyVersions(settings.policy)
+    if RankerVersions.is_in(Path(settings.ranking).expanduser()):
+        found[RankerVersions.kind] = RankerVersions(settings.ranking)
+    return found
+
+
 MOST_EVENTS: Final = 30
+
+
 CHANGES: Final = frozenset({"adopted", "rolled back"})
+
+
 LEARNT: Final = frozenset({"learned", "refused"})
+
+
 SHIPPED_MEASURE: Final = ("fusion_recall_at_10", "trained_recall_at_10")
 
 
@@ -160,76 +236,3 @@ def _of_ranker(made_from: Mapping[str, Any]) -> Iterator[Measured]:
     for name in ("turns", "items"):
         if name in held_out:
             yield Measured(name, held_out[name]["before"], held_out[name]["after"])
-
-
-KINDS = (PolicyVersions.kind, RankerVersions.kind)
-
-routes = APIRouter()
-
-
-@routes.get("/versions")
-def versions(view: Viewing) -> HTMLResponse:
-    """What serves now, and the versions beside it."""
-    folders = _folders(view)
-    shown: dict[str, ShownVersions] = {}
-    problems: dict[str, str] = {}
-    for kind, folder in folders.items():
-        try:
-            shown[kind] = shown_versions(folder)
-        except BadInput as error:
-            problems[kind] = str(error)
-    memory = view.served.memory
-    ranking = memory.recall.ranking
-    return view.page(
-        "versions.html",
-        kinds=KINDS,
-        shown=shown,
-        problems=problems,
-        decides=memory.manager.actor,
-        ranks_by="" if ranking.ranker is not None else ranking.reason,
-    )
-
-
-@routes.post("/versions/{kind}/rollback")
-def roll_back(
-    view: Viewing,
-    kind: str,
-    current: Annotated[str, Form()],
-    confirm: Annotated[str, Form()] = "",
-) -> Response:
-    """Go one version back. current: the version that the reader was shown as current."""
-    folders = _folders(view)
-    if kind not in folders:
-        raise NotFound(view.say("versions.nofolder", kind=kind[:80]))
-    if confirm != "rollback":
-        raise BadInput(view.say("versions.confirm"))
-    folder = folders[kind]
-    with folder.held():
-        if folder.current != current:
-            raise BadInput(view.say("versions.moved", version=folder.current))
-        if folder.before:
-            folder.check_fits(folder.before[0])
-        version = folder.rollback()
-    assert view.identity is not None
-    view.served.access.note(
-        key_id=view.identity.key_id,
-        key_name=view.identity.name,
-        via="page",
-        action=f"roll back {kind}",
-        owner=None,
-        items=[version],
-    )
-    return view.moved("/versions")
-
-
-def _folders(view: View) -> Mapping[str, VersionsFolder]:
-    """The folders of versions that the memory's settings name, by kind."""
-    assert view.identity is not None
-    view.identity.need_operator()
-    settings = view.served.memory.store.settings
-    found: dict[str, VersionsFolder] = {}
-    if settings.policy is not None and PolicyVersions.is_in(Path(settings.policy).expanduser()):
-        found[PolicyVersions.kind] = PolicyVersions(settings.policy)
-    if RankerVersions.is_in(Path(settings.ranking).expanduser()):
-        found[RankerVersions.kind] = RankerVersions(settings.ranking)
-    return found

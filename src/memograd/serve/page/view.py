@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import memograd
 from memograd.serve.identity import Identity
-from memograd.serve.page import texts as shown
+from memograd.serve.page import texts
 from memograd.serve.page.page_memory import PageMemory
 from memograd.serve.page.texts import LANGUAGES, preferred, say
 from memograd.serve.served import Served
@@ -150,9 +150,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        day=shown.day, moment=shown.moment, number=shown.number, second=shown.second
+        day=texts.day, moment=texts.moment, number=texts.number, second=texts.second
     )
     environment.globals.update(
-        address=address, static=_static, version=memograd.__version__, difference=shown.difference
+        address=address, static=_static, version=memograd.__version__, difference=texts.difference
     )
     return environment

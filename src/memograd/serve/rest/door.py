@@ -11,7 +11,7 @@ from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.rest.bodies import Listing
 from memograd.serve.served import Asking, Served
-from memograd.strict_json import StrictRoute
+from memograd.web.strict_json import StrictRoute
 
 
 class RefusalBody(BaseModel):

@@ -2,24 +2,30 @@
 
 `/operations` gives a page behind a place of the journal, `/operations/feed` the same as server-sent
 events for as long as the client listens; the id of an event is its place, so a client that lost the
-connection goes on where it was (`Last-Event-ID`). Invariant: a client that goes on from the last id
-that it saw misses nothing, whichever process it asks.
+connection goes on where it was (`Last-Event-ID`). Invariants: a client that goes on from the last
+id that it saw misses nothing, whichever process it asks; a revoked key is told nothing more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from memograd.errors import MemogradError
 from memograd.memory.records.events import Event
 from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.rest.door import Door, Limit, router
 from memograd.serve.served import Served, asking_for_long
+
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 0.25
 ALIVE_SECONDS: Final = 15.0
@@ -60,19 +66,34 @@ def routes(served: Served) -> APIRouter:
         else:
             await asyncio.to_thread(memory.last_operation)  # may it read at all?
         served.streams.check()
-        stream = asking_for_long(served, _events(served, memory, place))
+        events = _events(served, memory, place, partial(served.check_known, request.headers, "GET"))
+        stream = asking_for_long(served, events)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     return api
 
 
-async def _events(served: Served, memory: OwnedMemory, place: int) -> AsyncIterator[str]:
-    """The events behind a place, for as long as somebody reads and the server runs."""
+async def _events(
+    served: Served, memory: OwnedMemory, place: int, check_known: Callable[[], Awaitable[None]]
+) -> AsyncIterator[str]:
+    """The events behind a place, for as long as somebody reads, the key opens and the server runs.
+
+    The feed ends where the database is away; the client comes back with the last id that it saw.
+    """
     silent = 0.0
     yield ": listening\n\n"
     while not served.ending.is_set():
-        found = await asyncio.to_thread(memory.operations, after=place, limit=BATCH)
+        try:
+            await check_known()
+            found = await asyncio.to_thread(memory.operations, after=place, limit=BATCH)
+        except Refused as error:
+            yield f": {error.detail}\n\n"
+            return
+        except MemogradError as error:
+            logger.error("%s", error)
+            yield f": {Unavailable().detail}\n\n"
+            return
         for event in found:
             data = json.dumps(operation_json(event), ensure_ascii=False)
             yield f"id: {event.seq}\nevent: {event.kind.value}\ndata: {data}\n\n"

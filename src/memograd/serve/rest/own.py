@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import asdict
+from itertools import chain, islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
@@ -122,7 +123,9 @@ def routes(served: Served) -> APIRouter:
     @api.get("/export", response_class=Response)
     def export(memory: Door) -> Response:
         """The journal as JSON lines: the key's owner's, or everybody's for an admin key."""
-        return StreamingResponse(memory.export(), media_type="application/x-ndjson")
+        lines = memory.export()
+        begun = list(islice(lines, 2))  # a database that is away is told before anything else
+        return StreamingResponse(chain(begun, lines), media_type="application/x-ndjson")
 
     @api.post("/import")
     def import_(

@@ -7,14 +7,28 @@ The paths that are taken here begin with /memories, /search, /reset, /entities, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import RedirectResponse
 
 import memograd
-from memograd.serve.rest import feed, mem0_client, mem0_server, not_offered, own
+from memograd.serve.refusals import NotOffered
+from memograd.serve.rest import feed, mem0_client, mem0_server, own
+from memograd.serve.rest.door import REFUSALS
 from memograd.serve.served import Asking, Served
+
+ANY: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+NOT_OFFERED: Final = {
+    "/configure": "configure: the settings are given at the start",
+    "/v1/exports/{rest:path}": "exports by a schema: /export gives everything",
+    "/v1/summary/": "summaries: /context gives what a prompt should show",
+    "/v1/events/{rest:path}": "events of jobs: adding is done when it is answered",
+    "/v2/entities/user/{name}/profile/": "profiles: /context gives what a prompt should show",
+    "/v2/profiles/{rest:path}": "profiles: /context gives what a prompt should show",
+    "/api/v1/webhooks/{rest:path}": "webhooks: /operations/feed tells of changes",
+    "/api/v1/orgs/{rest:path}": "organisations and projects: keys say whose memory is meant",
+}
 
 
 def add_to(app: FastAPI, served: Served) -> None:
@@ -24,7 +38,7 @@ def add_to(app: FastAPI, served: Served) -> None:
     app.include_router(mem0_client.routes(served))
     app.include_router(own.routes(served))
     app.include_router(feed.routes(served))
-    app.include_router(not_offered.routes())
+    app.include_router(_not_offered())
 
 
 def _about(served: Served) -> APIRouter:
@@ -43,6 +57,21 @@ def _about(served: Served) -> APIRouter:
 
     @routes.get("/docs", include_in_schema=False)
     async def docs(_: Asking) -> Response:
-        return get_swagger_ui_html(openapi_url="/openapi.json", title="memograd")
+        return RedirectResponse("/page/api", status_code=303)  # where every file is our own
 
     return routes
+
+
+def _not_offered() -> APIRouter:
+    """What mem0's service has and memograd has not: 501 with its name, to whoever has a key."""
+    api = APIRouter(tags=["not offered"], responses=REFUSALS, include_in_schema=False)
+    for path, name in NOT_OFFERED.items():
+        api.add_api_route(path, _refusing(name), methods=ANY)
+    return api
+
+
+def _refusing(name: str) -> Any:
+    async def refuse(_: Asking) -> None:
+        raise NotOffered(f"memograd does not offer {name}.")
+
+    return refuse

@@ -1,23 +1,31 @@
 """The demonstration: train a memory policy in about two minutes, show before and after.
 
 Lives that it never saw, told in other words by people with other names: every method keeps a memory
-of them with its own decisions and is asked the same questions. Invariant: what is shown was
+of them with its own decisions and is asked the same questions. One of those lives is also told to a
+real memory, before and after training, to be looked at in a browser. Invariant: what is shown was
 measured in this very run.
 """
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.table import Table
 
+from memograd.evaluation.metrics_file import read_metrics
+from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder
-from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
 from memograd.memory.manager.trained.observation import operation_of
+from memograd.memory.reader.fact import Fact
 from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
@@ -32,7 +40,10 @@ from memograd.tasks.memory_ops.walk import Walk
 DEMO: Final = OperationsConfig(logs=24, eval_logs=4, steps=40)
 UNTRAINED: Final = "untrained head"
 SHOWN: Final = 3
-"""Examples of each operation."""
+"""Examples of each operation, and items that are found for a question."""
+MEMORY: Final = "memory"
+NOTHING: Final = "(nothing)"
+BARS: Final = "▁▂▃▄▅▆▇█"
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -49,11 +60,16 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
     embedder = open_embedder(config.embedder)
     run = train(config, embedder=embedder)
     show(run, config, embedder)
+    remember(run, config, embedder)
     console.print(
-        "\nThe policy is what a memory uses:"
+        f"\n{curve(run)}   all curves: {run / 'curves.png'}"
+        "\n\nThe policy is what a memory uses:"
         f'\n  Memory.open("memories/", policy="{run}/final", embedder="{config.embedder}")'
-        f"\n\nThe run's curves: {run / 'curves.png'}"
-        f"\nTo look at the run in a browser: memograd serve --runs {run.parent}"
+        "\n\nWhat one unseen life left in a memory, why, and what training changed:"
+        f"\n  MEMOGRAD_EMBEDDER={config.embedder} MEMOGRAD_POLICY={run}/final \\"
+        f"\n    memograd serve --path {run / MEMORY} --runs {run.parent}"
+        "\nOpen the address that it prints; the run is at"
+        f" http://127.0.0.1:8322/page/runs/{quote(run.name)}"
     )
     return run
 
@@ -73,6 +89,79 @@ def show(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
         console.print(f"\n{kind}")
         for example in examples:
             console.print(f"  {example}")
+
+
+def remember(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
+    """Tell the first unseen life to a memory twice, under the untrained and the trained head.
+
+    Both stand in the run's folder `memory`, each under a user of its own; what each finds first
+    for the life's questions, asked when their time comes, is written beside as `answers.jsonl`.
+    """
+    [log, *_] = embed_logs(evaluation_logs(config)[:1], embedder, view=config.view)
+    trained = load_head(run / "final")
+    fresh = OperationHead(trained.shape, seed=config.seed).trained(trained.embedder, {})
+    found: dict[str, dict[str, str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        save_head(fresh, Path(folder) / "final")
+        for name, policy in ((UNTRAINED, Path(folder) / "final"), (TRAINED, run / "final")):
+            with Memory.open(
+                run / MEMORY,
+                embedder=embedder,
+                reader=_AsToldIn(log),
+                manager="rules",
+                policy=policy,
+                ranking="fusion",
+            ) as memory:
+                found[name] = _told(log, memory, f"{log.log.speakers[0]}, {name}")
+    asked = [probe.probe.question for probe in log.probes]
+    records: list[dict[str, Any]] = [
+        {
+            "id": question.id,
+            "question": question.text,
+            "gold": question.answer,
+            "answers": {name: said[question.id] for name, said in found.items()},
+        }
+        for question in asked
+    ]
+    records.sort(key=lambda one: len(set(one["answers"].values())) == 1)  # what differs is first
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    (run / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def _told(log: EmbeddedLog, memory: Memory, user: str) -> dict[str, str]:
+    """Tell a life, asking each question when its time has come; what was found, by question."""
+    found: dict[str, str] = {}
+    told = zip(log.facts, log.log.statements, strict=True)
+    waiting = sorted(log.probes, key=lambda one: one.probe.asked_at)
+    for fact, statement in [*told, (None, None)]:
+        while waiting and (statement is None or waiting[0].probe.asked_at < statement.told_at):
+            question = waiting.pop(0).probe.question
+            hits = memory.search(question.text, user_id=user, top_k=SHOWN)["results"]
+            found[question.id] = "\n".join(hit["memory"] for hit in hits) or NOTHING
+        if fact is not None and statement is not None:
+            memory.add(fact.text, user_id=user, timestamp=statement.told_at)
+    return found
+
+
+class _AsToldIn:
+    """A reader that finds in each message the very fact of the log that it was made of, so that
+    the policy decides about what it was trained to decide about."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self._facts = {fact.text: fact for fact in log.facts}
+
+    def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
+        """The fact of each turn."""
+        return [replace(self._facts[turn.text], sources=(turn.id,)) for turn in turns]
+
+
+def curve(run: Path) -> str:
+    """The mean reward of every step as one line of bars, with its first and last value."""
+    rewards = [float(row["reward_mean"]) for row in read_metrics(run / "metrics.jsonl")]
+    least, most = min(rewards), max(rewards)
+    share = (lambda value: (value - least) / (most - least)) if most > least else (lambda _: 0.0)
+    bars = "".join(BARS[round(share(value) * (len(BARS) - 1))] for value in rewards)
+    return f"reward {bars} {rewards[0]:.3f} → {rewards[-1]:.3f}"
 
 
 def examples_of(

@@ -66,9 +66,16 @@ class BodyLimit:
         await self._app(scope, whole, send)
 
 
-async def refuse(send: Send, rest: Receive | None, status: int, body: bytes) -> None:
+async def refuse(
+    send: Send,
+    rest: Receive | None,
+    status: int,
+    body: bytes,
+    more_headers: Mapping[str, str] | None = None,
+) -> None:
     """Answer with `status` and `body`, which is JSON; then read `rest` to its end and close."""
     headers = [
+        *((name.lower().encode(), value.encode()) for name, value in (more_headers or {}).items()),
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),

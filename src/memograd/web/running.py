@@ -1,11 +1,14 @@
 """A server that is running: in the foreground, or in a thread beside the caller.
 
-Invariants: once `running` gives the address the server answers there; on SIGTERM or SIGINT it takes
-no new connection, answers what it has begun, writes its access log and ends.
+Invariants: once `running` gives the address the server answers there, and once its block is left
+the port is free and nothing of it runs; on SIGTERM or SIGINT a server takes no new connection,
+answers what it has begun and ends. Who sends a request's head slowly, or takes nothing of an
+answer, holds a connection for some seconds, and never a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import signal
@@ -15,16 +18,21 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memograd.errors import BadInput, MemogradError
-from memograd.serve.served import Served
 
 BACKLOG = 2048
 ENDING = (signal.SIGTERM, signal.SIGINT)
 GRACE_SECONDS = 10
 """How long what was begun may take after the server was asked to end."""
+HEAD_SECONDS = 20.0
+"""How long the head of a request may take, from the connection or from its first byte on."""
+STALLED_SECONDS = 60.0
+"""How long a client may take nothing at all of what waits for it."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -59,7 +67,10 @@ def is_loopback(host: str) -> bool:
 
 
 def serve(app: FastAPI, listening: socket.socket) -> int | None:
-    """Serve until SIGINT or SIGTERM; returns the number of the signal."""
+    """Serve until SIGINT or SIGTERM; returns the number of the signal.
+
+    A `threading.Event` at `app.state.ending` is set first, so that what streams for long can stop.
+    """
     server = _Server(_config(app))
     server.run(sockets=[listening])
     if not server.started:
@@ -73,7 +84,7 @@ def running(app: FastAPI, *, host: str = "127.0.0.1", port: int = 0) -> Iterator
     listening = listen(host, port)
     server = _Server(_config(app))
     thread = threading.Thread(
-        target=server.run, kwargs={"sockets": [listening]}, name="memograd-serve", daemon=True
+        target=server.run, kwargs={"sockets": [listening]}, name="memograd-server", daemon=True
     )
     thread.start()
     try:
@@ -90,14 +101,16 @@ def running(app: FastAPI, *, host: str = "127.0.0.1", port: int = 0) -> Iterator
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells streams to end before it waits for them, and leaves what comes
-    after a signal (closing the memory) to its caller."""
+    after a signal (closing what was served) to its caller."""
 
     ended_by: int | None = None
 
     def end(self) -> None:
         """Take no new connection, finish what was begun, and end."""
-        served: Served = self.config.app.state.served  # type: ignore[union-attr]
-        served.ending.set()
+        app: FastAPI = self.config.app  # type: ignore[assignment]
+        ending: threading.Event | None = getattr(app.state, "ending", None)
+        if ending is not None:
+            ending.set()
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -120,12 +133,69 @@ class _Server(uvicorn.Server):
                 signal.signal(sig, handler)
 
 
+class _Connection(H11Protocol):
+    """uvicorn's connection, which is cut where a head does not come or an answer is not taken."""
+
+    _head: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+    _unsent = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The first head is awaited."""
+        super().connection_made(transport)
+        self._head = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request, which may begin or end the waiting for its head."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._cancel(head=True)
+        elif self._head is None:
+            self._head = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def pause_writing(self) -> None:
+        """More waits for the client than should be kept for it."""
+        super().pause_writing()
+        self._look_whether_stalled()
+
+    def resume_writing(self) -> None:
+        """The client has taken enough."""
+        super().resume_writing()
+        self._cancel(stalled=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is awaited any more."""
+        self._cancel(head=True, stalled=True)
+        super().connection_lost(exc)
+
+    def _look_whether_stalled(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        if self._stalled is not None and unsent >= self._unsent:
+            self.transport.abort()
+            return
+        self._unsent = unsent
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self._look_whether_stalled)
+
+    def _cancel(self, *, head: bool = False, stalled: bool = False) -> None:
+        if head and self._head is not None:
+            self._head.cancel()
+            self._head = None
+        if stalled and self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+
 def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=_Connection,
+        ws="none",
         log_level="warning",
-        log_config=None,  # uvicorn's own would close the handlers of the whole process
+        # uvicorn's own would close the handlers of the whole process, which may be a training run;
+        # without one, warnings still reach the screen.
+        log_config=None,
         access_log=False,
+        server_header=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=75,

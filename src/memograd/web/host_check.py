@@ -18,10 +18,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from memograd.body_limit import Application, Receive, Scope, Send, refuse, still_sending
 from memograd.errors import BadInput
+from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, still_sending
 
 _SHOWN = 100
+_LOOKED_AT = (b"host", b"origin", b"content-length", b"transfer-encoding")
 _AUTHORITY = re.compile(
     r"(?:(?P<name>[\w.-]+)|\[(?P<address>[\da-f:.]+)\])(?::\d{0,5})?", re.A | re.I
 )
@@ -61,10 +62,13 @@ class HostCheck:
 
     def _problem(self, scope: Scope) -> str | None:
         """Why the request is not taken, in a sentence; None if it is."""
-        said: dict[bytes, list[str]] = {b"host": [], b"origin": []}
+        said: dict[bytes, list[str]] = {name: [] for name in _LOOKED_AT}
         for name, value in scope["headers"]:
             if name in said:
                 said[name].append(value.decode("latin-1"))
+        if said[b"content-length"] and said[b"transfer-encoding"]:
+            # A proxy before us may go by the other one, and take what follows for a request.
+            return "A request says how long it is by Content-Length or by Transfer-Encoding alone."
         if len(said[b"host"]) != 1 or len(said[b"origin"]) > 1:
             return "A request needs one Host header, and has one Origin header at most."
         [host], origins = said[b"host"], said[b"origin"]

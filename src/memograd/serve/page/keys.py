@@ -1,0 +1,88 @@
+"""Keys and the access log: who may come in, and who read, wrote or erased what.
+
+    GET  /keys              all keys, and the newest lines of the log; before= goes on
+    POST /keys              make a key; its secret is shown this once
+    POST /keys/ID/revoke    let a key open nothing from now on
+
+For an admin key that is bound to no owner. Invariant: a secret is in the answer that makes its key
+and in no other.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query
+from fastapi.responses import HTMLResponse, Response
+
+from memograd.errors import BadInput
+from memograd.serve.keys import NewKey, Right
+from memograd.serve.page.view import View, Viewing
+from memograd.serve.refusals import NotFound
+
+PAGE_LINES = 50
+DAY_SECONDS = 86_400
+
+routes = APIRouter()
+
+
+@routes.get("/keys")
+def keys(view: Viewing, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+    """All keys, and a page of the access log."""
+    return _page(view, before=before)
+
+
+@routes.post("/keys")
+def create_key(
+    view: Viewing,
+    name: Annotated[str, Form()],
+    rights: Annotated[list[str] | None, Form()] = None,
+    owner: Annotated[str, Form()] = "",
+    days: Annotated[str, Form()] = "",
+) -> Response:
+    """Make a key for one owner, or for everybody's memory where none is named."""
+    assert view.identity is not None
+    view.identity.need_operator()
+    made = view.served.keys.create(
+        name, owner=owner.strip() or None, rights=rights or [], seconds=_seconds(view, days)
+    )
+    return _page(view, made=made)
+
+
+@routes.post("/keys/{key_id}/revoke")
+def revoke_key(view: Viewing, key_id: str) -> Response:
+    """Let a key open nothing from now on."""
+    assert view.identity is not None
+    view.identity.need_operator()
+    try:
+        view.served.keys.revoke(key_id)
+    except BadInput:
+        raise NotFound(view.say("keys.unknown")) from None
+    return view.moved("/keys")
+
+
+def _page(view: View, *, before: int | None = None, made: NewKey | None = None) -> HTMLResponse:
+    assert view.identity is not None
+    view.identity.need_operator()
+    lines = view.memory.accesses(before=before, limit=PAGE_LINES + 1)
+    return view.page(
+        "keys.html",
+        keys=[(key.shown(), key.opens()) for key in reversed(view.served.keys.list())],
+        rights=list(Right),
+        made=made,
+        lines=lines[:PAGE_LINES],
+        before=before,
+        older=lines[PAGE_LINES - 1].seq if len(lines) > PAGE_LINES else None,
+    )
+
+
+def _seconds(view: View, days: str) -> float | None:
+    if not days.strip():
+        return None
+    try:
+        found = float(days)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 36_500:
+        raise BadInput(view.say("keys.days.wrong"))
+    return found * DAY_SECONDS

@@ -1,0 +1,140 @@
+"""A server's own tables: opening them, one writer at a time, failures as sentences.
+
+SQLite: write-ahead log with `synchronous=NORMAL`. What a transaction has committed survives the end
+of the process, however it ends; a power failure may cost the last transactions, but never a part of
+one. PostgreSQL: a transaction is durable as the server is configured. Invariants: a place that
+cannot be used is one `BadInput` sentence; what was committed is there after `kill -9`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from memograd.errors import BadInput, MemogradError
+
+WAIT_SECONDS: Final = 30.0
+
+
+class Tables(ABC):
+    """Open tables, shared by all threads of the process."""
+
+    what: ClassVar[str]
+    """How sentences name them, before the place: `The trace store`."""
+    creating_lock: ClassVar[int]
+    """Of PostgreSQL: held while tables are made, since another process may be making the same."""
+
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+        """Open them, creating what is missing; raises BadInput when the place cannot be used.
+
+        read_only: nothing is created, and the database lets nothing be written.
+        """
+        self._url, self._read_only = url, read_only
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.place = str(url.database) if self.is_sqlite else url.render_as_string()
+        self._writer = threading.Lock()
+        self._engine = self._create_engine()
+        try:
+            if read_only:
+                with self.reading() as connection:
+                    self._check(connection)
+            else:
+                with self.writing() as connection:
+                    if not self.is_sqlite:
+                        lock = f"SELECT pg_advisory_xact_lock({self.creating_lock})"
+                        connection.exec_driver_sql(lock)
+                    self._create(connection)
+        except MemogradError as error:
+            self._engine.dispose()
+            raise BadInput(str(error)) from error
+
+    @abstractmethod
+    def _create(self, connection: Connection) -> None:
+        """Make what is missing; raise BadInput for tables that are not ours."""
+
+    def _check(self, connection: Connection) -> None:
+        """Raise BadInput unless all is there, of tables that are only read."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close all connections. Closing twice is harmless."""
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection whose SELECTs see one state of the database."""
+        with self._explained("read"), self._engine.connect() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN")
+            yield connection
+            connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction with no other writer in this process, and on SQLite in none beside it.
+
+        Committed unless an exception leaves it.
+        """
+        with self._explained("written"), self._writer, self._engine.connect() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.commit()
+
+    def _create_engine(self) -> Engine:
+        if not self.is_sqlite:
+            options = {"options": "-c default_transaction_read_only=on"} if self._read_only else {}
+            return create_engine(
+                self._url,
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,
+                connect_args=options,
+            )
+        url = self._url.update_query_dict({"timeout": str(WAIT_SECONDS)})
+        engine = create_engine(url, pool_size=8, max_overflow=-1)
+        event.listen(engine, "connect", _prepare_to_read if self._read_only else _prepare)
+        return engine
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise  # our own mistake: it keeps its traceback
+        except DBAPIError as error:
+            cause = str(error.orig).strip().splitlines()[0]
+            raise MemogradError(
+                f"{self.what} {self.place} could not be {done} ({cause}): see that the place"
+                " exists, is writable and has room."
+            ) from error
+
+
+def _prepare(connection: Any, _record: object) -> None:
+    # The driver's own transaction control would begin transactions late and read-only.
+    connection.isolation_level = None
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here by itself when several processes open a new file at once.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _prepare_to_read(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only=ON")
