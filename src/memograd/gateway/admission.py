@@ -1,13 +1,11 @@
-"""Who may do what: API keys, as OpenAI's clients send them.
+"""Whose request is taken, and how many at once: API keys, and a place among the calls.
 
 A rollout's own key opens that rollout and nothing else. The gateway's key, where it has one, opens
 `/v1` and makes rollouts; where it has none, whoever reaches the address may, so such a gateway
-listens on this machine only. Invariant: no key opens another rollout's paths.
+listens on this machine only.
 
-What the gateway takes on at most: bytes of a request, calls at once, seconds of a call.
-
-Invariant: a place among the calls is free again however a call ends; `memograd.body_limit` counts
-the bytes.
+Invariants: no key opens another rollout's paths; a place among the calls is free again however a
+call ends. (`memograd.body_limit` counts the bytes of a request.)
 """
 
 from __future__ import annotations
@@ -21,50 +19,6 @@ from typing import Final
 
 from memograd.errors import BadInput
 from memograd.gateway.protocol import Refused
-
-
-@dataclass(frozen=True)
-class GatewayLimits:
-    """`max_body` bytes of a request, `max_calls` answered at once, `call_seconds` an answer may
-    take, `choices` a call may ask for."""
-
-    max_body: int = 8 * 1024 * 1024
-    max_calls: int = 256
-    call_seconds: float = 600.0
-    max_choices: int = 16
-
-
-class Places:
-    """The calls that are being answered; for one event loop."""
-
-    def __init__(self, count: int) -> None:
-        self.free = count
-
-    def take(self) -> Place:
-        """Take a place; raises `Refused` (429) if there is none."""
-        if self.free <= 0:
-            raise Refused(
-                429,
-                "The gateway answers as many calls as it may: try again.",
-                code="rate_limit_exceeded",
-                kind="rate_limit_error",
-            )
-        self.free -= 1
-        return Place(self)
-
-
-class Place:
-    """One of the places, to be given back once."""
-
-    def __init__(self, places: Places | None) -> None:
-        self._places = places
-
-    def give_back(self) -> None:
-        """Free it. Giving back twice is harmless."""
-        if self._places is not None:
-            self._places.free += 1
-            self._places = None
-
 
 KNOWN_KEYS: Final = 65_536
 """Rollouts whose keys are known without asking the store."""
@@ -126,3 +80,46 @@ def check_address(host: str, key: str | None) -> None:
             f"The address {host} can be reached from other machines, so the gateway needs a key: "
             "set MEMOGRAD_GATEWAY_KEY, or listen on 127.0.0.1."
         )
+
+
+@dataclass(frozen=True)
+class GatewayLimits:
+    """`max_body` bytes of a request, `max_calls` answered at once, `call_seconds` an answer may
+    take, `choices` a call may ask for."""
+
+    max_body: int = 8 * 1024 * 1024
+    max_calls: int = 256
+    call_seconds: float = 600.0
+    max_choices: int = 16
+
+
+class Places:
+    """The calls that are being answered; for one event loop."""
+
+    def __init__(self, count: int) -> None:
+        self.free = count
+
+    def take(self) -> Place:
+        """Take a place; raises `Refused` (429) if there is none."""
+        if self.free <= 0:
+            raise Refused(
+                429,
+                "The gateway answers as many calls as it may: try again.",
+                code="rate_limit_exceeded",
+                kind="rate_limit_error",
+            )
+        self.free -= 1
+        return Place(self)
+
+
+class Place:
+    """One of the places, to be given back once."""
+
+    def __init__(self, places: Places | None) -> None:
+        self._places = places
+
+    def give_back(self) -> None:
+        """Free it. Giving back twice is harmless."""
+        if self._places is not None:
+            self._places.free += 1
+            self._places = None

@@ -1,11 +1,10 @@
-"""Answers in OpenAI's form: one JSON object, or the events of a stream.
+"""Answers in OpenAI's form: one JSON object, the events of a stream, or a failure.
 
 Each API of OpenAI's has a form of its own: chats here, plain texts in `completions_api`, responses
-in `responses_answer`. Invariant: the pieces of a stream, put together, are the object's message.
+in `responses_answer`; a failure is a status and OpenAI's error form, whatever went wrong.
 
-Failures as the gateway tells them: a status and OpenAI's error form, whatever went wrong.
-
-Invariant: nothing of a bug is told to whoever asks; its traceback is in the log.
+Invariants: the pieces of a stream, put together, are the object's message; nothing of a bug is told
+to whoever asks, and its traceback is in the log.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from memograd.gateway.store import WrongState
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 DONE = "data: [DONE]\n\n"
 

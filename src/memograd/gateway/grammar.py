@@ -1,4 +1,4 @@
-"""What a request holds its answer to, as a grammar: structured output, forced tools, one call only.
+"""What a request holds its answer to: structured output, forced tools, one call only.
 
     response_format                     JSON of the schema, or any object; or calls, with tools
     tool_choice required                one call or more, each of a tool and its schema
@@ -6,14 +6,13 @@
     parallel_tool_calls false           text, and one call at most
 
 The grammar is written in llguidance's Lark, with JSON schemas in it; calls are written as the chat
-template asks for them (`memograd.rollout.tool_calls`). Invariant: an answer that was not cut off is
-what its request asked for, whatever the model would have said; where a request asks for nothing of
-this kind there is no grammar, and the model's own distribution is drawn from.
+template asks for them (`memograd.rollout.tool_calls`). llguidance says after each token what may
+come next; a grammar is read once and forked for every answer.
 
-Answers held to grammars by llguidance, which says after each token what may come next.
-
-Invariant: a grammar that it cannot read is a refusal before the call has a number, with its reason;
-grammars are read once and forked for every answer.
+Invariants: an answer that was not cut off is what its request asked for, whatever the model would
+have said; where a request asks for nothing of this kind there is no grammar, and the model's own
+distribution is drawn from; a grammar that llguidance cannot read is a refusal before the call has a
+number, with its reason.
 """
 
 from __future__ import annotations
@@ -33,80 +32,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from memograd.policy.language_model import LanguageModel
-
-READ: Final = 64
-"""Grammars that are held."""
-
-
-class Grammars:
-    """The grammars of a policy's answers."""
-
-    def __init__(self, policy: LanguageModel) -> None:
-        self._policy = policy
-        self._tokenizer: LLTokenizer | None = None
-        self._read: OrderedDict[str, LLMatcher] = OrderedDict()
-
-    def constraint(self, grammar: str, param: str) -> GrammarConstraint:
-        """An answer's beginning in the grammar; `Refused`, naming `param`, if it cannot be read."""
-        matcher = self._read.get(grammar)
-        if matcher is None:
-            matcher = self._matcher(grammar, param)
-            self._read[grammar] = matcher
-            if len(self._read) > READ:
-                self._read.popitem(last=False)
-        self._read.move_to_end(grammar)
-        return GrammarConstraint(matcher.deep_copy(), self._policy.end_ids)
-
-    def _matcher(self, grammar: str, param: str) -> LLMatcher:
-        try:
-            from llguidance import LLMatcher
-            from llguidance.hf import from_tokenizer
-        except ImportError:
-            raise Refused(
-                400,
-                f"{param}: holding the local model to a grammar needs llguidance: "
-                "pip install 'memograd[grammar]'.",
-                param=param,
-            ) from None
-        if self._tokenizer is None:
-            weight = self._policy.model.get_output_embeddings().weight
-            self._tokenizer = from_tokenizer(
-                cast("PreTrainedTokenizerFast", self._policy.tokenizer),
-                n_vocab=int(weight.shape[0]),
-                eos_token=sorted(self._policy.end_ids),
-            )
-        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
-        if matcher.is_error():
-            reason = matcher.get_error().strip().splitlines()[0]
-            raise Refused(400, f"{param}: it cannot be followed ({reason}).", param=param)
-        return matcher
-
-
-class GrammarConstraint:
-    """A `memograd.policy.token_logprobs.Constraint` over llguidance."""
-
-    def __init__(self, matcher: LLMatcher, end_ids: frozenset[int]) -> None:
-        self._matcher = matcher
-        self._end_ids = end_ids
-
-    def fork(self) -> GrammarConstraint:
-        """An answer of its own, from here on."""
-        return GrammarConstraint(self._matcher.deep_copy(), self._end_ids)
-
-    def allowed(self) -> TokenMask | None:
-        """The tokens that may come next."""
-        mask = self._matcher.compute_bitmask()
-        if self._matcher.is_error() or not any(mask):
-            raise MemogradError(
-                f"The answer cannot be held to its grammar ({self._matcher.get_error()}): ask for "
-                "a simpler schema."
-            )
-        return mask
-
-    def advance(self, token: int) -> None:
-        """This token has come; what is wrong with it `allowed` says."""
-        if token not in self._end_ids:
-            self._matcher.consume_token(token)
 
 
 SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -218,3 +143,78 @@ def _chosen(choice: Any) -> str | None:
 
 def _refused(param: str, what: str) -> Refused:
     return Refused(400, f"{param}: {what}.", param=param)
+
+
+READ: Final = 64
+"""Grammars that are held."""
+
+
+class Grammars:
+    """The grammars of a policy's answers."""
+
+    def __init__(self, policy: LanguageModel) -> None:
+        self._policy = policy
+        self._tokenizer: LLTokenizer | None = None
+        self._read: OrderedDict[str, LLMatcher] = OrderedDict()
+
+    def constraint(self, grammar: str, param: str) -> GrammarConstraint:
+        """An answer's beginning in the grammar; `Refused`, naming `param`, if it cannot be read."""
+        matcher = self._read.get(grammar)
+        if matcher is None:
+            matcher = self._matcher(grammar, param)
+            self._read[grammar] = matcher
+            if len(self._read) > READ:
+                self._read.popitem(last=False)
+        self._read.move_to_end(grammar)
+        return GrammarConstraint(matcher.deep_copy(), self._policy.end_ids)
+
+    def _matcher(self, grammar: str, param: str) -> LLMatcher:
+        try:
+            from llguidance import LLMatcher
+            from llguidance.hf import from_tokenizer
+        except ImportError:
+            raise Refused(
+                400,
+                f"{param}: holding the local model to a grammar needs llguidance: "
+                "pip install 'memograd[grammar]'.",
+                param=param,
+            ) from None
+        if self._tokenizer is None:
+            weight = self._policy.model.get_output_embeddings().weight
+            self._tokenizer = from_tokenizer(
+                cast("PreTrainedTokenizerFast", self._policy.tokenizer),
+                n_vocab=int(weight.shape[0]),
+                eos_token=sorted(self._policy.end_ids),
+            )
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
+        if matcher.is_error():
+            reason = matcher.get_error().strip().splitlines()[0]
+            raise Refused(400, f"{param}: it cannot be followed ({reason}).", param=param)
+        return matcher
+
+
+class GrammarConstraint:
+    """A `memograd.policy.token_logprobs.Constraint` over llguidance."""
+
+    def __init__(self, matcher: LLMatcher, end_ids: frozenset[int]) -> None:
+        self._matcher = matcher
+        self._end_ids = end_ids
+
+    def fork(self) -> GrammarConstraint:
+        """An answer of its own, from here on."""
+        return GrammarConstraint(self._matcher.deep_copy(), self._end_ids)
+
+    def allowed(self) -> TokenMask | None:
+        """The tokens that may come next."""
+        mask = self._matcher.compute_bitmask()
+        if self._matcher.is_error() or not any(mask):
+            raise MemogradError(
+                f"The answer cannot be held to its grammar ({self._matcher.get_error()}): ask for "
+                "a simpler schema."
+            )
+        return mask
+
+    def advance(self, token: int) -> None:
+        """This token has come; what is wrong with it `allowed` says."""
+        if token not in self._end_ids:
+            self._matcher.consume_token(token)

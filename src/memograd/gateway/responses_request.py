@@ -6,15 +6,14 @@
     function_call_output            tool
     reasoning                       left out: another model's thoughts are no part of a chat
 
-Invariant: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
-and prompts, work in the background) is refused by name, never ignored.
+With `previous_response_id` the messages go on from a response (`Threads`). In a rollout a
+response's id names its call, and the conversation is read from the trace, so it is there after a
+restart too. Outside of rollouts nothing is written down: the latest conversations are held in
+memory. The instructions of the response before it are not carried over, as OpenAI says.
 
-`previous_response_id`: the conversation that a response ended, for a request that goes on.
-
-In a rollout a response's id names its call, and the conversation is read from the trace, so it is
-there after a restart too. Outside of rollouts nothing is written down: the latest conversations are
-held in memory. Invariant: a request goes on from a response of its own rollout or from none; the
-instructions of the response before it are not carried over, as OpenAI says.
+Invariants: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
+and prompts, work in the background) is refused by name, never ignored; a request goes on from a
+response of its own rollout or from none.
 """
 
 from __future__ import annotations
