@@ -2,8 +2,8 @@
 
 Written, OpenTelemetry's are one `ExportTraceServiceRequest` a line in OTLP's JSON, as collectors
 read from files: a span of the rollout (`invoke_agent`), and below it one of each call (`chat`),
-with the attributes of the semantic conventions for generative AI. Pushed (`SpanPusher`), they are the
-same spans over OTLP/HTTP, a call's when it is answered and its rollout's when that is over; the
+with the attributes of the semantic conventions for generative AI. Pushed (`SpanPusher`), they are
+the same spans over OTLP/HTTP, a call's when it is answered and its rollout's when that is over; the
 OpenTelemetry SDK batches, sends and tries again. What was said is pushed only where
 OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true, as the conventions want it.
 

@@ -4,8 +4,8 @@ Each score is a pure function of one completion (and of the row's column that it
 after the star are settings of a run: `length(low=40, high=60)`.
 
 Language means script: 中文 against English is seen, German against English is not. Words are
-counted as in `words`, a Han character one and a Latin word one, so a Chinese answer that names a brand in
-Latin letters keeps nearly all of its score; numbers and punctuation belong to all.
+counted as in `words`, a Han character one and a Latin word one, so a Chinese answer that names a
+brand in Latin letters keeps nearly all of its score; numbers and punctuation belong to all.
 
 Invariants: scores lie in [0, 1], the penalty in [-1, 0], for any text; a Chinese text is measured
 in characters where an English one is in words; a text of one script alone scores 1 for it and 0 for

@@ -5,8 +5,8 @@
 The agent attempts each row at a gateway over the policy, the calls of the chosen agents are
 trained, and the held-out rows are attempted at temperature 0 before and after. A job is put
 together before it has a run folder, and its traces belong there; so a `Serving` is made with the
-job and opened when the folder is there. `memograd train served-agent` calls it; `docs/gateway.md` is
-the user's guide.
+job and opened when the folder is there. `memograd train served-agent` calls it; `docs/gateway.md`
+is the user's guide.
 
 Invariants: the gateway is up only within `opened`, and is closed however a run ends. A run that was
 killed and resumed asks what the run that never stopped would have asked, with the same seeds; with

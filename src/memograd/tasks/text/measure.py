@@ -1,8 +1,8 @@
 """What is said of a job on rows: what it begins with, and its answers to the held-out ones.
 
-It begins with its rewards and without the rows that it leaves out. Answers are greedy. A reward is averaged over
-the rows to which it applies, on its own scale, with a 95% bootstrap interval over rows; before and
-after are compared row by row.
+It begins with its rewards and without the rows that it leaves out. Answers are greedy. A reward is
+averaged over the rows to which it applies, on its own scale, with a 95% bootstrap interval over
+rows; before and after are compared row by row.
 
 Invariants: every row that is left out is in `dropped.jsonl` of the run folder; before and after are
 measured on the same rows.

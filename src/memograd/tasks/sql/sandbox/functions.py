@@ -47,6 +47,9 @@ _STEPS_A_CALL = 20
 """Of a function of ours, besides."""
 _BYTES_A_STEP = 1_000
 """Comparing bytes with bytes is quicker."""
+_READ_A_STEP = 16
+"""Characters of a text that are taken to a function of ours, looked through once and brought back:
+a sixth of a millisecond for 80,000, and half of one where `replace` changes them all."""
 _CHARACTERS_OF_TIME_A_STEP = 1
 """Of formats and changes of dates."""
 _SIMPLE_PATTERN = 64
@@ -113,7 +116,7 @@ class Guards:
             connection.create_function(name, arguments, searched, deterministic=True)
 
     def _timed(self, name: str, *given: Value) -> Value:
-        said = {value.strip().lower() for value in given if isinstance(value, str)}
+        said = {_as_read(value) for value in given if isinstance(value, str | bytes)}
         if len(given) <= _TIME_AT[name] or _PRESENT & said:
             self._refuse(f"{name} of the present time is not allowed; name a date")
         if _ZONES & said:
@@ -122,7 +125,8 @@ class Guards:
         return self._ask(name, *given)
 
     def _searched(self, name: str, per_step: int, *given: Value) -> Value:
-        self._count(_STEPS_A_CALL + _length(given[0]) * _length(given[1]) // per_step)
+        read = _length(given[0]) // _READ_A_STEP
+        self._count(_STEPS_A_CALL + read + _length(given[0]) * _length(given[1]) // per_step)
         return self._ask(name, *given)
 
     def _trimmed(self, strip: Callable[[str, str], str], value: Value, some: Value) -> str | None:
@@ -154,6 +158,12 @@ class Guards:
             self._refuse(str(error))
         assert value is None or isinstance(value, str | int | float | bytes)
         return value
+
+
+def _as_read(value: str | bytes) -> str:
+    """What SQLite's functions of dates take the value for: bytes are text, and NUL ends it."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text.partition("\0")[0].strip().lower()
 
 
 def _length(value: Value) -> int:
