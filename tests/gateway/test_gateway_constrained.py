@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from memograd.gateway.grammar import grammar_of
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 from memograd.rollout.branches import grow_trees
@@ -49,7 +49,7 @@ CALLED = {"look_up": [{"patient": 7}, {"patient": 8}], "wait": [{}]}
 @pytest.fixture
 def gateway(tiny_policy, tool_template, start):
     backend = LocalBackend(
-        tiny_policy, sampling=Sampling(max_tokens=300), chat_template=tool_template
+        tiny_policy, sampling=AnswerSampling(max_tokens=300), chat_template=tool_template
     )
     yield start(backend)
     backend.close()

@@ -12,7 +12,7 @@ from memograd.cli.data import app
 from memograd.cli.help import epilog
 
 
-class Trainer(StrEnum):
+class OtherTrainer(StrEnum):
     """Whose rows can be written."""
 
     verl = "verl"
@@ -28,7 +28,7 @@ class Trainer(StrEnum):
     )
 )
 def export(
-    trainer: Annotated[Trainer, typer.Argument(metavar="TRAINER", help="verl or verifiers.")],
+    trainer: Annotated[OtherTrainer, typer.Argument(metavar="TRAINER", help="verl or verifiers.")],
     data: Annotated[Path, typer.Option(metavar="FILE", help="Rows, as for train text.")],
     rewards: Annotated[str, typer.Option(metavar="SPEC", help="Rewards, as for train text.")],
     out: Annotated[
@@ -43,7 +43,7 @@ def export(
     from memograd.tasks.text.rows import read_rows
 
     rows = read_rows(data)
-    if trainer is Trainer.verl:
+    if trainer is OtherTrainer.verl:
         write_verl(verl_rows(rows, with_absolute_files(rewards)), out)
     else:
         write_taskset(rows, rewards, out)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memograd.errors import BadInput
-from memograd.gateway.protocol import Refused
+from memograd.gateway.protocol import CallRefused
 
 KNOWN_KEYS: Final = 65_536
 """Rollouts whose keys are known without asking the store."""
@@ -56,7 +56,7 @@ def _hashed(key: str) -> bytes:
 
 
 def check_key(given: str, expected: str | None) -> None:
-    """Raise `Refused` (401) unless `given` is the gateway's key; any will do if it has none."""
+    """Raise `CallRefused` (401) unless `given` is the gateway's key; any will do if it has none."""
     if expected is None:
         return
     # Hashes, because comparing takes the same time for texts of the same length only.
@@ -64,9 +64,9 @@ def check_key(given: str, expected: str | None) -> None:
         raise unauthorised("This is not the gateway's API key.")
 
 
-def unauthorised(message: str) -> Refused:
+def unauthorised(message: str) -> CallRefused:
     """A 401 in OpenAI's words."""
-    return Refused(401, message, code="invalid_api_key", kind="authentication_error")
+    return CallRefused(401, message, code="invalid_api_key", kind="authentication_error")
 
 
 def check_address(host: str, key: str | None) -> None:
@@ -93,29 +93,29 @@ class GatewayLimits:
     max_choices: int = 16
 
 
-class Places:
+class CallPlaces:
     """The calls that are being answered; for one event loop."""
 
     def __init__(self, count: int) -> None:
         self.free = count
 
-    def take(self) -> Place:
-        """Take a place; raises `Refused` (429) if there is none."""
+    def take(self) -> CallPlace:
+        """Take a place; raises `CallRefused` (429) if there is none."""
         if self.free <= 0:
-            raise Refused(
+            raise CallRefused(
                 429,
                 "The gateway answers as many calls as it may: try again.",
                 code="rate_limit_exceeded",
                 kind="rate_limit_error",
             )
         self.free -= 1
-        return Place(self)
+        return CallPlace(self)
 
 
-class Place:
+class CallPlace:
     """One of the places, to be given back once."""
 
-    def __init__(self, places: Places | None) -> None:
+    def __init__(self, places: CallPlaces | None) -> None:
         self._places = places
 
     def give_back(self) -> None:

@@ -31,10 +31,10 @@ from starlette.types import Receive, Scope, Send
 from memograd.errors import MemogradError
 from memograd.gateway import answers, completions_api, responses_request
 from memograd.gateway.admission import (
+    CallPlace,
+    CallPlaces,
     GatewayLimits,
     KnownKeys,
-    Place,
-    Places,
     bearer,
     check_key,
     unauthorised,
@@ -43,7 +43,7 @@ from memograd.gateway.answers import AnswerForm, ChatForm, Json, told
 from memograd.gateway.backend import Backend
 from memograd.gateway.calls import BegunCall, Calls, ReaderGone
 from memograd.gateway.completions_api import CompletionForm, CompletionRequest
-from memograd.gateway.protocol import ChatRequest, EmbeddingRequest, Refused
+from memograd.gateway.protocol import CallRefused, ChatRequest, EmbeddingRequest
 from memograd.gateway.responses_answer import ResponseForm
 from memograd.gateway.responses_request import ResponseRequest, Threads
 from memograd.gateway.store import NoSuchRollout, TraceStore
@@ -73,7 +73,7 @@ class Gateway:
     ) -> None:
         self.backend = backend
         self.calls = Calls(backend, store, limits)
-        self.places = Places(limits.max_calls)
+        self.places = CallPlaces(limits.max_calls)
         self.store = store
         self.embedder = embedder
         self._key = key
@@ -164,7 +164,7 @@ class Gateway:
             begun, form = await begin()
             if begun.request.stream:
                 stream = _Stream(self, begun, form, place)
-                place = Place(None)  # the stream's now
+                place = CallPlace(None)  # the stream's now
                 return stream
             answer = await self.calls.answer(begun, gone=lambda: _gone(request))
             return Json(form.whole(answer))
@@ -176,10 +176,10 @@ class Gateway:
     async def embed(self, asked: EmbeddingRequest) -> Json:
         """The vectors of texts."""
         if self.embedder is None:
-            raise Refused(404, "This gateway has no embedder: start it with --embedder NAME.")
+            raise CallRefused(404, "This gateway has no embedder: start it with --embedder NAME.")
         embedder = self.embedder
         if asked.dimensions not in (None, embedder.dimension):
-            raise Refused(
+            raise CallRefused(
                 400, f"The embedder makes vectors of {embedder.dimension}.", param="dimensions"
             )
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
@@ -196,9 +196,9 @@ class Gateway:
         return answers.models(self._names())
 
     def one_model(self, name: str) -> dict[str, Any]:
-        """One of what is served; `Refused` for any other, though each name is answered."""
+        """One of what is served; `CallRefused` for any other, though each name is answered."""
         if name not in self._names():
-            raise Refused(
+            raise CallRefused(
                 404,
                 f"The model {name!r} is not served here: {', '.join(self._names())} is.",
                 code="model_not_found",
@@ -217,7 +217,9 @@ class _Stream(StreamingResponse):
     tries again what may be tried again; later, an event says it.
     """
 
-    def __init__(self, gateway: Gateway, begun: BegunCall, form: AnswerForm, place: Place) -> None:
+    def __init__(
+        self, gateway: Gateway, begun: BegunCall, form: AnswerForm, place: CallPlace
+    ) -> None:
         self._gateway, self._begun, self._place = gateway, begun, place
         self._form = form
         self._texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()

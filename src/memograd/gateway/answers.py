@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.conversation import answer_message
-from memograd.gateway.protocol import ChatRequest, Refused, error_body
+from memograd.gateway.protocol import CallRefused, ChatRequest, error_body
 from memograd.gateway.schema import dump
 from memograd.gateway.store import WrongState
 
@@ -255,7 +255,7 @@ def _bug() -> dict[str, Any]:
 
 
 def _body_of(error: MemogradError) -> tuple[int, dict[str, Any]]:
-    if isinstance(error, Refused):
+    if isinstance(error, CallRefused):
         return error.status, error.body
     if isinstance(error, WrongState):
         return 409, error_body(str(error), kind="invalid_request_error", code="rollout_over")

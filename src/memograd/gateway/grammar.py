@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from memograd.errors import MemogradError
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.protocol import CallRefused, ChatRequest
 from memograd.rollout.tool_calls import CLOSE, OPEN
 from memograd.rollout.types import TokenMask
 
@@ -39,7 +39,7 @@ SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_se
 
 
 def grammar_of(request: ChatRequest) -> str | None:
-    """The grammar in Lark; None where there is nothing to hold to. Raises `Refused`."""
+    """The grammar in Lark; None where there is nothing to hold to. Raises `CallRefused`."""
     form = _form(request.response_format)
     forced = _forced(request)
     tools = request.tool_schemas()
@@ -141,8 +141,8 @@ def _chosen(choice: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _refused(param: str, what: str) -> Refused:
-    return Refused(400, f"{param}: {what}.", param=param)
+def _refused(param: str, what: str) -> CallRefused:
+    return CallRefused(400, f"{param}: {what}.", param=param)
 
 
 READ: Final = 64
@@ -158,7 +158,7 @@ class Grammars:
         self._read: OrderedDict[str, LLMatcher] = OrderedDict()
 
     def constraint(self, grammar: str, param: str) -> GrammarConstraint:
-        """An answer's beginning in the grammar; `Refused`, naming `param`, if it cannot be read."""
+        """An answer's beginning in the grammar, or `CallRefused`, which names `param`."""
         matcher = self._read.get(grammar)
         if matcher is None:
             matcher = self._matcher(grammar, param)
@@ -173,7 +173,7 @@ class Grammars:
             from llguidance import LLMatcher
             from llguidance.hf import from_tokenizer
         except ImportError:
-            raise Refused(
+            raise CallRefused(
                 400,
                 f"{param}: holding the local model to a grammar needs llguidance: "
                 "pip install 'memograd[grammar]'.",
@@ -189,7 +189,7 @@ class Grammars:
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
             reason = matcher.get_error().strip().splitlines()[0]
-            raise Refused(400, f"{param}: it cannot be followed ({reason}).", param=param)
+            raise CallRefused(400, f"{param}: it cannot be followed ({reason}).", param=param)
         return matcher
 
 
