@@ -54,17 +54,20 @@ _CHARACTERS_OF_TIME_A_STEP = 1
 """Of formats and changes of dates."""
 _SIMPLE_PATTERN = 64
 """Characters of a pattern that SQLite may search for on its own."""
+_FEW = 16
+"""Patterns of a statement that SQLite may search for on its own."""
 _MAY_GROW = ("||", "concat", "glob", "instr", "replace", "string_agg")
 
 
 def searches_briefly(sql: str, query: exp.Expression) -> bool:
-    """Whether each search of the statement is one for a short text, in no text that it made.
+    """Whether the searches of the statement are few, for short texts, in no text that it made.
 
     Decided by words as well as by what was parsed, so that no spelling hides a search.
     """
     text = sql.lower()
+    searches = text.count("like")
     simple = sum(_is_simple(one.expression) for one in query.find_all(exp.Like))
-    return simple == text.count("like") and not any(word in text for word in _MAY_GROW)
+    return searches == simple <= _FEW and not any(word in text for word in _MAY_GROW)
 
 
 def _is_simple(pattern: exp.Expression) -> bool:
