@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """JSON as models write it most, on one line: free white space could go on for ever."""
 
+_OPEN: Final = {
+    *("additionalProperties", "patternProperties", "unevaluatedProperties"),
+    *("allOf", "anyOf", "oneOf", "$ref"),
+}
+"""Words of a schema that may allow properties beside those that it lists."""
+
 
 def grammar_of(request: ChatRequest) -> str | None:
     """The grammar in Lark; None where there is nothing to hold to. Raises `CallRefused`."""
@@ -85,13 +91,23 @@ def _written(start: str, *, form: Any, request: ChatRequest) -> str:
                 "type": "object",
                 "properties": {
                     "name": {"const": tool["name"]},
-                    "arguments": tool.get("parameters") or {"type": "object"},
+                    "arguments": _arguments(tool.get("parameters")),
                 },
                 "required": ["name", "arguments"],
                 "additionalProperties": False,
             }
             lines.append(f"{name}: {_json(schema)}")
     return "\n".join(lines)
+
+
+def _arguments(parameters: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The schema of a call's arguments: those that the tool names, unless it says that it takes
+    others, since a function that is called with others fails."""
+    if not parameters:
+        return {"type": "object"}
+    if "properties" in parameters and not _OPEN & parameters.keys():
+        return {**parameters, "additionalProperties": False}
+    return parameters
 
 
 def _json(schema: Any) -> str:
