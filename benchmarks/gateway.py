@@ -49,7 +49,7 @@ import torch
 from memograd.config import LoraConfig
 from memograd.gateway.app import create_app
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.store import TraceStore
 from memograd.policy.language_model import LanguageModel
@@ -105,7 +105,7 @@ def question(number: int) -> list[dict[str, str]]:
 
 def open_backend(model: str, tokens: int) -> LocalBackend:
     policy = LanguageModel.load(model, lora=LoraConfig(r=8), device="cpu")
-    return LocalBackend(policy, sampling=Sampling(max_tokens=tokens))
+    return LocalBackend(policy, sampling=AnswerSampling(max_tokens=tokens))
 
 
 def overhead(model: str, calls: int, folder: Path, api: str) -> dict[str, Any]:

@@ -55,6 +55,13 @@ ATTACKS = {
     + ", '+1 day', 'weekday 0', 'start of year'" * 30
     + f")) {PAIRS}",
     "sorting all pairs": f"SELECT a.text || b.id || c.id {PAIRS} ORDER BY 1",
+    "arms of unions, 40 times": "SELECT 1 FROM "
+    + ", ".join(f"(SELECT id FROM long UNION ALL SELECT id FROM long) s{n}" for n in range(40)),
+    "instr, 25 times": "SELECT count(*) FROM long WHERE " + " OR ".join(["instr(text, 'x')"] * 25),
+    "LIKE, 98 times": "SELECT count(*) FROM long WHERE " + " OR ".join(["text LIKE '%x%y'"] * 98),
+    "windows, 78": "SELECT "
+    + ", ".join(f"sum(id) OVER (PARTITION BY id % {n})" for n in range(2, 80))
+    + " FROM long",
     "upper": f"SELECT sum(length(upper(a.text))) {PAIRS}",
     "equality without case": f"SELECT count(*) {PAIRS} WHERE a.text = b.text COLLATE NOCASE",
     "substr from the end": f"SELECT sum(length(substr(a.text, -1))) {PAIRS}",

@@ -15,7 +15,7 @@ import torch
 from memograd.config import LoraConfig
 from memograd.gateway.app import create_app
 from memograd.gateway.backend import Backend
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.policy.language_model import LanguageModel
 from memograd.web.running import running
@@ -96,7 +96,7 @@ def tool_template(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def local(tiny_policy: LanguageModel, tool_template: Path) -> Iterator[LocalBackend]:
-    sampling = Sampling(max_tokens=12)
+    sampling = AnswerSampling(max_tokens=12)
     backend = LocalBackend(tiny_policy, sampling=sampling, chat_template=tool_template)
     yield backend
     backend.close()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
+from typing import Literal
 
 import numpy as np
 import openai
 import pytest
 import torch
+from pydantic import BaseModel
 
 from memograd.gateway.grammar import grammar_of
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 from memograd.rollout.branches import grow_trees
@@ -49,7 +52,7 @@ CALLED = {"look_up": [{"patient": 7}, {"patient": 8}], "wait": [{}]}
 @pytest.fixture
 def gateway(tiny_policy, tool_template, start):
     backend = LocalBackend(
-        tiny_policy, sampling=Sampling(max_tokens=300), chat_template=tool_template
+        tiny_policy, sampling=AnswerSampling(max_tokens=300), chat_template=tool_template
     )
     yield start(backend)
     backend.close()
@@ -234,8 +237,6 @@ def test_gradients_flow_where_there_was_a_choice(gateway, tiny_policy) -> None:
 
 
 def test_structured_output_of_openais_clients(gateway) -> None:
-    from pydantic import BaseModel
-
     class Answer(BaseModel):
         n: int
 
@@ -247,3 +248,62 @@ def test_structured_output_of_openais_clients(gateway) -> None:
     assert isinstance(parsed.choices[0].message.parsed, Answer)
     response = client.responses.parse(model="m", input="几?", text_format=Answer)
     assert isinstance(response.output_parsed, Answer)
+
+
+class Dose(BaseModel):
+    """What a random model says within its longest answer, if it is held to it."""
+
+    drug: Literal["二甲双胍", "华法林"]
+    pills: Literal[1, 2]
+
+
+@pytest.mark.parametrize("by_responses", [False, True], ids=["chats", "responses"])
+@pytest.mark.parametrize("method", ["json_schema", "function_calling"])
+def test_structured_output_of_langchain(gateway, method: str, by_responses: bool) -> None:
+    langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
+    rollout = gateway.rollout()
+    model = langchain.ChatOpenAI(
+        model="m",
+        base_url=rollout.base_url,
+        api_key=rollout.api_key,
+        use_responses_api=by_responses,
+        max_retries=0,
+    )
+    said = model.with_structured_output(Dose, method=method).invoke("八号病人吃什么药?")
+    assert isinstance(said, Dose)
+    [call] = gateway.store.calls(rollout.id)
+    assert call.choices[0].allowed is not None  # the learner knows what was allowed
+
+
+@pytest.mark.parametrize("model_class", ["OpenAIResponsesModel", "OpenAIChatCompletionsModel"])
+def test_the_agents_sdks_output_type_after_a_tool_that_it_forces(gateway, model_class: str) -> None:
+    agents = pytest.importorskip("agents", reason="openai-agents is not installed")
+    rollout = gateway.rollout()
+    patients: list[int] = []
+
+    @agents.function_tool
+    def look_up(patient: Literal[7, 8]) -> str:
+        """Which drug a patient takes."""
+        patients.append(patient)
+        return "二甲双胍"
+
+    async def run() -> object:
+        async with openai.AsyncOpenAI(
+            base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0
+        ) as client:
+            agent = agents.Agent(
+                name="doctor",
+                instructions="Answer from the tool.",
+                tools=[look_up],
+                output_type=Dose,
+                model=getattr(agents, model_class)(model="m", openai_client=client),
+                model_settings=agents.ModelSettings(tool_choice="look_up"),
+            )
+            done = await agents.Runner.run(
+                agent, "八号?", run_config=agents.RunConfig(tracing_disabled=True)
+            )
+            return done.final_output
+
+    assert isinstance(asyncio.run(run()), Dose)
+    assert patients
+    assert len(gateway.store.calls(rollout.id)) >= 2

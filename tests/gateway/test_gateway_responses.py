@@ -13,8 +13,8 @@ import torch
 from openai.types.responses import Response
 from scripted import ScriptedBackend, looks_up
 
-from memograd.gateway.local import LocalBackend, Sampling
-from memograd.gateway.protocol import Refused
+from memograd.gateway.local import AnswerSampling, LocalBackend
+from memograd.gateway.protocol import CallRefused
 from memograd.gateway.responses_request import ResponseRequest
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 
@@ -211,7 +211,7 @@ class Broken(ScriptedBackend):
     async def run(self, seed, on_text=None):
         on_text(0, "a")
         await asyncio.sleep(0.2)
-        raise Refused(502, "The server behind the gateway is gone.", kind="upstream_error")
+        raise CallRefused(502, "The server behind the gateway is gone.", kind="upstream_error")
 
     def prepare(self, request, conversation):
         return self
@@ -343,7 +343,7 @@ def test_openai_agents_over_a_real_model_is_one_row(tiny_policy, start, agents) 
     more = torch.zeros(len(tiny_policy.tokenizer))
     more[end] = 6.0
     tiny_policy.model.get_output_embeddings().register_forward_hook(lambda _m, _i, out: out + more)
-    backend = LocalBackend(tiny_policy, sampling=Sampling(max_tokens=200))
+    backend = LocalBackend(tiny_policy, sampling=AnswerSampling(max_tokens=200))
     gateway = start(backend)
     rollout = gateway.rollout()
     use(rollout)

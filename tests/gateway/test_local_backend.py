@@ -11,8 +11,8 @@ import pytest
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.calls import Calls
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.local import LocalBackend, Sampling
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.local import AnswerSampling, LocalBackend
+from memograd.gateway.protocol import CallRefused, ChatRequest
 from memograd.gateway.store import TraceStore
 
 TOOL = {"type": "function", "function": {"name": "say", "parameters": {"type": "object"}}}
@@ -93,7 +93,7 @@ def test_choices_are_drawn_independently(gateway) -> None:
 
 def test_training_forces_how_answers_are_drawn(local, start) -> None:
     local.engine.rest()
-    local.weights_changed(Sampling(temperature=0.5, max_tokens=3, forced=True))
+    local.weights_changed(AnswerSampling(temperature=0.5, max_tokens=3, forced=True))
     gateway = start(local)
     rollout = gateway.rollout()
     rollout.chat("say", temperature=2, top_p=0.1, max_tokens=900)
@@ -138,7 +138,7 @@ def test_a_model_without_a_tool_template_says_so(tiny_policy) -> None:
         {"messages": [{"role": "user", "content": "a"}], "tools": [TOOL]}
     )
     try:
-        with pytest.raises(Refused, match="tool calls as JSON"):
+        with pytest.raises(CallRefused, match="tool calls as JSON"):
             backend.prepare(request, TracedConversation())
     finally:
         backend.close()

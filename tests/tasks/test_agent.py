@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -291,41 +292,57 @@ def example_rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (EXAMPLE / name).read_text().splitlines()]
 
 
-def test_the_example_can_be_won_in_its_turns_by_asking_for_the_middle(
+def test_the_example_is_won_by_asking_for_the_middle_and_in_no_other_way(
     example: dict[str, Any],
 ) -> None:
     config = tomllib.loads((EXAMPLE / "small.toml").read_text())
-    assert config["episodes"]["max_turns"] == example["TURNS"]
+    assert config["episodes"]["max_turns"] == example["TURNS"] == 2
     train, held_out = example_rows("rows.jsonl"), example_rows("held_out.jsonl")
-    assert not {row["number"] for row in train} & {row["number"] for row in held_out}
+    assert {row["leans"] for row in held_out} == {"low", "high"}
+    assert not {row["low"] // 10 for row in train} & {row["low"] // 10 for row in held_out}
     for row in [*train, *held_out]:
-        game = example["GuessNumber"]()
-        game.reset(**row)
-        assert game.get_reward() == 0.0
-        answer, turns = str(row["prompt"]), 0
-        while answer != example["FOUND"]:
-            low, high = map(int, re.findall(r"\d+", answer))
-            answer = game.guess((low + high) // 2)
-            turns += 1
-        assert game.get_reward() == 1.0 and turns <= example["TURNS"]
+        low, high = map(int, re.findall(r"\d+", row["prompt"]))
+        won = []
+        for first in range(low - 2, high + 3):
+            for second in range(low - 2, high + 3):
+                game = example["GuessNumber"]()
+                game.reset(**row)
+                assert game.get_reward() == 0.0
+                answers = [game.guess(first), game.guess(second)]
+                earned = game.get_reward()
+                assert (earned == 1.0) == (answers[-1] == example["FOUND"]) and earned <= 1.0
+                if earned == 1.0:
+                    won.append((first, second))
+                else:
+                    assert earned <= 0.5
+        assert won == [((low + high) // 2, low if row["leans"] == "low" else high)]
 
 
-def test_the_examples_demonstrations_are_games_of_training_numbers_that_are_not_searches(
+def test_the_examples_demonstrations_are_larger_games_that_are_not_searches(
     example: dict[str, Any],
 ) -> None:
     """They teach calls and what the answers mean; that the middle is best is left to learn."""
-    train = {row["prompt"]: row for row in example_rows("rows.jsonl")}
-    firsts, found = [], 0
-    demonstrations = example_rows("demonstrations.jsonl")
-    for row in demonstrations:
-        asked, *said, last = row["messages"]
-        assert asked["content"] in train
-        calls = [json.loads(one["content"].split("\n")[1]) for one in said[::2]]
-        firsts.append(calls[0]["arguments"]["number"] % 10)
-        found += said[-1]["content"] == example["FOUND"]
-        assert last["content"] == ("Found." if said[-1]["content"] == example["FOUND"] else "Lost.")
-    assert set(firsts) == set(range(1, example["SIZE"] + 1))
-    assert 0.5 < found / len(demonstrations) < 0.85  # 0.68 is expected
+    tens = {row["low"] // 10 for row in example_rows("rows.jsonl")}
+    firsts = Counter[int]()
+    for row in example_rows("demonstrations.jsonl"):
+        asked, *said = row["messages"]
+        calls, answers = said[::2], [asked, *said[1::2]]
+        assert len(calls) == example["DEMONSTRATED_TURNS"]
+        for answer, called in zip(answers, calls, strict=True):
+            number = json.loads(called["content"].split("\n")[1])["arguments"]["number"]
+            low, high = map(int, re.findall(r"\d+", answer["content"]))
+            assert low <= number <= high and low // 10 in tens
+            if answer is asked:
+                assert high - low + 1 == example["DEMONSTRATED_SIZE"] > example["SIZE"]
+                firsts[number - low] += 1
+    assert set(firsts) == set(range(example["DEMONSTRATED_SIZE"]))
+    assert firsts[3] < 0.3 * firsts.total()  # a seventh is expected
+
+
+def test_failed_calls_of_the_example_cost(example: dict[str, Any]) -> None:
+    fine = [{"role": "assistant", "content": "x"}, {"role": "tool", "content": "It is between"}]
+    failed = [*fine, {"role": "tool", "content": "Error: no such tool; known are guess"}]
+    assert example["failed_calls"](completions=[fine, failed]) == [0.0, -0.25]
 
 
 def test_the_files_of_the_example_are_what_its_program_writes(
@@ -352,6 +369,7 @@ def test_the_example_with_the_packaged_model(
     code, _, err = run(
         capsys,
         *("train", "agent", "--environment", f"{EXAMPLE / 'guess.py'}:GuessNumber"),
+        *("--rewards", f"environment,{EXAMPLE / 'guess.py'}:failed_calls"),
         *("--data", str(EXAMPLE / "rows.jsonl"), "--config", str(EXAMPLE / "small.toml")),
         *(f"adapter={tmp_path / 'warm'}", f"out={tmp_path / 'run'}", "steps=1", "device=cpu"),
     )

@@ -193,12 +193,32 @@ def test_much_work_within_one_step_counts_as_many(sandbox: Sandbox, search: str)
 
 
 @pytest.mark.parametrize(
+    "search", ["text LIKE '%x%y'", "instr(text, 'x')", "replace(text, '药', 'x') = 'y'"]
+)
+def test_many_short_searches_in_long_texts_count_as_many_steps(tmp_path: Path, search: str) -> None:
+    path = tmp_path / "long.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE long(text text)")
+        connection.executemany("INSERT INTO long VALUES (?)", [("药" * 20_000,)] * 50)
+    sandbox = Sandbox(path, SqlLimits(steps=1_000_000))
+    few, many = (
+        f"SELECT count(*) FROM long WHERE {' OR '.join([search] * count)}" for count in (5, 30)
+    )
+    assert sandbox.run(few).rows == ((0,),)
+    assert sandbox.run(many).error == "the query takes too long; make it simpler or more selective"
+
+
+@pytest.mark.parametrize(
     "moment",
     [
         *("date()", "date('now')", "date('NOW', '+1 day')", "date(lower('NOW'))", "julianday()"),
         *("unixepoch('now')", "unixepoch('subsec')", "strftime('%s')", "strftime('%s', 'n'||'ow')"),
         *("time('now')", "datetime('2020-01-01', 'localtime')", "date('2020-01-01', 'UTC')"),
         *("CURRENT_TIMESTAMP", "CURRENT_DATE", "current_time", "random()", "randomblob(8)"),
+        # SQLite reads bytes as text, and text up to its first NUL.
+        *("date(x'6e6f77')", "date(CAST('Now' AS BLOB))", "unixepoch(x'6e6f7700ff')"),
+        *("julianday(CAST(x'4e4f5700' AS TEXT))", "strftime('%s', x'6e6f77')"),
+        "datetime('2020-01-01', x'6c6f63616c74696d65')",
     ],
 )
 def test_nothing_depends_on_when_or_where_it_is_asked(sandbox: Sandbox, moment: str) -> None:

@@ -205,7 +205,7 @@ def _write(
     typer.echo(f"{out}: {count} rows.")
 
 
-class Trainer(StrEnum):
+class OtherTrainer(StrEnum):
     """Whose rows can be written."""
 
     verl = "verl"
@@ -221,7 +221,7 @@ class Trainer(StrEnum):
     )
 )
 def export(
-    trainer: Annotated[Trainer, typer.Argument(metavar="TRAINER", help="verl or verifiers.")],
+    trainer: Annotated[OtherTrainer, typer.Argument(metavar="TRAINER", help="verl or verifiers.")],
     data: Annotated[Path, typer.Option(metavar="FILE", help="Rows, as for train text.")],
     rewards: Annotated[str, typer.Option(metavar="SPEC", help="Rewards, as for train text.")],
     out: Annotated[
@@ -236,7 +236,7 @@ def export(
     from memograd.tasks.text.rows import read_rows
 
     rows = read_rows(data)
-    if trainer is Trainer.verl:
+    if trainer is OtherTrainer.verl:
         write_verl(verl_rows(rows, with_absolute_files(rewards)), out)
     else:
         write_taskset(rows, rewards, out)

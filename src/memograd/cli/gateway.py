@@ -306,7 +306,7 @@ def _local(
     chat_template: Path | None,
 ) -> Backend:
     from memograd.config import LoraConfig
-    from memograd.gateway.local import LocalBackend, Sampling
+    from memograd.gateway.local import AnswerSampling, LocalBackend
     from memograd.policy.language_model import LanguageModel
 
     if adapter is None:
@@ -315,7 +315,7 @@ def _local(
         policy = LanguageModel.load_adapter(model, adapter, device=device)
     return LocalBackend(
         policy,
-        sampling=Sampling(max_tokens=max_tokens),
+        sampling=AnswerSampling(max_tokens=max_tokens),
         chat_template=chat_template,
         max_batch=max_batch,
     )

@@ -1,13 +1,11 @@
-"""Who may do what: API keys, as OpenAI's clients send them.
+"""Whose request is taken, and how many at once: API keys, and a place among the calls.
 
 A rollout's own key opens that rollout and nothing else. The gateway's key, where it has one, opens
 `/v1` and makes rollouts; where it has none, whoever reaches the address may, so such a gateway
-listens on this machine only. Invariant: no key opens another rollout's paths.
+listens on this machine only.
 
-What the gateway takes on at most: bytes of a request, calls at once, seconds of a call.
-
-Invariant: a place among the calls is free again however a call ends; `memograd.web.body_limit`
-counts the bytes.
+Invariants: no key opens another rollout's paths; a place among the calls is free again however a
+call ends. (`memograd.web.body_limit` counts the bytes of a request.)
 """
 
 from __future__ import annotations
@@ -20,51 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memograd.errors import BadInput
-from memograd.gateway.protocol import Refused
-
-
-@dataclass(frozen=True)
-class GatewayLimits:
-    """`max_body` bytes of a request, `max_calls` answered at once, `call_seconds` an answer may
-    take, `choices` a call may ask for."""
-
-    max_body: int = 8 * 1024 * 1024
-    max_calls: int = 256
-    call_seconds: float = 600.0
-    max_choices: int = 16
-
-
-class Places:
-    """The calls that are being answered; for one event loop."""
-
-    def __init__(self, count: int) -> None:
-        self.free = count
-
-    def take(self) -> Place:
-        """Take a place; raises `Refused` (429) if there is none."""
-        if self.free <= 0:
-            raise Refused(
-                429,
-                "The gateway answers as many calls as it may: try again.",
-                code="rate_limit_exceeded",
-                kind="rate_limit_error",
-            )
-        self.free -= 1
-        return Place(self)
-
-
-class Place:
-    """One of the places, to be given back once."""
-
-    def __init__(self, places: Places | None) -> None:
-        self._places = places
-
-    def give_back(self) -> None:
-        """Free it. Giving back twice is harmless."""
-        if self._places is not None:
-            self._places.free += 1
-            self._places = None
-
+from memograd.gateway.protocol import CallRefused
 
 KNOWN_KEYS: Final = 65_536
 """Rollouts whose keys are known without asking the store."""
@@ -102,7 +56,7 @@ def _hashed(key: str) -> bytes:
 
 
 def check_key(given: str, expected: str | None) -> None:
-    """Raise `Refused` (401) unless `given` is the gateway's key; any will do if it has none."""
+    """Raise `CallRefused` (401) unless `given` is the gateway's key; any will do if it has none."""
     if expected is None:
         return
     # Hashes, because comparing takes the same time for texts of the same length only.
@@ -110,9 +64,9 @@ def check_key(given: str, expected: str | None) -> None:
         raise unauthorised("This is not the gateway's API key.")
 
 
-def unauthorised(message: str) -> Refused:
+def unauthorised(message: str) -> CallRefused:
     """A 401 in OpenAI's words."""
-    return Refused(401, message, code="invalid_api_key", kind="authentication_error")
+    return CallRefused(401, message, code="invalid_api_key", kind="authentication_error")
 
 
 def check_address(host: str, key: str | None) -> None:
@@ -126,3 +80,46 @@ def check_address(host: str, key: str | None) -> None:
             f"The address {host} can be reached from other machines, so the gateway needs a key: "
             "set MEMOGRAD_GATEWAY_KEY, or listen on 127.0.0.1."
         )
+
+
+@dataclass(frozen=True)
+class GatewayLimits:
+    """`max_body` bytes of a request, `max_calls` answered at once, `call_seconds` an answer may
+    take, `choices` a call may ask for."""
+
+    max_body: int = 8 * 1024 * 1024
+    max_calls: int = 256
+    call_seconds: float = 600.0
+    max_choices: int = 16
+
+
+class CallPlaces:
+    """The calls that are being answered; for one event loop."""
+
+    def __init__(self, count: int) -> None:
+        self.free = count
+
+    def take(self) -> CallPlace:
+        """Take a place; raises `CallRefused` (429) if there is none."""
+        if self.free <= 0:
+            raise CallRefused(
+                429,
+                "The gateway answers as many calls as it may: try again.",
+                code="rate_limit_exceeded",
+                kind="rate_limit_error",
+            )
+        self.free -= 1
+        return CallPlace(self)
+
+
+class CallPlace:
+    """One of the places, to be given back once."""
+
+    def __init__(self, places: CallPlaces | None) -> None:
+        self._places = places
+
+    def give_back(self) -> None:
+        """Free it. Giving back twice is harmless."""
+        if self._places is not None:
+            self._places.free += 1
+            self._places = None

@@ -1,9 +1,7 @@
-"""How a request is answered: who may ask, a place among the calls, one answer in its API's form.
+"""How a request is answered: whose call it is, a place among the calls, an answer of its API.
 
 Chats, plain texts and responses differ in how they are read and written; between, a call is a call
-(`calls`). Invariant: a place is free again however a call ends.
-
-Whose call it is: what an agent is called in traces, where selective training looks for it.
+(`calls`). An agent's name, for which traces and selective training look, is
 
     1. the header X-Agent-Name     3. user
     2. metadata.agent              4. the beginning of what it was told to be, and a digest of it
@@ -11,8 +9,10 @@ Whose call it is: what an agent is called in traces, where selective training lo
 Frameworks (openai-agents, LangGraph, LangChain) send no names of their agents, but the agents of a
 program are told different things in their system prompts, so the prompt names them:
 "answer-from-what-the-tool-5d41c0". Numbers and white space are left out of the digest, because many
-prompts hold today's date. An agent that was told nothing is "agent". Invariant: a name is a
-function of the request alone, the same in every rollout and every run.
+prompts hold today's date. An agent that was told nothing is "agent".
+
+Invariants: a place is free again however a call ends; a name is a function of the request alone,
+the same in every rollout and every run.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from starlette.types import Receive, Scope, Send
 from memograd.errors import MemogradError
 from memograd.gateway import answers, completions_api, responses_request
 from memograd.gateway.admission import (
+    CallPlace,
+    CallPlaces,
     GatewayLimits,
     KnownKeys,
-    Place,
-    Places,
     bearer,
     check_key,
     unauthorised,
@@ -43,54 +43,11 @@ from memograd.gateway.answers import AnswerForm, ChatForm, Json, told
 from memograd.gateway.backend import Backend
 from memograd.gateway.calls import BegunCall, Calls, ReaderGone
 from memograd.gateway.completions_api import CompletionForm, CompletionRequest
-from memograd.gateway.protocol import ChatRequest, EmbeddingRequest, Refused
+from memograd.gateway.protocol import CallRefused, ChatRequest, EmbeddingRequest
 from memograd.gateway.responses_answer import ResponseForm
 from memograd.gateway.responses_request import ResponseRequest, Threads
 from memograd.gateway.store import NoSuchRollout, TraceStore
 from memograd.memory.embedders.embedder import Embedder
-
-UNNAMED: Final = "agent"
-LONGEST: Final = 200
-WORDS, CHARACTERS = 5, 40
-
-_CHANGES: Final = re.compile(r"[\d\s]+")
-_WORD: Final = re.compile(r"[^\W\d_]+")
-
-
-def agent_name(request: ChatRequest, header: str | None) -> str:
-    """The name; `header` is X-Agent-Name as it came."""
-    named = (request.metadata or {}).get("agent")
-    given = as_utf8(header) or (named if isinstance(named, str) else None) or request.user
-    return given[:LONGEST] if given else _name_of(_instructions(request))
-
-
-def _instructions(request: ChatRequest) -> str:
-    """The system messages before anything else is said; images and the like are no name."""
-    told: list[str] = []
-    for message in request.messages:
-        if message.role not in ("system", "developer"):
-            break
-        content = message.content
-        parts = [content] if isinstance(content, str) else [part.text for part in content or ()]
-        told += [part for part in parts if part]
-    return "\n".join(told)
-
-
-def _name_of(instructions: str) -> str:
-    words = _WORD.findall(instructions)[:WORDS]
-    if not words:
-        return UNNAMED
-    digest = hashlib.sha256(_CHANGES.sub("", instructions).encode("utf-8", "surrogatepass"))
-    return f"{'-'.join(words).lower()[:CHARACTERS]}-{digest.hexdigest()[:6]}"
-
-
-def as_utf8(header: str | None) -> str | None:
-    """A header's text: HTTP's own alphabet is Latin-1, what clients send beyond ASCII is UTF-8."""
-    try:
-        return header and header.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return header
-
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +73,7 @@ class Gateway:
     ) -> None:
         self.backend = backend
         self.calls = Calls(backend, store, limits)
-        self.places = Places(limits.max_calls)
+        self.places = CallPlaces(limits.max_calls)
         self.store = store
         self.embedder = embedder
         self._key = key
@@ -207,7 +164,7 @@ class Gateway:
             begun, form = await begin()
             if begun.request.stream:
                 stream = _Stream(self, begun, form, place)
-                place = Place(None)  # the stream's now
+                place = CallPlace(None)  # the stream's now
                 return stream
             answer = await self.calls.answer(begun, gone=lambda: _gone(request))
             return Json(form.whole(answer))
@@ -219,10 +176,10 @@ class Gateway:
     async def embed(self, asked: EmbeddingRequest) -> Json:
         """The vectors of texts."""
         if self.embedder is None:
-            raise Refused(404, "This gateway has no embedder: start it with --embedder NAME.")
+            raise CallRefused(404, "This gateway has no embedder: start it with --embedder NAME.")
         embedder = self.embedder
         if asked.dimensions not in (None, embedder.dimension):
-            raise Refused(
+            raise CallRefused(
                 400, f"The embedder makes vectors of {embedder.dimension}.", param="dimensions"
             )
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
@@ -239,9 +196,9 @@ class Gateway:
         return answers.models(self._names())
 
     def one_model(self, name: str) -> dict[str, Any]:
-        """One of what is served; `Refused` for any other, though each name is answered."""
+        """One of what is served; `CallRefused` for any other, though each name is answered."""
         if name not in self._names():
-            raise Refused(
+            raise CallRefused(
                 404,
                 f"The model {name!r} is not served here: {', '.join(self._names())} is.",
                 code="model_not_found",
@@ -260,7 +217,9 @@ class _Stream(StreamingResponse):
     tries again what may be tried again; later, an event says it.
     """
 
-    def __init__(self, gateway: Gateway, begun: BegunCall, form: AnswerForm, place: Place) -> None:
+    def __init__(
+        self, gateway: Gateway, begun: BegunCall, form: AnswerForm, place: CallPlace
+    ) -> None:
         self._gateway, self._begun, self._place = gateway, begun, place
         self._form = form
         self._texts: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
@@ -322,3 +281,46 @@ async def _gone(request: Request) -> None:
     """Return when the client has closed the connection; its body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+UNNAMED: Final = "agent"
+LONGEST: Final = 200
+WORDS, CHARACTERS = 5, 40
+
+_CHANGES: Final = re.compile(r"[\d\s]+")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+def agent_name(request: ChatRequest, header: str | None) -> str:
+    """The name; `header` is X-Agent-Name as it came."""
+    named = (request.metadata or {}).get("agent")
+    given = as_utf8(header) or (named if isinstance(named, str) else None) or request.user
+    return given[:LONGEST] if given else _name_of(_instructions(request))
+
+
+def _instructions(request: ChatRequest) -> str:
+    """The system messages before anything else is said; images and the like are no name."""
+    told: list[str] = []
+    for message in request.messages:
+        if message.role not in ("system", "developer"):
+            break
+        content = message.content
+        parts = [content] if isinstance(content, str) else [part.text for part in content or ()]
+        told += [part for part in parts if part]
+    return "\n".join(told)
+
+
+def _name_of(instructions: str) -> str:
+    words = _WORD.findall(instructions)[:WORDS]
+    if not words:
+        return UNNAMED
+    digest = hashlib.sha256(_CHANGES.sub("", instructions).encode("utf-8", "surrogatepass"))
+    return f"{'-'.join(words).lower()[:CHARACTERS]}-{digest.hexdigest()[:6]}"
+
+
+def as_utf8(header: str | None) -> str | None:
+    """A header's text: HTTP's own alphabet is Latin-1, what clients send beyond ASCII is UTF-8."""
+    try:
+        return header and header.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return header

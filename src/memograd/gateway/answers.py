@@ -1,11 +1,10 @@
-"""Answers in OpenAI's form: one JSON object, or the events of a stream.
+"""Answers in OpenAI's form: one JSON object, the events of a stream, or a failure.
 
 Each API of OpenAI's has a form of its own: chats here, plain texts in `completions_api`, responses
-in `responses_answer`. Invariant: the pieces of a stream, put together, are the object's message.
+in `responses_answer`; a failure is a status and OpenAI's error form, whatever went wrong.
 
-Failures as the gateway tells them: a status and OpenAI's error form, whatever went wrong.
-
-Invariant: nothing of a bug is told to whoever asks; its traceback is in the log.
+Invariants: the pieces of a stream, put together, are the object's message; nothing of a bug is told
+to whoever asks, and its traceback is in the log.
 """
 
 from __future__ import annotations
@@ -25,12 +24,13 @@ from starlette.responses import JSONResponse
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.conversation import answer_message
-from memograd.gateway.protocol import ChatRequest, Refused, error_body
+from memograd.gateway.protocol import CallRefused, ChatRequest, error_body
 from memograd.gateway.schema import dump
 from memograd.gateway.store import WrongState
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 DONE = "data: [DONE]\n\n"
 
@@ -255,7 +255,7 @@ def _bug() -> dict[str, Any]:
 
 
 def _body_of(error: MemogradError) -> tuple[int, dict[str, Any]]:
-    if isinstance(error, Refused):
+    if isinstance(error, CallRefused):
         return error.status, error.body
     if isinstance(error, WrongState):
         return 409, error_body(str(error), kind="invalid_request_error", code="rollout_over")

@@ -42,7 +42,7 @@ class Prepared(Protocol):
     """A request that was understood."""
 
     async def run(self, seed: int, on_text: OnText | None = None) -> BackendAnswer:
-        """BackendAnswer it; `seed` is for one that names none. Raises `Refused` or `MemogradError`.
+        """Answer it; `seed` is for one that names none. Raises `CallRefused` or `MemogradError`.
         Cancelling frees what it uses."""
         ...
 
@@ -59,7 +59,7 @@ class Backend(Protocol):
         ...
 
     def prepare(self, request: ChatRequest, conversation: TracedConversation) -> Prepared:
-        """Check a request. Raises `Refused` or `BadInput`."""
+        """Check a request. Raises `CallRefused` or `BadInput`."""
         ...
 
     def recall(self, call: CallRecord, conversation: TracedConversation) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.backend import Backend, BackendAnswer, OnText, Prepared
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.protocol import CallRefused, ChatRequest
 from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
 
@@ -87,7 +87,7 @@ class Calls:
         """Render a call's conversation, of `size` bytes as it came, and give it its number; raises
         what is wrong with it, and then it has none. `asked`: what its record says of it."""
         if (request.n or 1) > self.limits.max_choices:
-            raise Refused(400, f"n is at most {self.limits.max_choices} here.", param="n")
+            raise CallRefused(400, f"n is at most {self.limits.max_choices} here.", param="n")
         began_at = time.time()
         conversation = TracedConversation()
         if rollout_id is not None:
@@ -123,7 +123,7 @@ class Calls:
     ) -> BackendAnswer:
         """Answer a call and write it down.
 
-        `gone` returns when nobody reads any more; then `ReaderGone` is raised. Raises `Refused`
+        `gone` returns when nobody reads any more; then `ReaderGone` is raised. Raises `CallRefused`
         (504) when the answer takes too long.
         """
         rollout_id = None if begun.rollout is None else begun.rollout.id
@@ -155,7 +155,7 @@ class Calls:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if not done:
-                raise Refused(
+                raise CallRefused(
                     504,
                     f"The answer took more than {self.limits.call_seconds:g} s.",
                     kind="timeout_error",

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.agents import Agent, AgentAttempt, Running, run_agents
 from memograd.gateway.app import create_app
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 from memograd.grpo.batch import rollout_ids
@@ -142,7 +142,7 @@ class ServedAgent:
         seeds = torch.randint(0, 2**48, (len(flat),), generator=generator).tolist()
         tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
         attempts = [AgentAttempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
-        forced = Sampling(temperature=temperature, max_tokens=self._longest, forced=True)
+        forced = AnswerSampling(temperature=temperature, max_tokens=self._longest, forced=True)
         version = self._backend.drawn_by
         self._backend.weights_changed(forced)
         try:

@@ -1,18 +1,15 @@
-"""Traces in other people's formats: JSON lines, and OpenTelemetry spans.
+"""Traces in other people's formats: JSON lines, and OpenTelemetry spans, written or pushed.
 
-OpenTelemetry's are one `ExportTraceServiceRequest` a line in OTLP's JSON, as collectors read from
-files: a span of the rollout (`invoke_agent`), and below it one of each call (`chat`), with the
-attributes of the semantic conventions for generative AI. Ids are made from the rollout's id, so a
-second export is the same spans. Invariant: every call is one line's span, none twice.
+Written, OpenTelemetry's are one `ExportTraceServiceRequest` a line in OTLP's JSON, as collectors
+read from files: a span of the rollout (`invoke_agent`), and below it one of each call (`chat`),
+with the attributes of the semantic conventions for generative AI. Pushed (`SpanPusher`), they are
+the same spans over OTLP/HTTP, a call's when it is answered and its rollout's when that is over; the
+OpenTelemetry SDK batches, sends and tries again. What was said is pushed only where
+OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true, as the conventions want it.
 
-Spans of calls and rollouts, pushed to a collector over OTLP/HTTP as they are written down.
-
-The OpenTelemetry SDK batches, sends and tries again; the spans are those that `export` writes into
-files, with the same ids. A call's span goes out when it is answered, its rollout's when that is
-over. What was said is in them only where OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is
-true, as the conventions want it.
-
-Invariant: a collector that is slow or gone costs an agent nothing; what it missed is in the store.
+Invariants: every call is one span, none twice, and its ids are made from the rollout's id, so a
+second export is the same spans. A collector that is slow or gone costs an agent nothing; what it
+missed is in the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a request holds its answer to, as a grammar: structured output, forced tools, one call only.
+"""What a request holds its answer to: structured output, forced tools, one call only.
 
     response_format                     JSON of the schema, or any object; or calls, with tools
     tool_choice required                one call or more, each of a tool and its schema
@@ -6,14 +6,13 @@
     parallel_tool_calls false           text, and one call at most
 
 The grammar is written in llguidance's Lark, with JSON schemas in it; calls are written as the chat
-template asks for them (`memograd.rollout.tool_calls`). Invariant: an answer that was not cut off is
-what its request asked for, whatever the model would have said; where a request asks for nothing of
-this kind there is no grammar, and the model's own distribution is drawn from.
+template asks for them (`memograd.rollout.tool_calls`). llguidance says after each token what may
+come next; a grammar is read once and forked for every answer.
 
-Answers held to grammars by llguidance, which says after each token what may come next.
-
-Invariant: a grammar that it cannot read is a refusal before the call has a number, with its reason;
-grammars are read once and forked for every answer.
+Invariants: an answer that was not cut off is what its request asked for, whatever the model would
+have said; where a request asks for nothing of this kind there is no grammar, and the model's own
+distribution is drawn from; a grammar that llguidance cannot read is a refusal before the call has a
+number, with its reason.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from memograd.errors import MemogradError
-from memograd.gateway.protocol import ChatRequest, Refused
+from memograd.gateway.protocol import CallRefused, ChatRequest
 from memograd.rollout.tool_calls import CLOSE, OPEN
 from memograd.rollout.types import TokenMask
 
@@ -34,87 +33,19 @@ if TYPE_CHECKING:
 
     from memograd.policy.language_model import LanguageModel
 
-READ: Final = 64
-"""Grammars that are held."""
-
-
-class Grammars:
-    """The grammars of a policy's answers."""
-
-    def __init__(self, policy: LanguageModel) -> None:
-        self._policy = policy
-        self._tokenizer: LLTokenizer | None = None
-        self._read: OrderedDict[str, LLMatcher] = OrderedDict()
-
-    def constraint(self, grammar: str, param: str) -> GrammarConstraint:
-        """An answer's beginning in the grammar; `Refused`, naming `param`, if it cannot be read."""
-        matcher = self._read.get(grammar)
-        if matcher is None:
-            matcher = self._matcher(grammar, param)
-            self._read[grammar] = matcher
-            if len(self._read) > READ:
-                self._read.popitem(last=False)
-        self._read.move_to_end(grammar)
-        return GrammarConstraint(matcher.deep_copy(), self._policy.end_ids)
-
-    def _matcher(self, grammar: str, param: str) -> LLMatcher:
-        try:
-            from llguidance import LLMatcher
-            from llguidance.hf import from_tokenizer
-        except ImportError:
-            raise Refused(
-                400,
-                f"{param}: holding the local model to a grammar needs llguidance: "
-                "pip install 'memograd[grammar]'.",
-                param=param,
-            ) from None
-        if self._tokenizer is None:
-            weight = self._policy.model.get_output_embeddings().weight
-            self._tokenizer = from_tokenizer(
-                cast("PreTrainedTokenizerFast", self._policy.tokenizer),
-                n_vocab=int(weight.shape[0]),
-                eos_token=sorted(self._policy.end_ids),
-            )
-        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
-        if matcher.is_error():
-            reason = matcher.get_error().strip().splitlines()[0]
-            raise Refused(400, f"{param}: it cannot be followed ({reason}).", param=param)
-        return matcher
-
-
-class GrammarConstraint:
-    """A `memograd.policy.token_logprobs.Constraint` over llguidance."""
-
-    def __init__(self, matcher: LLMatcher, end_ids: frozenset[int]) -> None:
-        self._matcher = matcher
-        self._end_ids = end_ids
-
-    def fork(self) -> GrammarConstraint:
-        """An answer of its own, from here on."""
-        return GrammarConstraint(self._matcher.deep_copy(), self._end_ids)
-
-    def allowed(self) -> TokenMask | None:
-        """The tokens that may come next."""
-        mask = self._matcher.compute_bitmask()
-        if self._matcher.is_error() or not any(mask):
-            raise MemogradError(
-                f"The answer cannot be held to its grammar ({self._matcher.get_error()}): ask for "
-                "a simpler schema."
-            )
-        return mask
-
-    def advance(self, token: int) -> None:
-        """This token has come; what is wrong with it `allowed` says."""
-        if token not in self._end_ids:
-            self._matcher.consume_token(token)
-
 
 SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """JSON as models write it most, on one line: free white space could go on for ever."""
 
+_OPEN: Final = {
+    *("additionalProperties", "patternProperties", "unevaluatedProperties"),
+    *("allOf", "anyOf", "oneOf", "$ref"),
+}
+"""Words of a schema that may allow properties beside those that it lists."""
+
 
 def grammar_of(request: ChatRequest) -> str | None:
-    """The grammar in Lark; None where there is nothing to hold to. Raises `Refused`."""
+    """The grammar in Lark; None where there is nothing to hold to. Raises `CallRefused`."""
     form = _form(request.response_format)
     forced = _forced(request)
     tools = request.tool_schemas()
@@ -160,13 +91,23 @@ def _written(start: str, *, form: Any, request: ChatRequest) -> str:
                 "type": "object",
                 "properties": {
                     "name": {"const": tool["name"]},
-                    "arguments": tool.get("parameters") or {"type": "object"},
+                    "arguments": _arguments(tool.get("parameters")),
                 },
                 "required": ["name", "arguments"],
                 "additionalProperties": False,
             }
             lines.append(f"{name}: {_json(schema)}")
     return "\n".join(lines)
+
+
+def _arguments(parameters: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The schema of a call's arguments: those that the tool names, unless it says that it takes
+    others, since a function that is called with others fails."""
+    if not parameters:
+        return {"type": "object"}
+    if "properties" in parameters and not _OPEN & parameters.keys():
+        return {**parameters, "additionalProperties": False}
+    return parameters
 
 
 def _json(schema: Any) -> str:
@@ -216,5 +157,80 @@ def _chosen(choice: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _refused(param: str, what: str) -> Refused:
-    return Refused(400, f"{param}: {what}.", param=param)
+def _refused(param: str, what: str) -> CallRefused:
+    return CallRefused(400, f"{param}: {what}.", param=param)
+
+
+READ: Final = 64
+"""Grammars that are held."""
+
+
+class Grammars:
+    """The grammars of a policy's answers."""
+
+    def __init__(self, policy: LanguageModel) -> None:
+        self._policy = policy
+        self._tokenizer: LLTokenizer | None = None
+        self._read: OrderedDict[str, LLMatcher] = OrderedDict()
+
+    def constraint(self, grammar: str, param: str) -> GrammarConstraint:
+        """An answer's beginning in the grammar, or `CallRefused`, which names `param`."""
+        matcher = self._read.get(grammar)
+        if matcher is None:
+            matcher = self._matcher(grammar, param)
+            self._read[grammar] = matcher
+            if len(self._read) > READ:
+                self._read.popitem(last=False)
+        self._read.move_to_end(grammar)
+        return GrammarConstraint(matcher.deep_copy(), self._policy.end_ids)
+
+    def _matcher(self, grammar: str, param: str) -> LLMatcher:
+        try:
+            from llguidance import LLMatcher
+            from llguidance.hf import from_tokenizer
+        except ImportError:
+            raise CallRefused(
+                400,
+                f"{param}: holding the local model to a grammar needs llguidance: "
+                "pip install 'memograd[grammar]'.",
+                param=param,
+            ) from None
+        if self._tokenizer is None:
+            weight = self._policy.model.get_output_embeddings().weight
+            self._tokenizer = from_tokenizer(
+                cast("PreTrainedTokenizerFast", self._policy.tokenizer),
+                n_vocab=int(weight.shape[0]),
+                eos_token=sorted(self._policy.end_ids),
+            )
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
+        if matcher.is_error():
+            reason = matcher.get_error().strip().splitlines()[0]
+            raise CallRefused(400, f"{param}: it cannot be followed ({reason}).", param=param)
+        return matcher
+
+
+class GrammarConstraint:
+    """A `memograd.policy.token_logprobs.Constraint` over llguidance."""
+
+    def __init__(self, matcher: LLMatcher, end_ids: frozenset[int]) -> None:
+        self._matcher = matcher
+        self._end_ids = end_ids
+
+    def fork(self) -> GrammarConstraint:
+        """An answer of its own, from here on."""
+        return GrammarConstraint(self._matcher.deep_copy(), self._end_ids)
+
+    def allowed(self) -> TokenMask | None:
+        """The tokens that may come next."""
+        mask = self._matcher.compute_bitmask()
+        if self._matcher.is_error() or not any(mask):
+            raise MemogradError(
+                f"The answer cannot be held to its grammar ({self._matcher.get_error()}): ask for "
+                "a simpler schema."
+            )
+        return mask
+
+    def advance(self, token: int) -> None:
+        """This token has come; what is wrong with it `allowed` says."""
+        if token not in self._end_ids:
+            self._matcher.consume_token(token)

@@ -19,7 +19,7 @@ from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob, TextStream
 from memograd.gateway.grammar import GrammarConstraint, Grammars, grammar_of
 from memograd.gateway.messages import from_answer, to_template
-from memograd.gateway.protocol import ChatRequest, Refused, TextRequest
+from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.policy.continuous import SampleRequest
@@ -49,7 +49,7 @@ TEXT: Final = {"type": "text"}
 
 
 @dataclass(frozen=True)
-class Sampling:
+class AnswerSampling:
     """How answers are drawn where a request does not say; `forced` wins over what it says.
 
     Training forces its own temperature and the whole distribution, since the loss is computed for
@@ -74,12 +74,12 @@ class LocalBackend:
         self,
         policy: LanguageModel,
         *,
-        sampling: Sampling | None = None,
+        sampling: AnswerSampling | None = None,
         chat_template: Path | None = None,
         max_batch: int = MAX_BATCH,
     ) -> None:
         self.model = policy.name
-        self.sampling = sampling or Sampling()
+        self.sampling = sampling or AnswerSampling()
         self.engine: Engine | RemoteEngine = (
             Engine(policy, max_batch=max_batch)
             if policy.remote is None
@@ -116,7 +116,7 @@ class LocalBackend:
         """The version of the weights that answers now; None: what training began with."""
         return self._policy.version if self._policy.speaker == "trained" else None
 
-    def weights_changed(self, sampling: Sampling | None = None) -> None:
+    def weights_changed(self, sampling: AnswerSampling | None = None) -> None:
         """Serve with the weights as they are now, which were changed while the engine rested."""
         self._version += 1
         self.sampling = sampling or self.sampling
@@ -127,7 +127,7 @@ class LocalBackend:
         self.engine.close()
 
     def prepare(self, request: ChatRequest, conversation: TracedConversation) -> LocalRequest:
-        """Render the conversation; raises `Refused` for what cannot be served."""
+        """Render the conversation; raises `CallRefused` for what cannot be served."""
         _refuse_unserved(request)
         if isinstance(request, TextRequest):
             return self._going_on(request, conversation)
@@ -136,7 +136,7 @@ class LocalBackend:
             message["role"] == "tool" or message.get("tool_calls") for message in said
         )
         if uses_tools and self._with_tools is None:
-            raise Refused(400, self._no_tools, param="tools")
+            raise CallRefused(400, self._no_tools, param="tools")
         chat = self._with_tools if uses_tools and self._with_tools else self._plain
         known = conversation.find(said)
         messages = to_template(said, known.written)
@@ -161,7 +161,7 @@ class LocalBackend:
         if grammar is None:
             return None
         if isinstance(self.engine, RemoteEngine):
-            raise Refused(
+            raise CallRefused(
                 400,
                 "Sampling servers do not say which tokens a grammar allowed, so an answer that is "
                 "held to one cannot be learnt from; ask without it, or train with sampler=local.",
@@ -211,10 +211,10 @@ class LocalBackend:
         return bool(ids) and ids[-1] in self._policy.end_ids
 
     def _settled(self, request: ChatRequest, prompt: tuple[int, ...]) -> dict[str, Any]:
-        """What the request's choices are drawn with; `Refused` if the prompt leaves no room."""
+        """What the request's choices are drawn with; `CallRefused` if the prompt leaves no room."""
         room = self._policy.context_length - len(prompt)
         if room < 1:
-            raise Refused(
+            raise CallRefused(
                 400,
                 f"The conversation has {len(prompt)} tokens; {self.model} was made for "
                 f"{self._policy.context_length}, the answer included.",
@@ -332,8 +332,8 @@ def _seed_of(seed: int, place: int) -> int:
 
 
 def _refuse_unserved(request: ChatRequest) -> None:
-    """Raise `Refused` for what a model in this process cannot promise."""
+    """Raise `CallRefused` for what a model in this process cannot promise."""
     for name, value in (request.model_extra or {}).items():
         if value is None or name in NO_EFFECT or value in ONLY.get(name, ()):
             continue
-        raise Refused(400, f"The local model does not know {name}={value!r}.", param=name)
+        raise CallRefused(400, f"The local model does not know {name}={value!r}.", param=name)

@@ -33,7 +33,7 @@ Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 TopLogprobs = Annotated[int, Field(ge=0, le=20)]
 
 
-class Refused(MemogradError):
+class CallRefused(MemogradError):
     """An HTTP status and the error that goes with it."""
 
     def __init__(

@@ -6,15 +6,14 @@
     function_call_output            tool
     reasoning                       left out: another model's thoughts are no part of a chat
 
-Invariant: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
-and prompts, work in the background) is refused by name, never ignored.
+With `previous_response_id` the messages go on from a response (`Threads`). In a rollout a
+response's id names its call, and the conversation is read from the trace, so it is there after a
+restart too. Outside of rollouts nothing is written down: the latest conversations are held in
+memory. The instructions of the response before it are not carried over, as OpenAI says.
 
-`previous_response_id`: the conversation that a response ended, for a request that goes on.
-
-In a rollout a response's id names its call, and the conversation is read from the trace, so it is
-there after a restart too. Outside of rollouts nothing is written down: the latest conversations are
-held in memory. Invariant: a request goes on from a response of its own rollout or from none; the
-instructions of the response before it are not carried over, as OpenAI says.
+Invariants: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
+and prompts, work in the background) is refused by name, never ignored; a request goes on from a
+response of its own rollout or from none.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.calls import BegunCall, Calls
 from memograd.gateway.conversation import answer_message
 from memograd.gateway.protocol import (
+    CallRefused,
     ChatRequest,
-    Refused,
     Seed,
     Temperature,
     Text,
@@ -100,13 +99,13 @@ class ResponseRequest(BaseModel):
         return bool(self.top_logprobs) or "message.output_text.logprobs" in (self.include or ())
 
     def as_chat(self, before: Sequence[Mapping[str, Any]] = ()) -> ChatRequest:
-        """The request as a chat that goes on from the messages `before`; raises `Refused`."""
+        """The request as a chat that goes on from the messages `before`; raises `CallRefused`."""
         passed = self._passed_on()
         messages = [*before, *self._said()]
         if self.instructions is not None:
             messages.insert(0, {"role": "system", "content": self.instructions})
         if not messages:
-            raise Refused(400, "input: there is nothing to answer.", param="input")
+            raise CallRefused(400, "input: there is nothing to answer.", param="input")
         text, reasoning = self.text or {}, self.reasoning or {}
         fields = {
             **passed,
@@ -134,16 +133,16 @@ class ResponseRequest(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise Refused(400, f"{where}: {first['msg']}.", param=where) from None
+            raise CallRefused(400, f"{where}: {first['msg']}.", param=where) from None
 
     def _passed_on(self) -> dict[str, Any]:
-        """Fields that stay as they are; `Refused` for those that nothing here understands."""
+        """Fields that stay as they are; `CallRefused` for those that nothing here understands."""
         passed: dict[str, Any] = {}
         for name, value in (self.model_extra or {}).items():
             if name in PASSED_ON:
                 passed[name] = value
             elif value is not None and name not in NO_EFFECT and value not in ONLY.get(name, ()):
-                raise Refused(400, f"Responses here do not know {name}={value!r}.", param=name)
+                raise CallRefused(400, f"Responses here do not know {name}={value!r}.", param=name)
         return passed
 
     def _said(self) -> list[dict[str, Any]]:
@@ -155,11 +154,11 @@ class ResponseRequest(BaseModel):
             where = f"input[{place}]"
             if item.type == "message":
                 if item.role is None:
-                    raise Refused(400, f"{where}: a message needs a role.", param=where)
+                    raise CallRefused(400, f"{where}: a message needs a role.", param=where)
                 messages.append({"role": item.role, "content": _content(item.content, where)})
             elif item.type == "function_call":
                 if item.call_id is None or item.name is None:
-                    raise Refused(400, f"{where}: a call needs call_id and name.", param=where)
+                    raise CallRefused(400, f"{where}: a call needs call_id and name.", param=where)
                 call = {
                     "id": item.call_id,
                     "type": "function",
@@ -170,11 +169,11 @@ class ResponseRequest(BaseModel):
                 messages[-1].setdefault("tool_calls", []).append(call)
             elif item.type == "function_call_output":
                 if item.call_id is None:
-                    raise Refused(400, f"{where}: an output needs call_id.", param=where)
+                    raise CallRefused(400, f"{where}: an output needs call_id.", param=where)
                 told = _content(item.output, where)
                 messages.append({"role": "tool", "tool_call_id": item.call_id, "content": told})
             elif item.type != "reasoning":
-                raise Refused(
+                raise CallRefused(
                     400,
                     f"{where}: items of type {item.type} are not known; send messages, "
                     "function_call and function_call_output.",
@@ -198,7 +197,7 @@ def _content(content: str | list[dict[str, Any]] | None, where: str) -> Any:
             url = {name: part[name] for name in ("detail",) if part.get(name) is not None}
             parts.append({"type": "image_url", "image_url": {"url": part["image_url"], **url}})
         else:
-            raise Refused(400, f"{where}: content of type {kind} is not known.", param=where)
+            raise CallRefused(400, f"{where}: content of type {kind} is not known.", param=where)
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
     return parts
@@ -207,7 +206,7 @@ def _content(content: str | list[dict[str, Any]] | None, where: str) -> Any:
 def _tool(tool: Mapping[str, Any], place: int) -> dict[str, Any]:
     """A function as chats name it."""
     if tool.get("type") != "function":
-        raise Refused(
+        raise CallRefused(
             400,
             f"tools[{place}]: only functions can be called here, not {tool.get('type')!r}: the "
             "agent has to bring its own tools.",
@@ -223,7 +222,7 @@ def _tool_choice(choice: Any) -> Any:
         return choice
     if choice.get("type") == "function":
         return {"type": "function", "function": {"name": choice.get("name")}}
-    raise Refused(
+    raise CallRefused(
         400, f"tool_choice: {choice.get('type')!r} is not known here.", param="tool_choice"
     )
 
@@ -233,7 +232,7 @@ def _response_format(form: Any) -> dict[str, Any] | None:
     if form is None:
         return None
     if not isinstance(form, Mapping):
-        raise Refused(400, "text.format: an object is wanted.", param="text.format")
+        raise CallRefused(400, "text.format: an object is wanted.", param="text.format")
     if form.get("type") != "json_schema":
         return dict(form)
     return {
@@ -257,7 +256,7 @@ class Threads:
         self._bytes = 0
 
     async def before(self, asked: ResponseRequest, rollout_id: str | None) -> Messages:
-        """The messages that the request goes on from; `Refused` where there is no such response."""
+        """The messages that the request goes on from; else `CallRefused`."""
         previous = asked.previous_response_id
         if previous is None:
             return ()
@@ -300,8 +299,8 @@ class Threads:
         return response_id, remember
 
 
-def _unknown(previous: str) -> Refused:
-    return Refused(
+def _unknown(previous: str) -> CallRefused:
+    return CallRefused(
         400,
         f"There is no response {previous!r} to go on from here.",
         code="previous_response_not_found",

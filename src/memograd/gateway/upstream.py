@@ -23,7 +23,7 @@ import httpx
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.protocol import ChatRequest, Refused, TextRequest, ToolCallMessage
+from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.schema import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
@@ -102,7 +102,7 @@ class UpstreamBackend:
         """The client's connections close with the event loop that they belong to."""
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The server's answer; raises `Refused` with its status if it refuses or fails."""
+        """The server's answer; raises `CallRefused` with its status if it refuses or fails."""
         if self._client is None:
             self._client = httpx.AsyncClient(
                 timeout=self._seconds,
@@ -151,11 +151,11 @@ class UpstreamBackend:
 
     def _failure(
         self, status: int, what: str, *, code: str | None = None, param: str | None = None
-    ) -> Refused:
+    ) -> CallRefused:
         message = f"The server behind the gateway {what}."
         if self._api_key:
             message = message.replace(self._api_key, "***")
-        return Refused(status, message, kind="upstream_error", code=code, param=param)
+        return CallRefused(status, message, kind="upstream_error", code=code, param=param)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class UpstreamRequest:
                 tops=tuple(tops for _, _, tops in found),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Refused(
+            raise CallRefused(
                 502,
                 f"The server behind the gateway gave an answer that is not understood ({error!r}).",
                 kind="upstream_error",

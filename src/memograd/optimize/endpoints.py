@@ -54,7 +54,7 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-class ServedModel:
+class CountedModel:
     """A backend behind a gateway, and the rollouts of its callers."""
 
     def __init__(self, backend: Backend, url: str, store: TraceStore, most_tokens: int) -> None:
@@ -111,14 +111,14 @@ class Caller:
 @contextlib.contextmanager
 def served(
     backend: Backend, store: TraceStore, *, threads: int, most_tokens: int
-) -> Iterator[ServedModel]:
+) -> Iterator[CountedModel]:
     """The backend behind a gateway of its own, until the end of this block."""
     # Nobody but the rollouts made here may ask.
     limits = GatewayLimits(max_calls=max(threads * 2, 16))
     try:
         app = create_app(backend, store, key=secrets.token_urlsafe(24), limits=limits)
         with running(app) as url:
-            yield ServedModel(backend, url, store, most_tokens)
+            yield CountedModel(backend, url, store, most_tokens)
     finally:
         backend.close()
 

@@ -23,17 +23,17 @@ from rich.console import Console
 from memograd.data import ConversationSplit
 from memograd.errors import BadInput
 from memograd.evaluation import Judge
-from memograd.gateway.local import LocalBackend, Sampling
+from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.gateway.upstream import UpstreamBackend
 from memograd.grpo import RunFolder
 from memograd.memory.chat.chat_model import OpenAIChatModel
-from memograd.optimize.endpoints import Caller, ServedModel, Spent, served
+from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
 from memograd.optimize.optimizers import optimised
 from memograd.optimize.plans import Plan, plan
 from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import EndpointConfig, OptimizeConfig
-from memograd.optimize.table import GRPO, UNTRAINED, Row, answers_of, write_results
+from memograd.optimize.table import GRPO, UNTRAINED, TableRow, answers_of, write_results
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
@@ -160,15 +160,15 @@ def _searched(
     questions: _Questions,
     store: TraceStore,
     out: Path,
-) -> tuple[dict[str, Row], dict[str, list[Path]]]:
+) -> tuple[dict[str, TableRow], dict[str, list[Path]]]:
     """The rows without an adapter, and the files of the programs by the names of their rows."""
     programs: dict[str, list[Path]] = {file.stem: [file] for file in config.program}
-    rows: dict[str, Row] = {}
+    rows: dict[str, TableRow] = {}
     with _answering(config, policy, store) as model, _proposing(config, store) as proposer:
-        rows[UNTRAINED] = Row(UNTRAINED)
+        rows[UNTRAINED] = TableRow(UNTRAINED)
         _measure(rows[UNTRAINED], MemoryQAProgram(), config, 0, questions.held_out, model)
         for name, sized in plans.items():
-            rows[name], programs[name] = Row(name), []
+            rows[name], programs[name] = TableRow(name), []
             for seed in config.seeds:
                 file = out / "programs" / f"{name}-{seed}.json"
                 with (
@@ -192,14 +192,14 @@ def _searched(
                 programs[name].append(file)
                 console.print(f"{file}: {rows[name].calls[-1]} of {config.budget} calls")
         for name, files in programs.items():
-            row = rows.setdefault(name, Row(name))
+            row = rows.setdefault(name, TableRow(name))
             for seed, file in zip(config.seeds, files, strict=False):
                 _measure(row, load_program(file), config, seed, questions.held_out, model)
     return rows, programs
 
 
 def _measure_trained(
-    rows: dict[str, Row],
+    rows: dict[str, TableRow],
     programs: dict[str, list[Path]],
     config: OptimizeConfig,
     place: int,
@@ -211,11 +211,11 @@ def _measure_trained(
     policy = load_policy(trained.config, trained.checkpoint)
     every = len(config.run) == 1
     with _answering(config, policy, store) as model:
-        row = rows.setdefault(GRPO, Row(GRPO))
+        row = rows.setdefault(GRPO, TableRow(GRPO))
         row.rollouts.append(trained.rollouts)
         _measure(row, MemoryQAProgram(), config, config.seeds[place], held_out, model)
         for name, files in programs.items():
-            both = rows.setdefault(f"{GRPO} + {name}", Row(f"{GRPO} + {name}"))
+            both = rows.setdefault(f"{GRPO} + {name}", TableRow(f"{GRPO} + {name}"))
             both.calls, both.unread = rows[name].calls, rows[name].unread
             both.proposals = rows[name].proposals
             both.rollouts.append(trained.rollouts)
@@ -225,12 +225,12 @@ def _measure_trained(
 
 
 def _measure(
-    row: Row,
+    row: TableRow,
     program: MemoryQAProgram,
     config: OptimizeConfig,
     seed: int,
     held_out: Sequence[Scenario],
-    model: ServedModel,
+    model: CountedModel,
 ) -> None:
     with model.caller(f"measure {row.name}", seed, temperature=0.0) as asked:
         answered = answers_of(program, held_out, asked, method=row.name, threads=config.threads)
@@ -240,16 +240,16 @@ def _measure(
 @contextlib.contextmanager
 def _answering(
     config: OptimizeConfig, policy: LanguageModel, store: TraceStore
-) -> Iterator[ServedModel]:
+) -> Iterator[CountedModel]:
     """The local model behind a gateway."""
     longest = config.max_completion_length
-    backend = LocalBackend(policy, sampling=Sampling(max_tokens=longest))
+    backend = LocalBackend(policy, sampling=AnswerSampling(max_tokens=longest))
     with served(backend, store, threads=config.threads, most_tokens=longest) as model:
         yield model
 
 
 @contextlib.contextmanager
-def _proposing(config: OptimizeConfig, store: TraceStore) -> Iterator[ServedModel | None]:
+def _proposing(config: OptimizeConfig, store: TraceStore) -> Iterator[CountedModel | None]:
     """The model that writes proposals behind a gateway, where there is one."""
     endpoint = config.prompt
     if endpoint.model is None or not config.optimizer:
@@ -262,7 +262,7 @@ def _proposing(config: OptimizeConfig, store: TraceStore) -> Iterator[ServedMode
 
 
 @contextlib.contextmanager
-def _caller(proposer: ServedModel | None, name: str, seed: int) -> Iterator[Caller | None]:
+def _caller(proposer: CountedModel | None, name: str, seed: int) -> Iterator[Caller | None]:
     if proposer is None:
         yield None
         return

@@ -33,7 +33,7 @@ METRIC = "locomo_f1"
 
 
 @dataclass
-class Row:
+class TableRow:
     """A prompt on a model: the answers of each seed, and what finding them cost.
 
     `calls`, `proposals`, `unread`: of the search of each seed, empty where nothing was searched
@@ -70,7 +70,7 @@ def answers_of(
 
 
 def write_results(
-    rows: Sequence[Row], scenarios: Sequence[Scenario], judge: Judge | None, folder: Path
+    rows: Sequence[TableRow], scenarios: Sequence[Scenario], judge: Judge | None, folder: Path
 ) -> str:
     """Write `comparison.md`, `.json` and `.png` and `answers.jsonl`; gives the Markdown."""
     table = compare_methods([_result(row, scenarios, judge) for row in rows], baseline=UNTRAINED)
@@ -87,7 +87,7 @@ def write_results(
     return table_to_markdown(table)
 
 
-def _result(row: Row, scenarios: Sequence[Scenario], judge: Judge | None) -> MethodResult:
+def _result(row: TableRow, scenarios: Sequence[Scenario], judge: Judge | None) -> MethodResult:
     per_seed = [dict(one.report.scores) for one in row.answered]
     if judge is not None:
         for scores, one in zip(per_seed, row.answered, strict=True):

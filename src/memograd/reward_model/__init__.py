@@ -1,9 +1,9 @@
 """Reward models: a language model with one number as its output, trained on which answer is better.
 
-`model` scores answers, `classifier` opens what it is made of, `calibration`, `length` and
-`held_out` say how good it is and what it owes to mere length, `plots` draws that. `server` (over
-`batching`, `api`) answers scores by HTTP, `client` asks for them, and `reward` makes either of them
-a reward function. Training, which needs TRL, is in `memograd.warm_start.reward_model`.
+`model` scores answers, `classifier` opens what it is made of, `length` and `held_out` say how good
+it is and what it owes to mere length, `plots` draws that. `server` (over `api`) answers scores by
+HTTP, and `reward` makes a model or a server a reward function. Training, which needs TRL, is in
+`memograd.warm_start.reward_model`.
 
 Nothing heavy is loaded here: import the files by name.
 """

@@ -5,19 +5,15 @@ plain or async. It gets the columns that it names (all of them if it takes `**kw
 functions of a batch run at the same time, while the plain ones are computed. `None` says that the
 reward does not apply to a rollout: it is left out of that rollout's total.
 
+What an episode earned by itself (`Rollout.reward`) reaches reward functions as
+`environment_rewards`, one number a rollout, beside prompts, completions and columns; the built-in
+reward `environment` is that number. So it is weighted, logged and normalised like any other.
+
 Invariants. House rule 8: a value that is not a finite number, a list of the wrong length, an
 exception, and a rollout to which no reward applies each stop with a `RewardError` that names the
-function and the rollout; never a silent 0. And values stand in rollout order, whichever function
-ends first.
-
-The environment's own reward, as one among the rewards of a run.
-
-What an episode earned (`Rollout.reward`) reaches reward functions as `environment_rewards`, one
-number a rollout, beside prompts, completions and columns; the built-in reward `environment` is that
-number. So it is weighted, logged and normalised like any other.
-
-Invariant: a number is there for every rollout or for none; a rollout that earned nothing where
-others did is an error with its id, never a 0.
+function and the rollout; never a silent 0. Values stand in rollout order, whichever function ends
+first. The environment's number is there for every rollout or for none; a rollout that earned
+nothing where others did is an error with its id.
 """
 
 from __future__ import annotations

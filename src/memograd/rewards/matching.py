@@ -1,25 +1,19 @@
-"""Is the answer right: as a text, or as a number.
+"""Is the answer right, as a text or as a number; and which part of a completion is the answer.
 
 Both compare the `answer_part` of a completion with the row's `answer` (one, or a list of which each
-is right) and give 1 or 0. Invariant: writing the same answer in another width, case or spacing, or
-the same number in Arabic, full-width or Chinese digits, never changes the score.
+is right) and give 1 or 0. Models that reason first are asked to end with `<answer>...</answer>`;
+where the last such part exists, only it is compared. A completion without the tags is an answer as
+a whole.
 
-The last number of a text, however it is written.
+The number that is compared is the last of a text, however it is written: Arabic digits of any
+width, with thousands separators, decimals, a sign, an exponent, and the Chinese multipliers (3.5万,
+2千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are read only where a text has
+no Arabic digit, because 一 is also a part of ordinary words (一起).
 
-Arabic digits of any width, with thousands separators, decimals, a sign, an exponent, and the
-Chinese multipliers (3.5万, 2千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are
-read only where a text has no Arabic digit, because 一 is also a part of ordinary words (一起).
-
-Invariant: the Chinese writing of a whole number is read back as that number (property test in
-`tests/rewards/test_numbers.py`).
-
-Which part of a completion is the answer, and which answers a row accepts.
-
-Models that reason first are asked to end with `<answer>...</answer>`; where the last such part
-exists, only it is compared. A completion without the tags is an answer as a whole.
-
-Invariants: text outside the last answer tags never changes a comparison; of several right answers
-the one that scores best counts.
+Invariants: writing the same answer in another width, case or spacing, or the same number in Arabic,
+full-width or Chinese digits, never changes the score; text outside the last answer tags never
+changes a comparison; of several right answers the one that scores best counts. The Chinese writing
+of a whole number is read back as that number (property test in `tests/rewards/test_numbers.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +24,47 @@ from collections.abc import Callable
 
 from memograd.errors import BadInput
 from memograd.rewards.words import folded
+
+
+def exact_match(completion: str, answer: str | float | list[str | float]) -> float:
+    """1 if the completion's answer is the row's `answer`, else 0.
+
+    Compared without case, width, extra blanks and punctuation around it; punctuation inside counts.
+    """
+    said = _bare(answer_part(completion))
+    return float(any(said == _bare(gold) for gold in accepted_answers(answer)))
+
+
+def numeric_match(
+    completion: str, answer: str | float | list[str | float], *, tolerance: float = 1e-6
+) -> float:
+    """1 if the last number of the completion's answer is the last number of `answer`, else 0.
+
+    `tolerance`: allowed difference, as a share of the right number (of 1 if that is smaller).
+    Reads 1,234.5, １２３, 3.5万, 三百二十五; see `last_number`. A completion without a number
+    scores 0; a gold without one is a `BadInput`.
+    """
+    golds = [last_number(gold) for gold in accepted_answers(answer)]
+    if None in golds:
+        raise BadInput(f"the column answer must have a number for numeric_match, not {answer!r}")
+    said = last_number(answer_part(completion))
+    if said is None:
+        return 0.0
+    return float(
+        any(
+            math.isclose(said, gold, rel_tol=tolerance, abs_tol=tolerance)
+            for gold in golds
+            if gold is not None
+        )
+    )
+
+
+def _bare(text: str) -> str:
+    return folded(text).strip(_OUTER_PUNCTUATION)
+
+
+_OUTER_PUNCTUATION = " .。!?,;:\"'“”‘’「」"  # folding has made full-width ones half width
+
 
 _TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.DOTALL)
 
@@ -121,43 +156,3 @@ def _chinese_whole(text: str) -> int:
         else:
             digit = _DIGITS[character]
     return total + digit
-
-
-_OUTER_PUNCTUATION = " .。!?,;:\"'“”‘’「」"  # folding has made full-width ones half width
-
-
-def exact_match(completion: str, answer: str | float | list[str | float]) -> float:
-    """1 if the completion's answer is the row's `answer`, else 0.
-
-    Compared without case, width, extra blanks and punctuation around it; punctuation inside counts.
-    """
-    said = _bare(answer_part(completion))
-    return float(any(said == _bare(gold) for gold in accepted_answers(answer)))
-
-
-def numeric_match(
-    completion: str, answer: str | float | list[str | float], *, tolerance: float = 1e-6
-) -> float:
-    """1 if the last number of the completion's answer is the last number of `answer`, else 0.
-
-    `tolerance`: allowed difference, as a share of the right number (of 1 if that is smaller).
-    Reads 1,234.5, １２３, 3.5万, 三百二十五; see `last_number`. A completion without a number
-    scores 0; a gold without one is a `BadInput`.
-    """
-    golds = [last_number(gold) for gold in accepted_answers(answer)]
-    if None in golds:
-        raise BadInput(f"the column answer must have a number for numeric_match, not {answer!r}")
-    said = last_number(answer_part(completion))
-    if said is None:
-        return 0.0
-    return float(
-        any(
-            math.isclose(said, gold, rel_tol=tolerance, abs_tol=tolerance)
-            for gold in golds
-            if gold is not None
-        )
-    )
-
-
-def _bare(text: str) -> str:
-    return folded(text).strip(_OUTER_PUNCTUATION)

@@ -1,23 +1,17 @@
 """Agents of any framework from end to end: unchanged code, rows to try it on, any chat model.
 
-`train` makes a run folder (or goes on with one): the agent attempts each row at a gateway over the
-policy, the calls of the chosen agents are trained, and the held-out rows are attempted at
-temperature 0 before and after. The command line calls it as `memograd train served-agent`;
-`docs/gateway.md` is the user's guide.
-
-Invariant: a run that was killed and resumed asks what the run that never stopped would have asked,
-with the same seeds; with `served.concurrency=1` and an agent that repeats itself its numbers are
-the same too, and otherwise up to the rounding of calls decoded together.
-
-An agent of the user's own, served by the policy of a run: what a job with such an agent shares.
-
     settings.served ──> Serving.opened(run folder): gateway, traces.db ──> drawn from, measured with
 
-A job is put together before it has a run folder, and its traces belong there; so a `Serving` is
-made with the job and opened when the folder is there.
+The agent attempts each row at a gateway over the policy, the calls of the chosen agents are
+trained, and the held-out rows are attempted at temperature 0 before and after. A job is put
+together before it has a run folder, and its traces belong there; so a `Serving` is made with the
+job and opened when the folder is there. `memograd train served-agent` calls it; `docs/gateway.md`
+is the user's guide.
 
-Invariants: the gateway is up only within `opened`, and is closed however a run ends; held-out rows
-are attempted at temperature 0, before and after alike.
+Invariants: the gateway is up only within `opened`, and is closed however a run ends. A run that was
+killed and resumed asks what the run that never stopped would have asked, with the same seeds; with
+`served.concurrency=1` and an agent that repeats itself its numbers are the same too, and otherwise
+up to the rounding of calls decoded together.
 """
 
 from __future__ import annotations
@@ -58,10 +52,13 @@ if TYPE_CHECKING:
 
     from memograd.gateway.drawing import ServedAgent
 
+
 C = TypeVar("C", bound=TrainConfig)
 
 TRACES = "traces.db"
 PROGRAM = "exec:"
+
+console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 class Serving:
@@ -203,9 +200,6 @@ def need_gateway() -> None:
             f"Agents are trained through the gateway, which needs {', '.join(missing)}: "
             "pip install 'memograd[gateway]'."
         )
-
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,13 @@
 """What an agent's job needs before it can begin: rows, environments, rewards, a policy whose chat
 template shows tools, scenarios, limits.
 
-Invariant: whatever is wrong with data, environment, rewards, template or limits is found here,
-before there is a run folder; and no row that is evaluated on is trained on.
-
-The environments of an agent, from the classes that the settings name.
-
-    my_env.py:GuessNumber           one for all rows
+    my_env.py:GuessNumber           one environment for all rows
     my_env.py:GuessNumber,LookUp    several: the rows' column environment has one of these names
     my_package.envs:GuessNumber     from a module
 
-Invariant: a class that cannot be loaded, made or used, and a mixture of environments that reward
-and others that do not, are one `BadInput` sentence before anything is trained.
+Invariants: whatever is wrong with data, environment, rewards, template or limits is one `BadInput`
+sentence before there is a run folder: an environment that cannot be loaded, made or used, and a
+mixture of those that reward and those that do not, too. No row that is evaluated on is trained on.
 """
 
 from __future__ import annotations
@@ -50,69 +46,6 @@ from memograd.tasks.text.rows import (
     split_rows,
     text_scenarios,
 )
-
-
-@dataclass(frozen=True)
-class Environments:
-    """Factories by the name of their class, and whether what they make rewards by itself."""
-
-    by_name: dict[str, EnvironmentFactory]
-    rewarding: bool
-
-    @property
-    def factory(self) -> EnvironmentFactory | dict[str, EnvironmentFactory]:
-        """As `EnvironmentTask` takes it."""
-        return self.by_name if len(self.by_name) > 1 else next(iter(self.by_name.values()))
-
-
-def load_environments(spec: str) -> Environments:
-    """Load every class that `spec` names and make one instance of each to look at.
-
-    Raises:
-        BadInput: one cannot be loaded or made, has no `reset`, or only some have a `get_reward`.
-    """
-    found: dict[str, EnvironmentFactory] = {}
-    rewarding: dict[str, bool] = {}
-    source = ""
-    for entry in split_entries(spec):
-        named, _, name = entry.rpartition(":")
-        source, name = (named or source).strip(), name.strip()
-        if not source or not name:
-            raise BadInput(
-                f'The environment "{entry}" names no file; write path/to/file.py:ClassName.'
-            )
-        if name in found:
-            raise BadInput(f"episodes.environment={spec} names {name} twice.")
-        found[name] = _load(source, name)
-        rewarding[name] = callable(getattr(_made(found[name], name), "get_reward", None))
-    if len(set(rewarding.values())) > 1:
-        without = next(name for name, rewards in rewarding.items() if not rewards)
-        raise BadInput(
-            f"The environment {without} has no get_reward, but another one has; give all of them "
-            "one, or none and reward by --rewards."
-        )
-    return Environments(found, any(rewarding.values()))
-
-
-def _load(source: str, name: str) -> Callable[[], object]:
-    kind = "environment"
-    module = load_file(Path(source), kind) if source.endswith(".py") else load_module(source, kind)
-    factory: Callable[[], object] = function_of(module, name, kind)
-    return factory
-
-
-def _made(factory: EnvironmentFactory, name: str) -> object:
-    try:
-        instance = factory()
-    except Exception as error:
-        raise BadInput(
-            f"The environment {name} cannot be made without arguments: it raised "
-            f"{type(error).__name__}: {error}."
-        ) from error
-    if not callable(getattr(instance, "reset", None)):
-        raise BadInput(f"The environment {name} has no method reset; give it reset(self, **row).")
-    return instance
-
 
 C = TypeVar("C", bound=TrainConfig)
 
@@ -290,3 +223,65 @@ def _longest(
     """The opening's ids with the tools of whichever environment has the longest description."""
     messages = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
     return max((chat.first(messages, those).ids for those in tools), key=len)
+
+
+@dataclass(frozen=True)
+class Environments:
+    """Factories by the name of their class, and whether what they make rewards by itself."""
+
+    by_name: dict[str, EnvironmentFactory]
+    rewarding: bool
+
+    @property
+    def factory(self) -> EnvironmentFactory | dict[str, EnvironmentFactory]:
+        """As `EnvironmentTask` takes it."""
+        return self.by_name if len(self.by_name) > 1 else next(iter(self.by_name.values()))
+
+
+def load_environments(spec: str) -> Environments:
+    """Load every class that `spec` names and make one instance of each to look at.
+
+    Raises:
+        BadInput: one cannot be loaded or made, has no `reset`, or only some have a `get_reward`.
+    """
+    found: dict[str, EnvironmentFactory] = {}
+    rewarding: dict[str, bool] = {}
+    source = ""
+    for entry in split_entries(spec):
+        named, _, name = entry.rpartition(":")
+        source, name = (named or source).strip(), name.strip()
+        if not source or not name:
+            raise BadInput(
+                f'The environment "{entry}" names no file; write path/to/file.py:ClassName.'
+            )
+        if name in found:
+            raise BadInput(f"episodes.environment={spec} names {name} twice.")
+        found[name] = _load(source, name)
+        rewarding[name] = callable(getattr(_made(found[name], name), "get_reward", None))
+    if len(set(rewarding.values())) > 1:
+        without = next(name for name, rewards in rewarding.items() if not rewards)
+        raise BadInput(
+            f"The environment {without} has no get_reward, but another one has; give all of them "
+            "one, or none and reward by --rewards."
+        )
+    return Environments(found, any(rewarding.values()))
+
+
+def _load(source: str, name: str) -> Callable[[], object]:
+    kind = "environment"
+    module = load_file(Path(source), kind) if source.endswith(".py") else load_module(source, kind)
+    factory: Callable[[], object] = function_of(module, name, kind)
+    return factory
+
+
+def _made(factory: EnvironmentFactory, name: str) -> object:
+    try:
+        instance = factory()
+    except Exception as error:
+        raise BadInput(
+            f"The environment {name} cannot be made without arguments: it raised "
+            f"{type(error).__name__}: {error}."
+        ) from error
+    if not callable(getattr(instance, "reset", None)):
+        raise BadInput(f"The environment {name} has no method reset; give it reset(self, **row).")
+    return instance

@@ -3,8 +3,8 @@
     question ──> query_database_by_sql(sql) ──> rows ──> ... ──> answer
                   `sandbox`: reads, never writes, never for long
 
-`schema` and `rows` make the prompt, `tool` is the environment, `attempt` reads what an agent did
-out of its conversation, `compare` says whether a result is the gold result, `rewards` are numbers
-made of both, `trajectories` are gold attempts to learn from, `sample` is a database of our own with
+`questions` are read and split, `rows` makes prompts and gold attempts of them, `tool` is the
+environment and reads what an agent did out of its conversation, `compare` says whether a result is
+the gold result, `rewards` are numbers made of both, `sample` is a database of our own with
 questions. Knows neither the trainer nor any model.
 """

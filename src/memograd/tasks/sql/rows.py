@@ -1,21 +1,16 @@
-"""Questions as rows for training: the prompt in Chinese, and the columns that rewards read.
+"""Questions as rows: to train on by reward, or to learn from as gold attempts.
 
     prompt     system: what to do and the schema; user: the question
     columns    database, database_sha256, gold_sql, columns, evidence, question, answer, kind
 
-Invariant: every gold statement was run and found something before a row is made of it.
+The schema names every table and column once, in its own spelling, in Chinese beside it where we
+know them. A gold attempt (`memograd sft`) is the question, a call, its rows and the answer. Its
+statement is the gold one as somebody writes it who knows names (`statement_by_name`); the row has
+`messages` and `tools` as TRL's data sets have them, and calls stand in the assistant's text between
+`<tool_call>` tags, where an episode's stand too.
 
-The database as the agent is told of it: tables and columns, in Chinese where we know them.
-
-Invariant: every table and column of the database is named once, in its own spelling.
-
-Gold attempts as chat rows to learn from (`memograd sft`): question, call, rows, answer.
-
-The statement is the gold one as somebody writes it who knows names (`statement_by_name`), and it
-must give the gold result. The row has `messages` and `tools` as TRL's data sets have them; calls
-stand in the assistant's text between `<tool_call>` tags, where an episode's stand too.
-
-Invariant: every gold attempt has execution reward 1.
+Invariants: every gold statement was run and found something before a row is made of it; every gold
+attempt has execution reward 1.
 """
 
 from __future__ import annotations
@@ -34,49 +29,6 @@ from memograd.tasks.sql.questions import SqlQuestion, statement_by_name
 from memograd.tasks.sql.sandbox import Sandbox, Table
 from memograd.tasks.sql.tool import TOOL, SqlEnvironment, show_result
 from memograd.tasks.text.rows import TextRow
-
-_TABLES = {"drugs_info": "药品", "disease": "疾病"}
-_COLUMNS = {
-    "id": "编号",
-    "med_name": "药品名称",
-    "component": "成份",
-    "form": "剂型",
-    "dosage": "用法用量",
-    "indication": "适应症",
-    "adverse_reactions": "不良反应",
-    "contraindications": "禁忌",
-    "precautions": "注意事项",
-    "company_name": "生产企业",
-    "mechanism_action": "作用机制",
-    "drug_interactions": "药物相互作用",
-    "disease_name": "疾病名称",
-    "overview": "概述",
-    "clinical_manif": "临床表现",
-    "complication": "并发症",
-    "epidemiology": "流行病学",
-    "examination": "检查",
-    "treatment": "治疗",
-    "cause": "病因",
-    "diagnosis": "诊断",
-    "differ_diag": "鉴别诊断",
-    "prevention": "预防",
-    "prognosis": "预后",
-}
-
-
-def describe_schema(tables: Iterable[Table]) -> str:
-    """A line for every table: its name, what it is of, its columns with their meaning or type."""
-    return "\n".join(_line(table) for table in tables)
-
-
-def _line(table: Table) -> str:
-    meaning = _TABLES.get(table.name)
-    title = f"{table.name}（{meaning}）" if meaning else table.name
-    columns = (
-        f"{name} {_COLUMNS[name]}" if meaning and name in _COLUMNS else f"{name} {kind}".strip()
-        for name, kind in table.columns
-    )
-    return f"{title}：{'，'.join(columns)}"
 
 
 @dataclass(frozen=True)
@@ -168,3 +120,47 @@ def write_call(statement: str) -> str:
     """The call of the tool with this statement, as chat templates write calls."""
     call = {"name": TOOL, "arguments": {"sql": statement}}
     return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"
+
+
+_TABLES = {"drugs_info": "药品", "disease": "疾病"}
+_COLUMNS = {
+    "id": "编号",
+    "med_name": "药品名称",
+    "component": "成份",
+    "form": "剂型",
+    "dosage": "用法用量",
+    "indication": "适应症",
+    "adverse_reactions": "不良反应",
+    "contraindications": "禁忌",
+    "precautions": "注意事项",
+    "company_name": "生产企业",
+    "mechanism_action": "作用机制",
+    "drug_interactions": "药物相互作用",
+    "disease_name": "疾病名称",
+    "overview": "概述",
+    "clinical_manif": "临床表现",
+    "complication": "并发症",
+    "epidemiology": "流行病学",
+    "examination": "检查",
+    "treatment": "治疗",
+    "cause": "病因",
+    "diagnosis": "诊断",
+    "differ_diag": "鉴别诊断",
+    "prevention": "预防",
+    "prognosis": "预后",
+}
+
+
+def describe_schema(tables: Iterable[Table]) -> str:
+    """A line for every table: its name, what it is of, its columns with their meaning or type."""
+    return "\n".join(_line(table) for table in tables)
+
+
+def _line(table: Table) -> str:
+    meaning = _TABLES.get(table.name)
+    title = f"{table.name}（{meaning}）" if meaning else table.name
+    columns = (
+        f"{name} {_COLUMNS[name]}" if meaning and name in _COLUMNS else f"{name} {kind}".strip()
+        for name, kind in table.columns
+    )
+    return f"{title}：{'，'.join(columns)}"

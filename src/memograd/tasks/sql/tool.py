@@ -1,16 +1,15 @@
-"""The environment of the SQL agent: one tool over the sandbox, as TRL's `environment_factory` takes
-it.
+"""The one tool of the SQL agent, and what an agent did with it, read out of its conversation.
 
-What the tool answers is compact: the columns, then a row a line, cells separated by ` | `, long
-cells and long results cut with a note. Invariant: `query_database_by_sql` never raises for a text
-as its argument.
+The environment (`SqlEnvironment`) is written as TRL's `environment_factory` takes it. What the tool
+answers is compact: the columns, then a row a line, cells separated by ` | `, long cells and long
+results cut with a note.
 
-What an agent did, read out of its conversation: statements in order, and the final answer.
+An `Attempt` is the statements in order and the final answer. A statement counts if the tool was
+called with it and let it run. The final answer is the last message, if it is the assistant's and
+calls no tool; thoughts are no part of it.
 
-A statement counts if the tool was called with it and let it run. The final answer is the last
-message, if it is the assistant's and calls no tool; thoughts are no part of it.
-
-Invariant: reading a conversation runs nothing but its own statements, in the sandbox.
+Invariants: `query_database_by_sql` never raises for a text as its argument; reading a conversation
+runs nothing but its own statements, in the sandbox.
 """
 
 from __future__ import annotations
@@ -24,56 +23,6 @@ from memograd.tasks.sql.sandbox import Result, Value, open_sandbox, run_cached
 
 TOOL = "query_database_by_sql"
 """The tool's name, that of the seed project's agent."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """`calls`: statements in order, None for a call that named none; `answer`: what was said last,
-    empty if nothing was."""
-
-    calls: tuple[str | None, ...]
-    results: tuple[Result | None, ...]
-    answer: str
-
-    @property
-    def ran(self) -> list[tuple[str, Result]]:
-        """Statements that ran without an error, with what they gave."""
-        return [
-            (sql, result)
-            for sql, result in zip(self.calls, self.results, strict=True)
-            if sql is not None and result is not None and result.error is None
-        ]
-
-
-def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> Attempt:
-    """The attempt in a completion, as reward functions get it; its statements are run again."""
-    if isinstance(messages, str):
-        messages = [{"role": "assistant", "content": messages}]
-    calls: list[str | None] = []
-    answer = ""
-    for message in messages:
-        if message["role"] != "assistant":
-            continue
-        called = parse_tool_calls(message["content"])
-        calls += [_statement(call) for call in called]
-        answer = "" if called else _without_thoughts(message["content"])
-    if messages and messages[-1]["role"] != "assistant":
-        answer = ""
-    results = tuple(None if sql is None else run_cached(database, sql) for sql in calls)
-    return Attempt(tuple(calls), results, answer)
-
-
-def _statement(call: object) -> str | None:
-    if not isinstance(call, ToolCall) or call.name != TOOL:
-        return None
-    sql = call.arguments.get("sql")
-    return sql if isinstance(sql, str) and set(call.arguments) == {"sql"} else None
-
-
-def _without_thoughts(text: str) -> str:
-    """What is said after the last thought; nothing if that has no letter and no digit."""
-    said = text.rpartition("</think>")[2].partition("<think>")[0].strip()
-    return said if any(character.isalnum() for character in said) else ""
 
 
 SHOWN_ROWS = 10
@@ -143,3 +92,53 @@ def _cell(value: Value) -> str:
         return "NULL"
     text = " ".join(value.hex().split() if isinstance(value, bytes) else str(value).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """`calls`: statements in order, None for a call that named none; `answer`: what was said last,
+    empty if nothing was."""
+
+    calls: tuple[str | None, ...]
+    results: tuple[Result | None, ...]
+    answer: str
+
+    @property
+    def ran(self) -> list[tuple[str, Result]]:
+        """Statements that ran without an error, with what they gave."""
+        return [
+            (sql, result)
+            for sql, result in zip(self.calls, self.results, strict=True)
+            if sql is not None and result is not None and result.error is None
+        ]
+
+
+def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> Attempt:
+    """The attempt in a completion, as reward functions get it; its statements are run again."""
+    if isinstance(messages, str):
+        messages = [{"role": "assistant", "content": messages}]
+    calls: list[str | None] = []
+    answer = ""
+    for message in messages:
+        if message["role"] != "assistant":
+            continue
+        called = parse_tool_calls(message["content"])
+        calls += [_statement(call) for call in called]
+        answer = "" if called else _without_thoughts(message["content"])
+    if messages and messages[-1]["role"] != "assistant":
+        answer = ""
+    results = tuple(None if sql is None else run_cached(database, sql) for sql in calls)
+    return Attempt(tuple(calls), results, answer)
+
+
+def _statement(call: object) -> str | None:
+    if not isinstance(call, ToolCall) or call.name != TOOL:
+        return None
+    sql = call.arguments.get("sql")
+    return sql if isinstance(sql, str) and set(call.arguments) == {"sql"} else None
+
+
+def _without_thoughts(text: str) -> str:
+    """What is said after the last thought; nothing if that has no letter and no digit."""
+    said = text.rpartition("</think>")[2].partition("<think>")[0].strip()
+    return said if any(character.isalnum() for character in said) else ""

@@ -1,12 +1,11 @@
-"""What a policy answers to the held-out rows, and what the rewards say of it, before and after.
+"""What is said of a job on rows: what it begins with, and its answers to the held-out ones.
 
-Answers are greedy. A reward is averaged over the rows to which it applies, on its own scale, with a
-95% bootstrap interval over rows; before and after are compared row by row. Invariant: both are
+It begins with its rewards and without the rows that it leaves out. Answers are greedy. A reward is
+averaged over the rows to which it applies, on its own scale, with a 95% bootstrap interval over
+rows; before and after are compared row by row.
+
+Invariants: every row that is left out is in `dropped.jsonl` of the run folder; before and after are
 measured on the same rows.
-
-What a job on rows says before it trains: its rewards, and the rows that it leaves out.
-
-Invariant: every row that is left out is in `dropped.jsonl` of the run folder.
 """
 
 from __future__ import annotations

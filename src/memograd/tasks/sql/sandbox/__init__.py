@@ -8,7 +8,7 @@ Fences, each enough against what the others may miss:
 1. `check`: sqlglot must read the text as exactly one query, within a number of its parser's steps.
 2. `size`: what the query grows to, once every CTE, view and column stands for what it means, is
    bounded; SQLite would otherwise double its work with every level before it runs anything.
-3. `execute`: the connection is read-only and immutable; an authorizer allows reading the tables and
+3. `worker`: the connection is read-only and immutable; an authorizer allows reading the tables and
    the functions in `FUNCTIONS`; SQLite's own limits bound values, patterns, program and heap; a
    count of SQLite's steps, the same on every machine, ends what runs on.
 4. `functions`: no time of day, no zone; what may take long within one step counts as many.

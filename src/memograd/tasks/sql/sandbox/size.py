@@ -5,6 +5,11 @@ column is asked for, before it runs anything. Thirty levels, each naming the one
 thousand characters and a billion parts; no count of steps stops it there. Here the same number is
 found by adding up, each body once.
 
+It also copies what is asked of a union into every arm of it: a SELECT over three unions of ten arms
+is a thousand SELECTs, with all its columns and conditions. So what a SELECT says itself counts once
+for each choice of arms. And it looks for an order of the tables that are joined, with tables of
+subqueries among them, which takes long for more than `MOST_TABLES`.
+
 Invariant: `query_parts` is at least the number of tables and of expressions that SQLite makes of
 the text, as far as sqlglot reads the text as SQLite does (the heap's limit stands behind it), and
 takes time in the length of the text and of the views.
@@ -12,12 +17,16 @@ takes time in the length of the text and of the views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from sqlglot import exp
 
 from memograd.tasks.sql.sandbox.check import Refusal
+
+MOST_TABLES = 32
+"""Joined in one SELECT, those of subqueries and views in its FROM included."""
 
 ViewOf = Callable[[str], exp.Expression | None]
 """The query of a view, by its name in small letters; None if there is no such view."""
@@ -25,11 +34,16 @@ ViewOf = Callable[[str], exp.Expression | None]
 
 @dataclass(frozen=True)
 class _Shape:
-    """A table or query: its `parts`, those of each named column, and those of every other one."""
+    """A table or query: its `parts`, those of each named column, and those of every other one.
+
+    `arms`: the SELECTs of a union that it is; `tables`: those that it joins.
+    """
 
     parts: int = 1
     columns: dict[str, int] = field(default_factory=dict)
     other: int = 1
+    arms: int = 1
+    tables: int = 1
 
     def column(self, name: str) -> int:
         return self.columns.get(name, self.other)
@@ -87,16 +101,13 @@ class _Sizes:
     def _bracketed(self, node: exp.Subquery, scope: _Scope) -> _Shape:
         inner = node.this
         if isinstance(inner, exp.Table):
-            found = self._sources([inner], scope)
-            shape = _Shape(found, other=max(one.widest for one in scope.sources.values()))
+            joined = self._sources([inner], scope)
+            shape = _joined(joined, other=max(one.widest for one in joined))
         else:
             shape = self.query(inner, scope)
         rest = [child for child in _children(node) if child is not inner]
-        return _Shape(
-            1 + shape.parts + sum(self.expression(child, scope) for child in rest),
-            shape.columns,
-            shape.other,
-        )
+        more = 1 + sum(self.expression(child, scope) for child in rest)
+        return replace(shape, parts=shape.parts + more)
 
     def _set_operation(self, node: exp.SetOperation, scope: _Scope) -> _Shape:
         arms = [self.query(arm, scope) for arm in (node.this, node.expression)]
@@ -108,11 +119,17 @@ class _Sizes:
         scope.aliases = arms[0].columns
         parts = 1 + sum(arm.parts for arm in arms)
         parts += sum(self.expression(child, scope) for child in rest)
-        return _Shape(parts, other=max(arm.widest for arm in arms))
+        return _Shape(
+            parts,
+            other=max(arm.widest for arm in arms),
+            arms=sum(arm.arms for arm in arms),
+            tables=max(arm.tables for arm in arms),
+        )
 
     def _select(self, node: exp.Select, scope: _Scope) -> _Shape:
         origins = [child for child in _children(node) if isinstance(child, exp.From | exp.Join)]
-        parts = 1 + self._sources([origin.this for origin in origins], scope)
+        joined = self._sources([origin.this for origin in origins], scope)
+        parts = 1
         columns: dict[str, int] = {}
         other = 1
         for shown in node.expressions:
@@ -138,11 +155,16 @@ class _Sizes:
                 parts += sum(self.expression(one, scope) for one in beside)
             elif id(child) not in counted:
                 parts += self.expression(child, scope)
-        return _Shape(parts, columns, other)
+        shape = _joined(joined, columns, other)
+        if shape.tables > MOST_TABLES:
+            raise Refusal(
+                f"a SELECT joins {shape.tables} tables; at most {MOST_TABLES} are allowed"
+            )
+        return replace(shape, parts=shape.parts + parts * shape.arms)
 
-    def _sources(self, origins: list[exp.Expression], scope: _Scope) -> int:
-        """Give the tables of a FROM their names in the scope; how many parts they have."""
-        parts = 0
+    def _sources(self, origins: list[exp.Expression], scope: _Scope) -> list[_Shape]:
+        """The tables of a FROM, which get their names in the scope."""
+        shapes: list[_Shape] = []
         for origin in origins:
             if isinstance(origin, exp.Table):
                 shape = self._named(origin, scope)
@@ -151,12 +173,12 @@ class _Sizes:
             else:
                 size = self.expression(origin, scope)
                 shape = _Shape(size, other=size)
-            parts += shape.parts
+            shapes.append(shape)
             scope.sources[origin.alias_or_name.lower() or f" {len(scope.sources)}"] = shape
             joins = [join for join in origin.args.get("joins") or () if isinstance(join, exp.Join)]
             if isinstance(origin, exp.Table):
-                parts += self._sources([join.this for join in joins], scope)
-        return parts
+                shapes += self._sources([join.this for join in joins], scope)
+        return shapes
 
     def _named(self, table: exp.Table, scope: _Scope) -> _Shape:
         """What a name in FROM stands for: a CTE, a view, or a table."""
@@ -174,7 +196,7 @@ class _Sizes:
             return _Shape()
         self._known[name] = None
         shape = self.query(view, _Scope())
-        self._known[name] = _Shape(1 + shape.parts, other=shape.widest)
+        self._known[name] = replace(shape, parts=1 + shape.parts, columns={}, other=shape.widest)
         return self._finished(name)
 
     def _cte(self, cte: exp.CTE, scope: _Scope) -> _Shape:
@@ -182,10 +204,9 @@ class _Sizes:
             self._known[id(cte)] = None
             shape = self.query(cte.this, scope)
             renamed = cte.args["alias"].args.get("columns")
+            shape = replace(shape, parts=1 + shape.parts)
             self._known[id(cte)] = (
-                _Shape(1 + shape.parts, other=shape.widest)
-                if renamed
-                else _Shape(1 + shape.parts, shape.columns, shape.other)
+                replace(shape, columns={}, other=shape.widest) if renamed else shape
             )
         return self._finished(id(cte))
 
@@ -226,6 +247,19 @@ class _Sizes:
             if not table:
                 size = max(size, around.aliases.get(name, 1))
         return size
+
+
+def _joined(
+    sources: Sequence[_Shape], columns: dict[str, int] | None = None, other: int = 1
+) -> _Shape:
+    """What these tables make together: one choice of an arm of each, and all that they join."""
+    return _Shape(
+        sum(source.parts for source in sources),
+        columns or {},
+        other,
+        arms=prod(source.arms for source in sources),
+        tables=sum(source.tables for source in sources),
+    )
 
 
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:
