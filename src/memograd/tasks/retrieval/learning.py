@@ -1,18 +1,18 @@
-"""Fitting a ranker: listwise softmax, Plackett-Luce by reward alone, and the probabilities.
+"""Fitting a ranker (listwise softmax, or Plackett-Luce by reward alone) and judging it.
 
 Supervised: every evidence candidate against all candidates that are none, the mean over evidence
 and then over questions, with a ridge on standardised weights. GRPO: the policy draws an order of
 `k` candidates (Plackett-Luce, drawn by adding Gumbel noise to the scores), the reward is the share
 of the evidence among them or how well a reader answers from them, and the advantage is the reward
-minus the mean of the question's group.
-Weights of features in `RISING` stay at 0 or above, so no better match ever counts against a
-candidate. Invariant: the gradients are those of the losses (`tests/tasks/test_retrieval.py`).
+minus the mean of the question's group. Weights of features in `RISING` stay at 0 or above, so no
+better match ever counts against a candidate.
 
-What a ranker finds of the evidence, beside rank fusion; and whether it may be adopted.
-
-Recall at k: the mean over questions of the share of a question's evidence turns that the first k
+Recall at k is the mean over questions of the share of a question's evidence turns that the first k
 candidates show. The guard: weights are adopted where their recall over all held-out questions is
-above that of fusion. Invariant: both rank the same candidates of the same questions.
+above that of rank fusion.
+
+Invariants: the gradients are those of the losses (`tests/tasks/test_retrieval.py`); ranker and
+fusion rank the same candidates of the same questions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ LOGISTIC_CLOSE: Final = 1e-7
 AGREE: Final = FEATURES.index("fusion.agree3")
 RISING_COLUMNS: Final = np.array([name.startswith(RISING) for name in FEATURES])
 FALLING_COLUMNS: Final = np.array([name.startswith(FALLING) for name in FEATURES])
-
 Part = Callable[[Row], Candidates | None]
 
 
