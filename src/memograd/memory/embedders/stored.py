@@ -1,16 +1,13 @@
-"""An embedder that keeps its vectors in a file, so that no text is ever embedded twice.
+"""Embedders that remember: the last texts in memory (`CachedEmbedder`), or every text in a file.
 
-Training walks through the same texts in every run; embedding them is most of the work. A name does
-not say everything about an embedder (the model in a folder may be another one today), so one short
-text is embedded when the file is opened: where its vector is not the one in the file, a new
-generation of vectors begins. Invariant: the vectors equal those of the embedder inside, to the bit,
-also when several processes share the file.
+Training walks through the same texts in every run, and embedding them is most of the work, so
+`StoredEmbedder` embeds no text twice. A name does not say everything about an embedder (the model
+in a folder may be another one today), so one short text is embedded when the file is opened: where
+its vector is not the one in the file, a new generation of vectors begins. Queries and passages are
+kept apart, because models may embed them differently.
 
-An embedder that remembers what it embedded last, up to a number of texts.
-
-Queries and passages are kept apart, because models may embed them differently. Invariant: the
-vectors equal those of the embedder inside, which sees every text at most once while it is held, and
-never more than `max_entries` are held.
+Invariants: the vectors equal those of the embedder inside, in a file to the bit and also when
+several processes share it; never more than `max_entries` are held in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 MAX_ENTRIES: Final = 4_096  # 6 MB of vectors at 384 dimensions
-
+BATCH: Final = 256
+CHECKED: Final = "memograd 你好"
+SAME: Final = 1e-3  # endpoints and other machines round otherwise, other models differ by more
 _Key = tuple[str, bytes]
 
 
@@ -84,16 +83,6 @@ class CachedEmbedder:
                 self._held.popitem(last=False)
         rows = [found[key] for key in keys]
         return np.stack(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
-
-
-def _digest(text: str) -> bytes:
-    # A text that is no valid Unicode gets its sentence from the embedder, not from here.
-    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()
-
-
-BATCH: Final = 256
-CHECKED: Final = "memograd 你好"
-SAME: Final = 1e-3  # endpoints and other machines round otherwise, other models differ by more
 
 
 class StoredEmbedder:
@@ -194,3 +183,8 @@ class StoredEmbedder:
                 f"The file of vectors {self._path} cannot be used ({error}): remove it, and it is"
                 " made anew."
             ) from None
+
+
+def _digest(text: str) -> bytes:
+    # A text that is no valid Unicode gets its sentence from the embedder, not from here.
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()

@@ -1,24 +1,16 @@
-"""The rows of the index: how keys, owners and search terms are written into Milvus, and no text.
+"""The rows of the index: what events leave in it, how they are written, how hits are merged.
 
-Invariants: no text of a user ever enters a filter expression, only digests in hexadecimal; two rows
-share a key only if layer, owner and id are the same; a term is found by itself and by nothing else,
-in every script.
-
+No text of a user is stored in Milvus or enters a filter expression, only digests in hexadecimal.
 Terms come segmented, and Milvus must not segment them again. Milvus Lite has no whitespace
 analyser, and the standard one differs between Lite and servers (one Chinese word, or its
-characters). So each term is written as eight letters and digits of its SHA-256: one token for
-every analyser. Milvus itself hashes tokens to 32 bits, fewer than these 40.
+characters). So each term is written as eight letters and digits of its SHA-256: one token for every
+analyser. Milvus itself hashes tokens to 32 bits, fewer than these 40. Scores of the two lists that
+a search gives cannot be compared (Lite's BM25 is negative, and counted file by file), so only ranks
+are.
 
-What a search of the index found: two lists of rows, put in order and merged.
-
-Scores of the two lists cannot be compared (Lite's BM25 is negative, and counted file by file), so
-only ranks are. Invariant: equal scores rank by age, whatever file they came from. Pure; imports
-nothing of the room.
-
-What a batch of events leaves behind in the index: rows to write, rows and owners to remove.
-
-Invariant: applying a batch at once, or its events one by one, or either of them twice, leaves the
-same rows.
+Invariants: two rows share a key only if layer, owner and id are the same; a term is found by itself
+and by nothing else, in every script; applying a batch of events at once, or one by one, or either
+of them twice, leaves the same rows; equal scores rank by age, whatever file they came from.
 """
 
 from __future__ import annotations
@@ -37,130 +29,23 @@ from memograd.memory.records.turns import RawTurn
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-SCORE_NOISE: Final = 1e-6
-RRF_K: Final = 20  # as in `retrieval.fusion`
-
-
-@dataclass(frozen=True, slots=True)
-class IndexHit:
-    """A row that a search found: whose it is, its id, and its places in the two lists.
-
-    Ranks start at 1 and are None where the list does not hold the row. similarity: cosine, None
-    without a dense rank.
-    """
-
-    owner: str
-    id: str
-    dense_rank: int | None
-    similarity: float | None
-    lexical_rank: int | None
-
-    @property
-    def fused(self) -> float:
-        """Reciprocal rank fusion: the sum of 1 / (20 + rank) over the lists that hold the row."""
-        ranks = (self.dense_rank, self.lexical_rank)
-        return sum(1.0 / (RRF_K + rank) for rank in ranks if rank is not None)
-
-
-def merged(
-    dense: Sequence[tuple[float, dict[str, Any]]], lexical: Sequence[tuple[float, dict[str, Any]]]
-) -> list[IndexHit]:
-    """One hit a row, best fused rank first; equals in the order of the dense list."""
-    ids = [(row["owner"], row["item_id"]) for _, row in dense]
-    dense_ranks = {place: rank for rank, place in enumerate(ids, start=1)}
-    similarities = {place: score for place, (score, _) in zip(ids, dense, strict=True)}
-    lexical_ranks = {
-        (row["owner"], row["item_id"]): rank for rank, (_, row) in enumerate(lexical, start=1)
-    }
-    hits = [
-        IndexHit(*place, dense_ranks.get(place), similarities.get(place), lexical_ranks.get(place))
-        for place in dense_ranks | lexical_ranks
-    ]
-    return sorted(hits, key=lambda hit: -hit.fused)
-
-
-def score(field: str, distance: float) -> float:
-    """The higher the better, on servers and in Lite, whose BM25 distances are negative."""
-    return distance if field == "vector" else abs(distance)
-
-
-def ordered(scored: Sequence[tuple[float, dict[str, Any]]]) -> list[tuple[float, dict[str, Any]]]:
-    """Best first, equal scores by age: the same text scores float noise apart in another file."""
-    falling = sorted(scored, key=lambda pair: -pair[0])
-    keyed = []
-    group, previous = 0, float("inf")
-    for score, row in falling:
-        group += previous - score > SCORE_NOISE
-        keyed.append((group, row["seq"], score, row))
-        previous = score
-    return [(score, row) for _, _, score, row in sorted(keyed, key=lambda entry: entry[:2])]
-
-
 SCHEMA_VERSION: Final = 1
 MAX_STRING_BYTES: Final = 65_535  # Milvus' limit for one VARCHAR value
 MAX_HITS: Final = 16_384  # Milvus' limit for one search
 OWNERS_PER_FILTER: Final = 1_000  # 67 kB of expression
-
 TOKEN_LETTERS: Final = 8
 MAX_TERMS: Final = MAX_STRING_BYTES // (TOKEN_LETTERS + 1)
-
 META_LAYER: Final = "meta"
 META_KEY: Final = hashlib.sha256(b"memograd").hexdigest()
-
 FIELDS: Final = frozenset(
     {
         *("key", "layer", "owner_key", "agent_key", "run_key", "owner", "item_id", "seq"),
         *("vector", "terms", "lexical"),
     }
 )
-
-
-def digest(text: str | None) -> str:
-    """SHA-256 of an id in hexadecimal, "" for no id."""
-    return "" if text is None else hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def row_key(layer: str, owner: str, item_id: str) -> str:
-    """The primary key; JSON is unambiguous, unlike joining with any separator."""
-    return digest(json.dumps([layer, owner, item_id]))
-
-
-@lru_cache(maxsize=100_000)
-def token(term: str) -> str:
-    """The term as one word of eight letters and digits."""
-    digest_5 = hashlib.sha256(term.encode("utf-8")).digest()[:5]
-    return b32encode(digest_5).decode("ascii").lower()
-
-
-def encode_terms(terms: Sequence[str]) -> str:
-    """The first 7,281 terms as tokens: what fits in one value; longer texts are found by these."""
-    return " ".join(token(term) for term in terms[:MAX_TERMS])
-
-
-def filters(
-    layer: str,
-    owner_keys: Sequence[str] | None,
-    agent_key: str | None,
-    run_key: str | None,
-) -> Iterator[str]:
-    """The expressions whose results together are the rows asked for; several for many owners."""
-    conditions = [f'layer == "{layer}"']
-    if agent_key is not None:
-        conditions.append(f'agent_key == "{agent_key}"')
-    if run_key is not None:
-        conditions.append(f'run_key == "{run_key}"')
-    if owner_keys is None:
-        yield " and ".join(conditions)
-        return
-    for start in range(0, len(owner_keys), OWNERS_PER_FILTER):
-        yield " and ".join(
-            [*conditions, one_of("owner_key", owner_keys[start : start + OWNERS_PER_FILTER])]
-        )
-
-
-def one_of(field: str, digests: Sequence[str]) -> str:
-    """`field in ["..."]`."""
-    return f"{field} in {json.dumps(list(digests))}"
+SCORE_NOISE: Final = 1e-6
+RRF_K: Final = 20  # as in `search/retriever.py`
+Layer = Literal["item", "turn"]
 
 
 def create_collection(
@@ -211,7 +96,52 @@ def create_collection(
     )
 
 
-Layer = Literal["item", "turn"]
+def digest(text: str | None) -> str:
+    """SHA-256 of an id in hexadecimal, "" for no id."""
+    return "" if text is None else hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def row_key(layer: str, owner: str, item_id: str) -> str:
+    """The primary key; JSON is unambiguous, unlike joining with any separator."""
+    return digest(json.dumps([layer, owner, item_id]))
+
+
+@lru_cache(maxsize=100_000)
+def token(term: str) -> str:
+    """The term as one word of eight letters and digits."""
+    digest_5 = hashlib.sha256(term.encode("utf-8")).digest()[:5]
+    return b32encode(digest_5).decode("ascii").lower()
+
+
+def encode_terms(terms: Sequence[str]) -> str:
+    """The first 7,281 terms as tokens: what fits in one value; longer texts are found by these."""
+    return " ".join(token(term) for term in terms[:MAX_TERMS])
+
+
+def filters(
+    layer: str,
+    owner_keys: Sequence[str] | None,
+    agent_key: str | None,
+    run_key: str | None,
+) -> Iterator[str]:
+    """The expressions whose results together are the rows asked for; several for many owners."""
+    conditions = [f'layer == "{layer}"']
+    if agent_key is not None:
+        conditions.append(f'agent_key == "{agent_key}"')
+    if run_key is not None:
+        conditions.append(f'run_key == "{run_key}"')
+    if owner_keys is None:
+        yield " and ".join(conditions)
+        return
+    for start in range(0, len(owner_keys), OWNERS_PER_FILTER):
+        yield " and ".join(
+            [*conditions, one_of("owner_key", owner_keys[start : start + OWNERS_PER_FILTER])]
+        )
+
+
+def one_of(field: str, digests: Sequence[str]) -> str:
+    """`field in ["..."]`."""
+    return f"{field} in {json.dumps(list(digests))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,3 +231,58 @@ def _forget_owner(effects: Effects, owner: str, seq: int) -> None:
     for key in [key for key, row in effects.rows.items() if row.owner == owner]:
         del effects.rows[key]
     effects.owners[digest(owner)] = seq
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHit:
+    """A row that a search found: whose it is, its id, and its places in the two lists.
+
+    Ranks start at 1 and are None where the list does not hold the row. similarity: cosine, None
+    without a dense rank.
+    """
+
+    owner: str
+    id: str
+    dense_rank: int | None
+    similarity: float | None
+    lexical_rank: int | None
+
+    @property
+    def fused(self) -> float:
+        """Reciprocal rank fusion: the sum of 1 / (20 + rank) over the lists that hold the row."""
+        ranks = (self.dense_rank, self.lexical_rank)
+        return sum(1.0 / (RRF_K + rank) for rank in ranks if rank is not None)
+
+
+def merged(
+    dense: Sequence[tuple[float, dict[str, Any]]], lexical: Sequence[tuple[float, dict[str, Any]]]
+) -> list[IndexHit]:
+    """One hit a row, best fused rank first; equals in the order of the dense list."""
+    ids = [(row["owner"], row["item_id"]) for _, row in dense]
+    dense_ranks = {place: rank for rank, place in enumerate(ids, start=1)}
+    similarities = {place: score for place, (score, _) in zip(ids, dense, strict=True)}
+    lexical_ranks = {
+        (row["owner"], row["item_id"]): rank for rank, (_, row) in enumerate(lexical, start=1)
+    }
+    hits = [
+        IndexHit(*place, dense_ranks.get(place), similarities.get(place), lexical_ranks.get(place))
+        for place in dense_ranks | lexical_ranks
+    ]
+    return sorted(hits, key=lambda hit: -hit.fused)
+
+
+def score(field: str, distance: float) -> float:
+    """The higher the better, on servers and in Lite, whose BM25 distances are negative."""
+    return distance if field == "vector" else abs(distance)
+
+
+def ordered(scored: Sequence[tuple[float, dict[str, Any]]]) -> list[tuple[float, dict[str, Any]]]:
+    """Best first, equal scores by age: the same text scores float noise apart in another file."""
+    falling = sorted(scored, key=lambda pair: -pair[0])
+    keyed = []
+    group, previous = 0, float("inf")
+    for score, row in falling:
+        group += previous - score > SCORE_NOISE
+        keyed.append((group, row["seq"], score, row))
+        previous = score
+    return [(score, row) for _, _, score, row in sorted(keyed, key=lambda entry: entry[:2])]

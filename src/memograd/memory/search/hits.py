@@ -1,13 +1,9 @@
-"""What is asked, what is found, and why.
+"""What is asked (`SearchRequest`, `Query`), what is found (`Hit`), and why (`Why`).
 
-A score is fused from ranks, so it orders the hits of one search and means nothing between searches;
-the cosine similarity does. Invariant: `str(why)` is one sentence.
-
-Why a hit was found, as one sentence in the language of the question.
-
-Invariant: both languages tell the same of the same hit. Pure.
-
-One search, as it is asked: made and checked once, at the door, and handed on whole.
+A request is made and checked once, at the door, and handed on whole. By rank fusion a score orders
+the hits of one search and means nothing between searches; by the trained ranker it is a
+probability. Invariant: `why_sentence` is one sentence, and both languages tell the same of the same
+hit.
 """
 
 from __future__ import annotations
@@ -23,90 +19,33 @@ from memograd.memory.records.turns import RawTurn
 if TYPE_CHECKING:
     import numpy as np
 
-_GROUPS_ZH: Final = {
-    "its meaning": "语义",
-    "its words": "词语",
-    "the words of its neighbours": "前后文的词语",
-    "the memories read from it": "由它得出的记忆",
-    "several lists that agree": "多个名单一致",
-    "how many of the question's words it holds": "包含问题中多少词",
-    "the turns before and after it": "前后的发言",
-    "the sitting it belongs to": "所在的那次谈话",
-    "who said it": "说话的人",
-    "what kind of answer is asked for": "问的是哪种答案",
-    "how it is written": "写法",
-    "the date in the question": "问题中的日期",
-    "how long ago it was": "距今多久",
-}
-
-
-def why_sentence(why: Why, *, chinese: bool) -> str:
-    """One sentence."""
-    return _chinese(why) if chinese else _english(why)
-
-
-def _english(why: Why) -> str:
-    if why.beside is not None:
-        return f"Shown because it stands beside {why.beside}."
-    reasons = []
-    if why.dense_rank is not None:
-        reasons.append(f"rank {why.dense_rank} by meaning")
-    if why.lexical_rank is not None:
-        words = ", ".join(why.matched)
-        reasons.append(
-            f"rank {why.lexical_rank} by words (BM25 {why.lexical_score:.2f} for {words})"
-        )
-    if why.window_rank is not None:
-        reasons.append(f"rank {why.window_rank} by the words around it")
-    if why.source_rank is not None:
-        reasons.append(f"the source of the memory at rank {why.source_rank}")
-    sentence = f"Found as {' and as '.join(reasons)}, with similarity {why.similarity:.2f}"
-    if why.probability is not None:
-        sentence += f", and holds the answer with probability {why.probability:.2f}"
-    if why.reasons:
-        told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in why.reasons)
-        sentence += f"; what weighed most: {told}"
-    if why.not_trained:
-        sentence += f" (by rank fusion: {why.not_trained.rstrip('.')})"
-    if why.recency != 1.0:
-        sentence += f", its score times {why.recency:.2f} for its age"
-    if why.rerank_score is not None:
-        sentence += f", then scored {why.rerank_score:.2f} by the reranker"
-    return sentence + "."
-
-
-def _chinese(why: Why) -> str:
-    if why.beside is not None:
-        return f"与 {why.beside} 相邻，因此一并列出。"
-    reasons = []
-    if why.dense_rank is not None:
-        reasons.append(f"语义第 {why.dense_rank} 位")
-    if why.lexical_rank is not None:
-        words = "、".join(why.matched)
-        reasons.append(f"词语第 {why.lexical_rank} 位（BM25 {why.lexical_score:.2f}：{words}）")
-    if why.window_rank is not None:
-        reasons.append(f"前后文词语第 {why.window_rank} 位")
-    if why.source_rank is not None:
-        reasons.append(f"第 {why.source_rank} 条记忆的来源")
-    sentence = f"{'、'.join(reasons)}，相似度 {why.similarity:.2f}"
-    if why.probability is not None:
-        sentence += f"，包含答案的概率 {why.probability:.2f}"
-    if why.reasons:
-        told = "、".join(
-            f"{_GROUPS_ZH.get(reason, reason)}（{value:+.1f}）" for reason, value in why.reasons
-        )
-        sentence += f"；影响最大的是{told}"
-    if why.not_trained:
-        sentence += f"（按名次融合排序：{why.not_trained.rstrip('.')}）"
-    if why.recency != 1.0:
-        sentence += f"，因时间久远得分乘以 {why.recency:.2f}"
-    if why.rerank_score is not None:
-        sentence += f"，重排得分 {why.rerank_score:.2f}"
-    return sentence + "。"
-
-
 Mode = Literal["hybrid", "dense", "lexical"]
 T = TypeVar("T", bound=MemoryItem | RawTurn)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """query: the words of the question. wanted: what it may see. top_k, turns: how many items and
+    how many raw turns are to be found.
+
+    threshold: the least score of a hit. as_of: answer from what was known then. asked_at: what
+    "last week" counts from; `as_of` or the present where it is None. recency_half_life: the age at
+    which a score is halved. rerank: let the reranker order the hits. explain: say why each is one.
+    show_expired: find what has ended by itself, too.
+    """
+
+    query: str
+    wanted: Filter
+    top_k: int
+    turns: int = 0
+    threshold: float | None = None
+    as_of: datetime | None = None
+    asked_at: datetime | None = None
+    mode: Mode = "hybrid"
+    recency_half_life: timedelta | None = None
+    rerank: bool = False
+    explain: bool = False
+    show_expired: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,26 +117,83 @@ def moment_of(record: MemoryItem | RawTurn) -> datetime | None:
     return record.time
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """query: the words of the question. wanted: what it may see. top_k, turns: how many items and
-    how many raw turns are to be found.
+def why_sentence(why: Why, *, chinese: bool) -> str:
+    """One sentence."""
+    return _chinese(why) if chinese else _english(why)
 
-    threshold: the least score of a hit. as_of: answer from what was known then. asked_at: what
-    "last week" counts from; `as_of` or the present where it is None. recency_half_life: the age at
-    which a score is halved. rerank: let the reranker order the hits. explain: say why each is one.
-    show_expired: find what has ended by itself, too.
-    """
 
-    query: str
-    wanted: Filter
-    top_k: int
-    turns: int = 0
-    threshold: float | None = None
-    as_of: datetime | None = None
-    asked_at: datetime | None = None
-    mode: Mode = "hybrid"
-    recency_half_life: timedelta | None = None
-    rerank: bool = False
-    explain: bool = False
-    show_expired: bool = False
+def _english(why: Why) -> str:
+    if why.beside is not None:
+        return f"Shown because it stands beside {why.beside}."
+    reasons = []
+    if why.dense_rank is not None:
+        reasons.append(f"rank {why.dense_rank} by meaning")
+    if why.lexical_rank is not None:
+        words = ", ".join(why.matched)
+        reasons.append(
+            f"rank {why.lexical_rank} by words (BM25 {why.lexical_score:.2f} for {words})"
+        )
+    if why.window_rank is not None:
+        reasons.append(f"rank {why.window_rank} by the words around it")
+    if why.source_rank is not None:
+        reasons.append(f"the source of the memory at rank {why.source_rank}")
+    sentence = f"Found as {' and as '.join(reasons)}, with similarity {why.similarity:.2f}"
+    if why.probability is not None:
+        sentence += f", and holds the answer with probability {why.probability:.2f}"
+    if why.reasons:
+        told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in why.reasons)
+        sentence += f"; what weighed most: {told}"
+    if why.not_trained:
+        sentence += f" (by rank fusion: {why.not_trained.rstrip('.')})"
+    if why.recency != 1.0:
+        sentence += f", its score times {why.recency:.2f} for its age"
+    if why.rerank_score is not None:
+        sentence += f", then scored {why.rerank_score:.2f} by the reranker"
+    return sentence + "."
+
+
+def _chinese(why: Why) -> str:
+    if why.beside is not None:
+        return f"与 {why.beside} 相邻，因此一并列出。"
+    reasons = []
+    if why.dense_rank is not None:
+        reasons.append(f"语义第 {why.dense_rank} 位")
+    if why.lexical_rank is not None:
+        words = "、".join(why.matched)
+        reasons.append(f"词语第 {why.lexical_rank} 位（BM25 {why.lexical_score:.2f}：{words}）")
+    if why.window_rank is not None:
+        reasons.append(f"前后文词语第 {why.window_rank} 位")
+    if why.source_rank is not None:
+        reasons.append(f"第 {why.source_rank} 条记忆的来源")
+    sentence = f"{'、'.join(reasons)}，相似度 {why.similarity:.2f}"
+    if why.probability is not None:
+        sentence += f"，包含答案的概率 {why.probability:.2f}"
+    if why.reasons:
+        told = "、".join(
+            f"{_GROUPS_ZH.get(reason, reason)}（{value:+.1f}）" for reason, value in why.reasons
+        )
+        sentence += f"；影响最大的是{told}"
+    if why.not_trained:
+        sentence += f"（按名次融合排序：{why.not_trained.rstrip('.')}）"
+    if why.recency != 1.0:
+        sentence += f"，因时间久远得分乘以 {why.recency:.2f}"
+    if why.rerank_score is not None:
+        sentence += f"，重排得分 {why.rerank_score:.2f}"
+    return sentence + "。"
+
+
+_GROUPS_ZH: Final = {
+    "its meaning": "语义",
+    "its words": "词语",
+    "the words of its neighbours": "前后文的词语",
+    "the memories read from it": "由它得出的记忆",
+    "several lists that agree": "多个名单一致",
+    "how many of the question's words it holds": "包含问题中多少词",
+    "the turns before and after it": "前后的发言",
+    "the sitting it belongs to": "所在的那次谈话",
+    "who said it": "说话的人",
+    "what kind of answer is asked for": "问的是哪种答案",
+    "how it is written": "写法",
+    "the date in the question": "问题中的日期",
+    "how long ago it was": "距今多久",
+}

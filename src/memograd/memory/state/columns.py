@@ -1,13 +1,10 @@
 """What a ranker wants to know of records before anybody asks, as columns of numpy.
 
-Said once of every record when its segment is first searched, and carried along when segments are
-joined. Invariant: a row depends on its record alone, so columns of a joined segment are the joined
-columns.
-
-What can be seen of a text without understanding it: a time word, a number, a place, a wish.
-
-One bit a kind, English and Chinese. Invariant: a function of the text (its first 2,000 characters),
-the name of who said it and whether a photo came with it.
+`surface` says what can be seen of a text without understanding it (a time word, a number, a place,
+a wish), one bit a kind, English and Chinese: of its first 2,000 characters, the name of who said it
+and whether a photo came with it. `describe` says it once of every record, when its segment is first
+searched. Invariant: a row depends on its record alone, so columns of a joined segment are the
+joined columns.
 """
 
 from __future__ import annotations
@@ -23,104 +20,16 @@ import numpy as np
 
 from memograd.memory.records.items import MemoryItem
 
+DAY_SECONDS = 86400.0
 READ: Final = 2000
-
 FLAGS: Final = (
     "time", "number", "place", "name", "reason", "first", "suggest", "prefer",
     "question", "caption", "assistant", "user", "machine",
 )  # fmt: skip
 BIT: Final = {name: 1 << at for at, name in enumerate(FLAGS)}
-
 ASSISTANTS: Final = frozenset({"assistant", "助手"})
 USERS: Final = frozenset({"user", "用户"})
 MACHINES: Final = frozenset({"tool", "system", "function"})
-
-_WORDS: Final = {
-    "time": """jan january feb february mar march apr april jun june jul july aug august sep sept
-        september oct october nov november dec december monday tuesday wednesday thursday friday
-        saturday sunday yesterday today tonight tomorrow ago week weeks weekend weekends month
-        months year years noon midnight morning afternoon evening recently since""",
-    "number": """one two three four five six seven eight nine ten eleven twelve dozen hundred
-        thousand once twice couple several few first second third""",
-    "reason": """because since due thanks inspired motivated motivation motivates reason reasons""",
-    "first": "i i'm i've i'd i'll my me mine we our we're we've us",
-    "suggest": """recommend recommended recommendation recommendations suggest suggested suggestion
-        suggestions consider try option options""",
-    "prefer": """love loves loved like likes liked enjoy enjoys enjoyed prefer prefers favorite
-        favourite favorites favourites fan into hate hates interested""",
-}
-_BIT_OF_WORD: Final[dict[str, int]] = {}
-for _flag, _list in _WORDS.items():
-    for _word in _list.split():
-        _BIT_OF_WORD[_word] = _BIT_OF_WORD.get(_word, 0) | BIT[_flag]
-
-_WORD = re.compile(r"[a-z][a-z']*")
-_CLOCK = re.compile(r"\d:\d\d|\d\s?[ap]m\b|\b(?:19|20)\d\d\b|\d(?:st|nd|rd|th)\b")
-_PLACE = re.compile(r"\b(?:in|at|to|from|near|around|visit|visited|visiting) (?:the )?[A-Z]")
-_NAME = re.compile(r"[a-z,;] [A-Z][a-z]")
-_PHRASES: Final = {
-    "reason": ("so that", "that's why", "wanted to", "to help"),
-    "suggest": ("you could", "you can", "you might", "here are"),
-    "prefer": ("looking for",),
-}
-_CHINESE: Final = {
-    "time": re.compile(
-        r"[今明昨前后]天|周[一二三四五六日天末]|[上下这本]周|星期|[上下这本]个?月|[年月日号点]|早上|上午|中午"
-        r"|下午|晚上|小时|分钟|礼拜"
-    ),
-    "number": re.compile(r"[一二三四五六七八九十百千万两]"),
-    "place": re.compile(r"[省市区县镇村路街]|地址|位于|公司|学校|大学|医院"),
-    "name": re.compile(r"[叫姓]|名字"),
-    "reason": re.compile(r"因为|由于|所以|为了|原因"),
-    "first": re.compile(r"[我咱]"),
-    "suggest": re.compile(r"推荐|建议|可以试"),
-    "prefer": re.compile(r"喜欢|爱|偏好|讨厌|感兴趣"),
-}
-_ASKS: Final = ("?", "？", "吗", "呢")
-
-
-def surface(text: str, speaker: str, caption: bool) -> int:
-    """The bits of `FLAGS`; speaker: in small letters, empty for an item."""
-    bits = _of_text(text)
-    if caption:
-        bits |= BIT["caption"]
-    if speaker in ASSISTANTS:
-        bits |= BIT["assistant"]
-    elif speaker in USERS:
-        bits |= BIT["user"]
-    elif speaker in MACHINES:
-        bits |= BIT["machine"]
-    return bits
-
-
-@lru_cache(maxsize=1 << 15)
-def _of_text(text: str) -> int:
-    bits = BIT["question"] if text.rstrip().endswith(_ASKS) else 0
-    text = text[:READ]
-    low = text.lower()
-    for word in set(_WORD.findall(low)):
-        bits |= _BIT_OF_WORD.get(word, 0)
-    for flag, phrases in _PHRASES.items():
-        if any(phrase in low for phrase in phrases):
-            bits |= BIT[flag]
-    if any(digit in low for digit in "0123456789"):
-        bits |= BIT["number"]
-        if _CLOCK.search(low):
-            bits |= BIT["time"]
-    if " May" in text:
-        bits |= BIT["time"]
-    if _PLACE.search(text):
-        bits |= BIT["place"]
-    if _NAME.search(text):
-        bits |= BIT["name"]
-    if not text.isascii():
-        for flag, pattern in _CHINESE.items():
-            if pattern.search(text):
-                bits |= BIT[flag]
-    return bits
-
-
-DAY_SECONDS = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +95,87 @@ def join_columns(columns: Sequence[Columns]) -> Columns:
 def _day(moment: datetime) -> float:
     """Days since 1970 by the clock where it was said: a day there is a day."""
     return moment.replace(tzinfo=UTC).timestamp() / DAY_SECONDS
+
+
+def surface(text: str, speaker: str, caption: bool) -> int:
+    """The bits of `FLAGS`; speaker: in small letters, empty for an item."""
+    bits = _of_text(text)
+    if caption:
+        bits |= BIT["caption"]
+    if speaker in ASSISTANTS:
+        bits |= BIT["assistant"]
+    elif speaker in USERS:
+        bits |= BIT["user"]
+    elif speaker in MACHINES:
+        bits |= BIT["machine"]
+    return bits
+
+
+@lru_cache(maxsize=1 << 15)
+def _of_text(text: str) -> int:
+    bits = BIT["question"] if text.rstrip().endswith(_ASKS) else 0
+    text = text[:READ]
+    low = text.lower()
+    for word in set(_WORD.findall(low)):
+        bits |= _BIT_OF_WORD.get(word, 0)
+    for flag, phrases in _PHRASES.items():
+        if any(phrase in low for phrase in phrases):
+            bits |= BIT[flag]
+    if any(digit in low for digit in "0123456789"):
+        bits |= BIT["number"]
+        if _CLOCK.search(low):
+            bits |= BIT["time"]
+    if " May" in text:
+        bits |= BIT["time"]
+    if _PLACE.search(text):
+        bits |= BIT["place"]
+    if _NAME.search(text):
+        bits |= BIT["name"]
+    if not text.isascii():
+        for flag, pattern in _CHINESE.items():
+            if pattern.search(text):
+                bits |= BIT[flag]
+    return bits
+
+
+_WORDS: Final = {
+    "time": """jan january feb february mar march apr april jun june jul july aug august sep sept
+        september oct october nov november dec december monday tuesday wednesday thursday friday
+        saturday sunday yesterday today tonight tomorrow ago week weeks weekend weekends month
+        months year years noon midnight morning afternoon evening recently since""",
+    "number": """one two three four five six seven eight nine ten eleven twelve dozen hundred
+        thousand once twice couple several few first second third""",
+    "reason": """because since due thanks inspired motivated motivation motivates reason reasons""",
+    "first": "i i'm i've i'd i'll my me mine we our we're we've us",
+    "suggest": """recommend recommended recommendation recommendations suggest suggested suggestion
+        suggestions consider try option options""",
+    "prefer": """love loves loved like likes liked enjoy enjoys enjoyed prefer prefers favorite
+        favourite favorites favourites fan into hate hates interested""",
+}
+_BIT_OF_WORD: Final[dict[str, int]] = {}
+for _flag, _list in _WORDS.items():
+    for _word in _list.split():
+        _BIT_OF_WORD[_word] = _BIT_OF_WORD.get(_word, 0) | BIT[_flag]
+_WORD = re.compile(r"[a-z][a-z']*")
+_CLOCK = re.compile(r"\d:\d\d|\d\s?[ap]m\b|\b(?:19|20)\d\d\b|\d(?:st|nd|rd|th)\b")
+_PLACE = re.compile(r"\b(?:in|at|to|from|near|around|visit|visited|visiting) (?:the )?[A-Z]")
+_NAME = re.compile(r"[a-z,;] [A-Z][a-z]")
+_PHRASES: Final = {
+    "reason": ("so that", "that's why", "wanted to", "to help"),
+    "suggest": ("you could", "you can", "you might", "here are"),
+    "prefer": ("looking for",),
+}
+_CHINESE: Final = {
+    "time": re.compile(
+        r"[今明昨前后]天|周[一二三四五六日天末]|[上下这本]周|星期|[上下这本]个?月|[年月日号点]|早上|上午|中午"
+        r"|下午|晚上|小时|分钟|礼拜"
+    ),
+    "number": re.compile(r"[一二三四五六七八九十百千万两]"),
+    "place": re.compile(r"[省市区县镇村路街]|地址|位于|公司|学校|大学|医院"),
+    "name": re.compile(r"[叫姓]|名字"),
+    "reason": re.compile(r"因为|由于|所以|为了|原因"),
+    "first": re.compile(r"[我咱]"),
+    "suggest": re.compile(r"推荐|建议|可以试"),
+    "prefer": re.compile(r"喜欢|爱|偏好|讨厌|感兴趣"),
+}
+_ASKS: Final = ("?", "？", "吗", "呢")

@@ -1,16 +1,12 @@
-"""What a query makes of every living record of a corpus, before anything is ranked or left out.
+"""What a query makes of every living record of a corpus, and the best k of many scores.
 
-Invariant: records are numbered in the order of their insertion, as in a corpus built afresh. Reads
-the view that it was made of, whatever is written meanwhile.
+Records are numbered in the order of their insertion, as in a corpus built afresh; a `Scored` reads
+the view that it was made of, whatever is written meanwhile. For `best`, scores come twice: fast
+ones for every place, and exact ones that are computed only for the places that can still win. The
+order is total (exact score, then place), so it does not depend on how the fast scores were
+computed, and the best k are always the beginning of the best k + 1.
 
-The best k of many scores, exactly, and no more work than that needs.
-
-Scores come twice: fast ones for every place, and exact ones that are computed only for the places
-that can still win. The order is total (exact score, then place), so it does not depend on how the
-fast scores were computed, and the best k are always the beginning of the best k + 1.
-
-Invariant: `best` equals sorting everything and filtering. Pure functions over numpy arrays;
-imported lazily.
+Invariant: `best` equals sorting everything and filtering.
 """
 
 from __future__ import annotations
@@ -26,67 +22,8 @@ from memograd.memory.state.bm25 import WordScores
 from memograd.memory.state.corpus_view import CorpusView, Layout
 from memograd.memory.state.segment import T
 
-Exact = Callable[[np.ndarray], np.ndarray]  # places, rising, int64 [m] -> scores float64 [m]
-
-
-def top(scores: np.ndarray, k: int, margin: float, exact: Exact) -> tuple[np.ndarray, np.ndarray]:
-    """Places and exact scores of the k best of `scores` (float `[n]`; -inf takes no part).
-
-    margin: at least twice the largest difference between a fast score and its exact one. Equal
-    exact scores keep the order of their places.
-    """
-    floor = float("-inf")
-    if k < len(scores):
-        floor = float(np.partition(scores, len(scores) - k)[len(scores) - k]) - margin
-    reach = scores >= floor if np.isfinite(floor) else np.isfinite(scores)
-    places = np.flatnonzero(reach)
-    if not len(places):
-        return places, np.zeros(0, np.float64)
-    values = exact(places)
-    order = np.argsort(-values, kind="stable")[:k]
-    return places[order], values[order]
-
-
-def best(
-    scores: np.ndarray,
-    k: int,
-    margin: float,
-    exact: Exact,
-    eligible: Callable[[int], bool] | None,
-) -> list[tuple[int, float]]:
-    """The k best places among the eligible ones, with their exact scores, best first.
-
-    `eligible` is asked from the best place downwards, at most once a place, and stops being asked
-    when k are found; only where few places are eligible is it asked about all of them.
-    """
-    if k <= 0 or not len(scores):
-        return []
-    if eligible is None:
-        places, values = top(scores, k, margin, exact)
-        return list(zip(places.tolist(), values.tolist(), strict=True))
-    chosen: list[tuple[int, float]] = []
-    asked = np.zeros(0, np.int64)
-    depth = max(64, 4 * k)
-    while depth <= len(scores) // 8:
-        places, values = top(scores, depth, margin, exact)
-        for place, value in zip(
-            places[len(asked) :].tolist(), values[len(asked) :].tolist(), strict=True
-        ):
-            if eligible(place):
-                chosen.append((place, value))
-                if len(chosen) == k:
-                    return chosen
-        asked = places
-        depth *= 4
-    rest = scores.copy()
-    rest[asked] = -np.inf
-    for place in np.flatnonzero(np.isfinite(rest)).tolist():
-        if not eligible(place):
-            rest[place] = -np.inf
-    return chosen + best(rest, k - len(chosen), margin, exact, None)
-
-
 LEAST_SPREAD: Final = 0.008  # of the cosines of a memory of few turns
+Exact = Callable[[np.ndarray], np.ndarray]  # places, rising, int64 [m] -> scores float64 [m]
 
 
 class Scored(Generic[T]):
@@ -153,3 +90,60 @@ class Scored(Generic[T]):
             tail = np.fromiter((self._in_tail.get(id, -1) for id in ids), np.int64, len(ids))
             found = np.where(tail < 0, found, first + tail)
         return found
+
+
+def best(
+    scores: np.ndarray,
+    k: int,
+    margin: float,
+    exact: Exact,
+    eligible: Callable[[int], bool] | None,
+) -> list[tuple[int, float]]:
+    """The k best places among the eligible ones, with their exact scores, best first.
+
+    `eligible` is asked from the best place downwards, at most once a place, and stops being asked
+    when k are found; only where few places are eligible is it asked about all of them.
+    """
+    if k <= 0 or not len(scores):
+        return []
+    if eligible is None:
+        places, values = top(scores, k, margin, exact)
+        return list(zip(places.tolist(), values.tolist(), strict=True))
+    chosen: list[tuple[int, float]] = []
+    asked = np.zeros(0, np.int64)
+    depth = max(64, 4 * k)
+    while depth <= len(scores) // 8:
+        places, values = top(scores, depth, margin, exact)
+        for place, value in zip(
+            places[len(asked) :].tolist(), values[len(asked) :].tolist(), strict=True
+        ):
+            if eligible(place):
+                chosen.append((place, value))
+                if len(chosen) == k:
+                    return chosen
+        asked = places
+        depth *= 4
+    rest = scores.copy()
+    rest[asked] = -np.inf
+    for place in np.flatnonzero(np.isfinite(rest)).tolist():
+        if not eligible(place):
+            rest[place] = -np.inf
+    return chosen + best(rest, k - len(chosen), margin, exact, None)
+
+
+def top(scores: np.ndarray, k: int, margin: float, exact: Exact) -> tuple[np.ndarray, np.ndarray]:
+    """Places and exact scores of the k best of `scores` (float `[n]`; -inf takes no part).
+
+    margin: at least twice the largest difference between a fast score and its exact one. Equal
+    exact scores keep the order of their places.
+    """
+    floor = float("-inf")
+    if k < len(scores):
+        floor = float(np.partition(scores, len(scores) - k)[len(scores) - k]) - margin
+    reach = scores >= floor if np.isfinite(floor) else np.isfinite(scores)
+    places = np.flatnonzero(reach)
+    if not len(places):
+        return places, np.zeros(0, np.float64)
+    values = exact(places)
+    order = np.argsort(-values, kind="stable")[:k]
+    return places[order], values[order]

@@ -5,27 +5,20 @@
                  - token_cost * (tokens after op - tokens after NONE)
                  - change_cost * [op is not NONE]
 
-All four operations are scored by this one rule (house contract 4): NONE earns exactly 0, an ADD
-earns what it lets us answer and costs its length, a DELETE of what misleads earns as an ADD does. A
-change that changes no answer is worth less than none.
-A decision touches the questions that need, or are misled by, the new statement or one that a
-related item carries. A question counts as soon as something that it needs was told, and what
-misleads it counts from when it was superseded: later changes are later decisions.
-
-Rewards of *all* operations on one state come out of one matrix of similarities, without searching
-each forked memory anew. Invariant: they equal the rewards that forking the memory, applying the
-operation and searching it by meaning give.
-
-Can a question be answered from a memory? Measured by what a search for it brings to light.
-
     answerability = share of the needed statements among the top k          (1 where none is needed)
                     x (1 - misled_cost) if a misleading one is there        (0 where none is needed)
 
-No model reads anything: a statement that was not found cannot be answered from, and one that was
-superseded or should be forgotten spoils the answer. `evidence recall` alone is the share.
+No model reads anything: a statement that a search does not bring to light cannot be answered from,
+and one that was superseded or should be forgotten spoils the answer. All four operations are scored
+by this one rule: NONE earns exactly 0, an ADD earns what it lets us answer and costs its length, a
+DELETE of what misleads earns as an ADD does. A change that changes no answer is worth less than
+none. A decision touches the questions that need, or are misled by, the new statement or one that a
+related item carries. A question counts as soon as something that it needs was told, and what
+misleads it counts from when it was superseded: later changes are later decisions.
 
-Invariants: between 0 and 1; keeping a needed statement never hurts by itself, keeping a misleading
-one never helps. Pure.
+Invariants: rewards of *all* operations on one state come out of one matrix of similarities, and
+equal those that forking the memory, applying the operation and searching it by meaning give;
+keeping a needed statement never hurts by itself, keeping a misleading one never helps.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
-"""Life logs ready for walking: every statement as a fact, every text with its vector and terms.
+"""Life logs ready for walking, and the memory of one walk through a log.
 
-A statement's subject is found in its text, as the running memory's reader does it: the generator
-names none for small talk, so its own word for it would tell what is not worth remembering.
+Every statement becomes a fact, every text has its vector and terms. A statement's subject is found
+in its text, as the running memory's reader does it: the generator names none for small talk, so its
+own word for it would tell what is not worth remembering. `LogMemory` makes items exactly as the
+running memory does, and knows the statement whose text each carries now: an UPDATE replaces the
+text, so what the item said before is carried no longer.
 
-Invariant: a statement becomes the same fact, and is searched by the same vector and terms, as the
-running memory would make of it.
-
-The memory of one walk through a log: a forkable state that knows which statements it carries.
-
-Items are made exactly as the running memory makes them, with one thing more: each knows the
-statement whose text it carries now. An UPDATE replaces the text, so what the item said before is
-carried no longer.
-
-Invariants: forks never see each other's changes; `carried` names exactly the living items.
+Invariants: a statement becomes the same fact, and is searched by the same vector and terms, as the
+running memory would make of it; forks never see each other's changes; `carried` names exactly the
+living items.
 """
 
 from __future__ import annotations
@@ -98,6 +94,77 @@ def embed_logs(
         embedder.embed_queries, (probe.question.text for log in logs for probe in log.probes)
     )
     return [_embed_log(log, texts[log.id], passages, questions) for log in logs]
+
+
+_SCOPE: Final = Scope(user_id="log")
+
+
+class LogMemory:
+    """What is remembered of a log so far. carried: item id to number of the statement."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self._log = log
+        self.state = MemoryState(log.vectors_ND.shape[1])
+        self.carried: dict[str, int] = {}
+
+    def fork(self) -> LogMemory:
+        """The same memory, free to go another way."""
+        fork = LogMemory(self._log)
+        fork.state = self.state.fork()
+        fork.carried = dict(self.carried)
+        return fork
+
+    @property
+    def tokens(self) -> int:
+        """Size of all items together."""
+        return int(self._log.tokens_N[list(self.carried.values())].sum()) if self.carried else 0
+
+    def related(self, number: int) -> list[Hit[MemoryItem]]:
+        """The items that a decision about a statement looks at."""
+        return find_related(self.state.items, self._log.queries[number])
+
+    def apply(self, op: MemoryOp, number: int) -> None:
+        """Do to the memory what `op` says, on behalf of the statement with that number."""
+        if op.kind is OpKind.NONE:
+            return
+        if op.kind is OpKind.DELETE:
+            assert op.item_id is not None  # MemoryOp refuses others
+            self.remove(op.item_id)
+            return
+        item_id = op.item_id or self._log.log.statements[number].id
+        change = self.state.replace_item if op.kind is OpKind.UPDATE else self.state.add_item
+        query = self._log.queries[number]
+        change(self._item(item_id, number), query.vector, query.terms)
+        # Put behind the others, as in the state: a changed item is the most recent one.
+        self.carried.pop(item_id, None)
+        self.carried[item_id] = number
+
+    def remove(self, item_id: str) -> None:
+        """Take an item out."""
+        self.state.remove_item(item_id)
+        del self.carried[item_id]
+
+    def statements_in(self, hits: Sequence[Hit[MemoryItem]]) -> set[int]:
+        """Which statements these items carry."""
+        return {self.carried[hit.record.id] for hit in hits}
+
+    def vectors(self) -> np.ndarray:
+        """Of all items in their order, float32 [items, d]."""
+        vectors: np.ndarray = self._log.vectors_ND[list(self.carried.values())]
+        return vectors
+
+    def _item(self, item_id: str, number: int) -> MemoryItem:
+        fact = self._log.facts[number]
+        told = fact.told_at or datetime(1970, 1, 1, tzinfo=UTC)
+        return MemoryItem(
+            id=item_id,
+            text=fact.text,
+            scope=_SCOPE,
+            created_at=told,
+            updated_at=told,
+            sources=fact.sources,
+            valid_from=fact.valid_from,
+        )
 
 
 def check_statements(logs: Sequence[Lifelog]) -> None:
@@ -190,74 +257,3 @@ def _superseded(log: Lifelog, numbers: dict[str, int]) -> dict[int, int]:
 def _last_told(times: Sequence[datetime], moment: datetime) -> int:
     """Number of the last statement told by then, -1 if none was."""
     return sum(1 for time in times if time <= moment) - 1
-
-
-_SCOPE: Final = Scope(user_id="log")
-
-
-class LogMemory:
-    """What is remembered of a log so far. carried: item id to number of the statement."""
-
-    def __init__(self, log: EmbeddedLog) -> None:
-        self._log = log
-        self.state = MemoryState(log.vectors_ND.shape[1])
-        self.carried: dict[str, int] = {}
-
-    def fork(self) -> LogMemory:
-        """The same memory, free to go another way."""
-        fork = LogMemory(self._log)
-        fork.state = self.state.fork()
-        fork.carried = dict(self.carried)
-        return fork
-
-    @property
-    def tokens(self) -> int:
-        """Size of all items together."""
-        return int(self._log.tokens_N[list(self.carried.values())].sum()) if self.carried else 0
-
-    def related(self, number: int) -> list[Hit[MemoryItem]]:
-        """The items that a decision about a statement looks at."""
-        return find_related(self.state.items, self._log.queries[number])
-
-    def apply(self, op: MemoryOp, number: int) -> None:
-        """Do to the memory what `op` says, on behalf of the statement with that number."""
-        if op.kind is OpKind.NONE:
-            return
-        if op.kind is OpKind.DELETE:
-            assert op.item_id is not None  # MemoryOp refuses others
-            self.remove(op.item_id)
-            return
-        item_id = op.item_id or self._log.log.statements[number].id
-        change = self.state.replace_item if op.kind is OpKind.UPDATE else self.state.add_item
-        query = self._log.queries[number]
-        change(self._item(item_id, number), query.vector, query.terms)
-        # Put behind the others, as in the state: a changed item is the most recent one.
-        self.carried.pop(item_id, None)
-        self.carried[item_id] = number
-
-    def remove(self, item_id: str) -> None:
-        """Take an item out."""
-        self.state.remove_item(item_id)
-        del self.carried[item_id]
-
-    def statements_in(self, hits: Sequence[Hit[MemoryItem]]) -> set[int]:
-        """Which statements these items carry."""
-        return {self.carried[hit.record.id] for hit in hits}
-
-    def vectors(self) -> np.ndarray:
-        """Of all items in their order, float32 [items, d]."""
-        vectors: np.ndarray = self._log.vectors_ND[list(self.carried.values())]
-        return vectors
-
-    def _item(self, item_id: str, number: int) -> MemoryItem:
-        fact = self._log.facts[number]
-        told = fact.told_at or datetime(1970, 1, 1, tzinfo=UTC)
-        return MemoryItem(
-            id=item_id,
-            text=fact.text,
-            scope=_SCOPE,
-            created_at=told,
-            updated_at=told,
-            sources=fact.sources,
-            valid_from=fact.valid_from,
-        )

@@ -6,23 +6,14 @@
         walk.take(action)
 
 Questions are asked when their time comes, of the memory as it then is; what they found is in
-`asked`. Invariant: a walk is a function of the log and the actions taken.
+`asked`. `rewards_of_actions` asks a reward that is known at once (`rewards.py`), in place of
+`delta_qa`; it sees what the decision sees, the fact and the related items with the target marked.
+`mem_alpha_outcome` is what a whole walk earns by Mem-alpha's published code (arXiv:2509.25911), to
+be compared with: every `CHUNK` statements are a chunk, which earns r1 + r2 + beta r3 + gamma r4,
+and the walk their mean; a written text counts as valid when it does not repeat an item.
 
-Rewards known the moment an operation is chosen, in place of `delta_qa`: every action of a state.
-
-    reward = operation_reward("my_rewards.py")      rewards.operation_code
-    rewards_of_actions(reward, point, "log-1")      [ACTIONS], as `delta_qa` gives them
-
-The function sees what the decision sees: the fact and the related items, with the target marked.
-Invariant: the reward of an action is what the function returns for that operation alone; places
-without an item, and what is not allowed, are never asked about.
-
-Mem-alpha's reward of a whole walk, as its published code has it (arXiv:2509.25911).
-
-Every `CHUNK` statements are a chunk. Each chunk earns r1 + r2 + beta r3 + gamma r4, and the walk
-their mean: doing nothing in a chunk and deleting cost, a repeated insert is a failure. It is here
-to be compared with. A written text counts as valid when it does not repeat an item; no judge reads
-it. Invariant: a walk that writes nothing earns r1 and r3 only.
+Invariants: a walk is a function of the log and the actions taken; an action's reward is what the
+function returns for that operation alone, and what is not allowed is never asked about.
 """
 
 from __future__ import annotations
@@ -56,38 +47,7 @@ from memograd.tasks.memory_ops.rewards import (
     compute_operation_rewards,
 )
 
-
-def rewards_of_actions(reward: OperationReward, point: Point, log_id: str) -> np.ndarray:
-    """The reward of every allowed action [ACTIONS], 0 elsewhere.
-
-    Raises RewardError, with the log and the statement in it, when the function raises or returns
-    anything but one finite number.
-    """
-    allowed = np.flatnonzero(point.observation.allowed_A)
-    chosen = [_chosen(int(action), point) for action in allowed]
-    where = f"{log_id}, statement {point.number + 1}"
-    rewards_A = np.zeros(ACTIONS)
-    rewards_A[allowed] = compute_operation_rewards(
-        reward, chosen, rollout_ids=[where] * len(chosen)
-    )
-    return rewards_A
-
-
-def _chosen(action: int, point: Point) -> ChosenOperation:
-    op = operation_of(action, point.fact, point.hits)
-    target = op.item_id if op.kind in (OpKind.UPDATE, OpKind.DELETE) else None
-    return ChosenOperation(
-        op.kind,
-        point.fact.text,
-        tuple(
-            RetrievedFact(
-                hit.record.id, hit.record.text, hit.why.similarity, hit.record.id == target
-            )
-            for hit in point.hits
-        ),
-    )
-
-
+CHUNK: Final = 10
 Evict = Callable[["Walk"], str]  # the item that leaves a memory which is over its budget
 Outcome = Callable[["Walk"], float]
 
@@ -246,13 +206,20 @@ def mean_score(asked: Iterable[WalkQuestion]) -> float:
     return sum(scores) / len(scores) if scores else 0.0
 
 
-def _in_order(log: EmbeddedLog) -> list[tuple[int, AskedProbe]]:
-    """After which statement each question is asked; the first to be asked stands last."""
-    asked = [(max(0, after), one) for after, one in zip(log.asked_after, log.probes, strict=True)]
-    return sorted(asked, key=lambda pair: -pair[0])
+def rewards_of_actions(reward: OperationReward, point: Point, log_id: str) -> np.ndarray:
+    """The reward of every allowed action [ACTIONS], 0 elsewhere.
 
-
-CHUNK: Final = 10
+    Raises RewardError, with the log and the statement in it, when the function raises or returns
+    anything but one finite number.
+    """
+    allowed = np.flatnonzero(point.observation.allowed_A)
+    chosen = [_chosen(int(action), point) for action in allowed]
+    where = f"{log_id}, statement {point.number + 1}"
+    rewards_A = np.zeros(ACTIONS)
+    rewards_A[allowed] = compute_operation_rewards(
+        reward, chosen, rollout_ids=[where] * len(chosen)
+    )
+    return rewards_A
 
 
 def mem_alpha_outcome(walk: Walk) -> float:
@@ -279,3 +246,24 @@ def mem_alpha_outcome(walk: Walk) -> float:
         )
         rewards.append(reward.total)
     return sum(rewards) / len(rewards) if rewards else 0.0
+
+
+def _chosen(action: int, point: Point) -> ChosenOperation:
+    op = operation_of(action, point.fact, point.hits)
+    target = op.item_id if op.kind in (OpKind.UPDATE, OpKind.DELETE) else None
+    return ChosenOperation(
+        op.kind,
+        point.fact.text,
+        tuple(
+            RetrievedFact(
+                hit.record.id, hit.record.text, hit.why.similarity, hit.record.id == target
+            )
+            for hit in point.hits
+        ),
+    )
+
+
+def _in_order(log: EmbeddedLog) -> list[tuple[int, AskedProbe]]:
+    """After which statement each question is asked; the first to be asked stands last."""
+    asked = [(max(0, after), one) for after, one in zip(log.asked_after, log.probes, strict=True)]
+    return sorted(asked, key=lambda pair: -pair[0])

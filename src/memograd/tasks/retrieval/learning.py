@@ -1,18 +1,18 @@
-"""Fitting a ranker: listwise softmax, Plackett-Luce by reward alone, and the probabilities.
+"""Fitting a ranker (listwise softmax, or Plackett-Luce by reward alone) and judging it.
 
 Supervised: every evidence candidate against all candidates that are none, the mean over evidence
 and then over questions, with a ridge on standardised weights. GRPO: the policy draws an order of
 `k` candidates (Plackett-Luce, drawn by adding Gumbel noise to the scores), the reward is the share
 of the evidence among them or how well a reader answers from them, and the advantage is the reward
-minus the mean of the question's group.
-Weights of features in `RISING` stay at 0 or above, so no better match ever counts against a
-candidate. Invariant: the gradients are those of the losses (`tests/tasks/test_retrieval.py`).
+minus the mean of the question's group. Weights of features in `RISING` stay at 0 or above, so no
+better match ever counts against a candidate.
 
-What a ranker finds of the evidence, beside rank fusion; and whether it may be adopted.
-
-Recall at k: the mean over questions of the share of a question's evidence turns that the first k
+Recall at k is the mean over questions of the share of a question's evidence turns that the first k
 candidates show. The guard: weights are adopted where their recall over all held-out questions is
-above that of fusion. Invariant: both rank the same candidates of the same questions.
+above that of rank fusion.
+
+Invariants: the gradients are those of the losses (`tests/tasks/test_retrieval.py`); ranker and
+fusion rank the same candidates of the same questions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ LOGISTIC_CLOSE: Final = 1e-7
 AGREE: Final = FEATURES.index("fusion.agree3")
 RISING_COLUMNS: Final = np.array([name.startswith(RISING) for name in FEATURES])
 FALLING_COLUMNS: Final = np.array([name.startswith(FALLING) for name in FEATURES])
-
 Part = Callable[[Row], Candidates | None]
 
 
@@ -59,7 +58,7 @@ def items_part(row: Row) -> Candidates | None:
 class Packed:
     """The candidates of all questions below each other.
 
-    features float64 `[n, f]`, hit bool `[n]`, starts and sizes int64 `[q]`, weight float64 `[q]`.
+    features float32 `[n, f]`, hit bool `[n]`, starts and sizes int64 `[q]`, weight float64 `[q]`.
     """
 
     features: np.ndarray
@@ -94,9 +93,9 @@ def pack(rows: Sequence[Row], part: Part) -> Packed:
         counts[name] = counts.get(name, 0) + 1
     total = sum(np.sqrt(count) for count in counts.values())
     sizes = np.array([len(found.hit) for _, found in chosen], np.int64)
-    nothing = np.zeros((0, len(FEATURES)))
+    nothing = np.zeros((0, len(FEATURES)), np.float32)
     return Packed(
-        np.concatenate([nothing, *(found.features for _, found in chosen)]).astype(np.float64),
+        np.concatenate([nothing, *(found.features for _, found in chosen)]),
         np.concatenate([np.zeros(0, bool), *(found.hit for _, found in chosen)]),
         np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
         sizes,
@@ -120,16 +119,13 @@ def loss_and_slope(scores: np.ndarray, packed: Packed) -> tuple[float, np.ndarra
     return float(loss), slope
 
 
-def standard(
-    packed: Packed, dropped: Sequence[str] = ()
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def standard(packed: Packed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, scale (the spread within questions) and which features are used, each `[f]`."""
-    means = np.add.reduceat(packed.features, packed.starts) / packed.sizes[:, None]
+    sums = np.add.reduceat(packed.features, packed.starts, dtype=np.float64)
+    means = sums / packed.sizes[:, None]
     spread = np.sqrt(((packed.features - means[packed.question]) ** 2).mean(axis=0))
-    used = (spread > LEAST_SCALE) & ~np.array(
-        [name.startswith(tuple(dropped)) for name in FEATURES]
-    )
-    return packed.features.mean(axis=0), np.where(spread > LEAST_SCALE, spread, 1.0), used
+    used = spread > LEAST_SCALE
+    return sums.sum(axis=0) / len(packed.hit), np.where(used, spread, 1.0), used
 
 
 def bounded(weights: np.ndarray) -> np.ndarray:

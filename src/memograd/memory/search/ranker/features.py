@@ -2,7 +2,7 @@
 
 A name is `group.name`; groups are what `explain` speaks of. Everything is relative to the question
 (the best hit, the most that its words could score) so that a number means the same in every memory.
-What neighbours and the sitting say fades in monologues and tiny sittings (`state/sittings.py`).
+What neighbours and the sitting say fades in monologues and tiny sittings (`state/corpus_view.py`).
 
 Invariant: a change of any feature is another `VERSION`, and weights of another version are refused.
 """

@@ -1,26 +1,17 @@
-"""A folder of rankers, of which one is current: what `memograd learn` makes and takes back.
-
-    rankers/<version>/ranker.json     every ranker that was adopted, the first one too
-
-How versions are kept says `records/versions.py`. `Memory.open(ranking="rankers")` ranks by the
-current one and follows it. Invariant: a version names the contents of its file.
-
-The trained ranker: one weight a feature. A plain JSON file holds it.
+"""The trained ranker and how it is kept: one weight a feature, in a plain JSON file.
 
     score(candidate) = sum over features of weight * (value - mean) / scale
-
-Two sets of weights, for turns and for items, and the calibration that makes probabilities of
-scores (`probability.py`). Invariant: what `load_ranker` returns can rank: this version of the
-features, finite numbers, an embedder by name; anything else is BadInput in one sentence.
-
-From scores to the probability that a hit holds what was asked.
-
     P(hit) = P(the memory answers the question) * P(this is where | it does)
 
-Two logistic models: the first reads facts of the question as a whole (how similar the best record
-is, how many of its words any record holds), the second how far a hit is behind the best and which
-share of all scores it has. The second never falls with the score, so probabilities order hits as
-scores do. Invariant: in (0, 1), and sorted like the scores.
+A `Ranker` has weights for turns and for items and, for each, a `Probability`: two logistic models,
+of which the first reads facts of the question as a whole (how similar the best record is, how many
+of its words any record holds), the second how far a hit is behind the best and which share of all
+scores it has. `RankerVersions` is a folder of rankers, of which one is current: what `memograd
+learn` makes and takes back (`records/versions.py` says how).
+
+Invariants: what `load_ranker` returns can rank: this version of the features, finite numbers, an
+embedder by name; anything else is BadInput in one sentence. Probabilities are in (0, 1) and sorted
+like the scores. A version names the contents of its file.
 """
 
 from __future__ import annotations
@@ -42,89 +33,14 @@ from memograd.memory.records.versions import VersionsFolder
 from memograd.memory.search.ranker.features import FEATURES, VERSION, group_of
 from memograd.memory.search.ranker.lists import Lists, Seen
 
+FORMAT: Final = "memograd-ranker"
+RANKER_FILE: Final = "ranker.json"
+SHIPPED: Final = Path(__file__).parent / "weights" / "e5.json"
 FACTS: Final = (
     "best_cosine", "second_cosine", "best_gap", "best_cover", "best_window_cover", "best_bm25",
     "unseen", "unseen_terms", "terms", "log_records", "match_gap", "agree", "margin",
 )  # fmt: skip
 HIT_FACTS: Final = ("behind", "share", "log_candidates", "margin")
-
-
-@dataclass(frozen=True)
-class Probability:
-    """answerable: float64 `[facts + 1]`, hit: float64 `[hit facts + 1]`; the last is the bias."""
-
-    answerable: np.ndarray
-    hit: np.ndarray
-
-    def of(self, scores: np.ndarray, facts: np.ndarray) -> np.ndarray:
-        """float64 `[c]` of scores `[c]` and facts (`with_best`)."""
-        rows = hit_facts(scores)
-        answerable = _logistic(float(facts @ self.answerable[:-1] + self.answerable[-1]))
-        probabilities: np.ndarray = answerable * _logistic(rows @ self.hit[:-1] + self.hit[-1])
-        return probabilities
-
-
-def hit_facts(scores: np.ndarray) -> np.ndarray:
-    """float64 `[c, hit facts]` of the scores of all candidates."""
-    if not len(scores):
-        return np.zeros((0, len(HIT_FACTS)))
-    behind = scores - scores.max()
-    share = behind - np.log(np.exp(behind).sum())
-    same = np.ones(len(scores))
-    return np.stack([behind, share, same * np.log(len(scores)), same * _margin(scores)], axis=1)
-
-
-def _margin(scores: np.ndarray) -> float:
-    """How far the fifth is behind the first."""
-    top = np.sort(scores)[::-1]
-    return float(top[0] - top[min(4, len(top) - 1)])
-
-
-def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> np.ndarray:
-    """float64 `[facts - 2]`: what the lists say of the question as a whole.
-
-    match: `who.match` of the candidates: somebody else may have said what is asked.
-    """
-    words, dense = own.scored.words, own.scored.dense
-    at = lists.numbers
-    candidates = np.sort(dense[at])[::-1]
-    spread = own.scored.spread
-    total = max(float(words.idf.sum()), 1e-9)
-    some, none = dense[at][match > 0], dense[at][match < 0]
-    gap = 0.0
-    if len(some) and len(none):
-        gap = float(np.clip((some.max() - none.max()) / spread, -4, 4))
-    cover = float(own.words.cover[at].max())
-    return np.array(
-        [
-            10 * (candidates[0] - 0.8),
-            10 * (candidates[min(2, len(candidates) - 1)] - 0.8),
-            min(float((candidates[0] - own.scored.mean) / spread), 6.0),
-            cover,
-            max(float(turns.words.window_cover.max(initial=0.0)), cover),
-            own.words.bm25[at].max() / max(words.ideal, 1e-9),
-            float(words.idf[~words.known].sum()) / total,
-            min(float((~words.known).sum()), 5.0),
-            min(len(words.idf), 12) / 4,
-            np.log(len(dense)) / 4,
-            gap,
-        ]
-    )
-
-
-def with_best(facts: np.ndarray, scores: np.ndarray, agree: np.ndarray) -> np.ndarray:
-    """float64 `[facts]`: and how sure the scores are; agree: `fusion.agree3` of the candidates."""
-    return np.append(facts, [agree[int(scores.argmax())], _margin(scores)])
-
-
-def _logistic(x: np.ndarray | float) -> np.ndarray:
-    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -40, 40)))
-    return result
-
-
-FORMAT: Final = "memograd-ranker"
-RANKER_FILE: Final = "ranker.json"
-SHIPPED: Final = Path(__file__).parent / "weights" / "e5.json"
 
 
 @dataclass(frozen=True)
@@ -150,6 +66,21 @@ class Linear:
 
 
 @dataclass(frozen=True)
+class Probability:
+    """answerable: float64 `[facts + 1]`, hit: float64 `[hit facts + 1]`; the last is the bias."""
+
+    answerable: np.ndarray
+    hit: np.ndarray
+
+    def of(self, scores: np.ndarray, facts: np.ndarray) -> np.ndarray:
+        """float64 `[c]` of scores `[c]` and facts (`with_best`)."""
+        rows = hit_facts(scores)
+        answerable = _logistic(float(facts @ self.answerable[:-1] + self.answerable[-1]))
+        probabilities: np.ndarray = answerable * _logistic(rows @ self.hit[:-1] + self.hit[-1])
+        return probabilities
+
+
+@dataclass(frozen=True)
 class Ranker:
     """embedder: whose vectors it was trained on. made_from: what it says of its training."""
 
@@ -159,29 +90,6 @@ class Ranker:
     turn_probability: Probability
     item_probability: Probability
     made_from: Mapping[str, Any] = field(default_factory=dict)
-
-
-def save_ranker(ranker: Ranker, path: Path) -> None:
-    """Write the ranker as JSON."""
-    content = {
-        "format": FORMAT,
-        "features_version": VERSION,
-        "embedder": ranker.embedder,
-        "made_from": dict(ranker.made_from),
-        "features": list(FEATURES),
-        "turns": _written(ranker.turns, ranker.turn_probability),
-        "items": _written(ranker.items, ranker.item_probability),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def _written(linear: Linear, probability: Probability) -> dict[str, Any]:
-    numbers = {
-        "mean": linear.mean, "scale": linear.scale, "weights": linear.weights,
-        "answerable": probability.answerable, "hit": probability.hit,
-    }  # fmt: skip
-    return {name: [float(f"{one:.7g}") for one in values] for name, values in numbers.items()}
 
 
 def load_ranker(path: Path | str) -> Ranker:
@@ -219,41 +127,25 @@ def load_ranker(path: Path | str) -> Ranker:
     )
 
 
+def save_ranker(ranker: Ranker, path: Path) -> None:
+    """Write the ranker as JSON."""
+    content = {
+        "format": FORMAT,
+        "features_version": VERSION,
+        "embedder": ranker.embedder,
+        "made_from": dict(ranker.made_from),
+        "features": list(FEATURES),
+        "turns": _written(ranker.turns, ranker.turn_probability),
+        "items": _written(ranker.items, ranker.item_probability),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
 @cache
 def shipped_ranker() -> Ranker:
     """The ranker that comes with the package."""
     return load_ranker(SHIPPED)
-
-
-def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
-    read = [_numbers(content, part, name, len(FEATURES), path) for name in ("mean", "scale")]
-    weights = _numbers(content, part, "weights", len(FEATURES), path)
-    if not (read[1] > 0).all():
-        raise BadInput(f"The ranker in {path} has a scale that is not above 0 in {part}.")
-    return Linear(read[0], read[1], weights)
-
-
-def _probability(content: Mapping[str, Any], part: str, path: Path) -> Probability:
-    return Probability(
-        _numbers(content, part, "answerable", len(FACTS) + 1, path),
-        _numbers(content, part, "hit", len(HIT_FACTS) + 1, path),
-    )
-
-
-def _numbers(
-    content: Mapping[str, Any], part: str, name: str, count: int, path: Path
-) -> np.ndarray:
-    values = content.get(part, {}).get(name) if isinstance(content.get(part), dict) else None
-    if (
-        not isinstance(values, list)
-        or len(values) != count
-        or not all(isinstance(one, int | float) and math.isfinite(one) for one in values)
-    ):
-        raise BadInput(
-            f"The ranker in {path} needs {count} finite numbers as {name} of {part}, which it does"
-            " not have: train it again with memograd train retrieval."
-        )
-    return np.array(values, np.float64)
 
 
 class RankerVersions(VersionsFolder):
@@ -294,3 +186,100 @@ class RankerVersions(VersionsFolder):
                 f"The ranker was trained on vectors of {ranker.embedder!r}, those in {self.folder}"
                 f" on {ours.embedder!r}: adopt it into another folder."
             )
+
+
+def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> np.ndarray:
+    """float64 `[facts - 2]`: what the lists say of the question as a whole.
+
+    match: `who.match` of the candidates: somebody else may have said what is asked.
+    """
+    words, dense = own.scored.words, own.scored.dense
+    at = lists.numbers
+    candidates = np.sort(dense[at])[::-1]
+    spread = own.scored.spread
+    total = max(float(words.idf.sum()), 1e-9)
+    some, none = dense[at][match > 0], dense[at][match < 0]
+    gap = 0.0
+    if len(some) and len(none):
+        gap = float(np.clip((some.max() - none.max()) / spread, -4, 4))
+    cover = float(own.words.cover[at].max())
+    return np.array(
+        [
+            10 * (candidates[0] - 0.8),
+            10 * (candidates[min(2, len(candidates) - 1)] - 0.8),
+            min(float((candidates[0] - own.scored.mean) / spread), 6.0),
+            cover,
+            max(float(turns.words.window_cover.max(initial=0.0)), cover),
+            own.words.bm25[at].max() / max(words.ideal, 1e-9),
+            float(words.idf[~words.known].sum()) / total,
+            min(float((~words.known).sum()), 5.0),
+            min(len(words.idf), 12) / 4,
+            np.log(len(dense)) / 4,
+            gap,
+        ]
+    )
+
+
+def with_best(facts: np.ndarray, scores: np.ndarray, agree: np.ndarray) -> np.ndarray:
+    """float64 `[facts]`: and how sure the scores are; agree: `fusion.agree3` of the candidates."""
+    return np.append(facts, [agree[int(scores.argmax())], _margin(scores)])
+
+
+def hit_facts(scores: np.ndarray) -> np.ndarray:
+    """float64 `[c, hit facts]` of the scores of all candidates."""
+    if not len(scores):
+        return np.zeros((0, len(HIT_FACTS)))
+    behind = scores - scores.max()
+    share = behind - np.log(np.exp(behind).sum())
+    same = np.ones(len(scores))
+    return np.stack([behind, share, same * np.log(len(scores)), same * _margin(scores)], axis=1)
+
+
+def _margin(scores: np.ndarray) -> float:
+    """How far the fifth is behind the first."""
+    top = np.sort(scores)[::-1]
+    return float(top[0] - top[min(4, len(top) - 1)])
+
+
+def _logistic(x: np.ndarray | float) -> np.ndarray:
+    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -40, 40)))
+    return result
+
+
+def _written(linear: Linear, probability: Probability) -> dict[str, Any]:
+    numbers = {
+        "mean": linear.mean, "scale": linear.scale, "weights": linear.weights,
+        "answerable": probability.answerable, "hit": probability.hit,
+    }  # fmt: skip
+    return {name: [float(f"{one:.7g}") for one in values] for name, values in numbers.items()}
+
+
+def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
+    read = [_numbers(content, part, name, len(FEATURES), path) for name in ("mean", "scale")]
+    weights = _numbers(content, part, "weights", len(FEATURES), path)
+    if not (read[1] > 0).all():
+        raise BadInput(f"The ranker in {path} has a scale that is not above 0 in {part}.")
+    return Linear(read[0], read[1], weights)
+
+
+def _probability(content: Mapping[str, Any], part: str, path: Path) -> Probability:
+    return Probability(
+        _numbers(content, part, "answerable", len(FACTS) + 1, path),
+        _numbers(content, part, "hit", len(HIT_FACTS) + 1, path),
+    )
+
+
+def _numbers(
+    content: Mapping[str, Any], part: str, name: str, count: int, path: Path
+) -> np.ndarray:
+    values = content.get(part, {}).get(name) if isinstance(content.get(part), dict) else None
+    if (
+        not isinstance(values, list)
+        or len(values) != count
+        or not all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+    ):
+        raise BadInput(
+            f"The ranker in {path} needs {count} finite numbers as {name} of {part}, which it does"
+            " not have: train it again with memograd train retrieval."
+        )
+    return np.array(values, np.float64)

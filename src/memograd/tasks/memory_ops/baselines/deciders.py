@@ -1,18 +1,14 @@
-"""A chat model that decides by prompt, as memories without training do it: slow, and it may fail.
-
-The prompt is that of the running memory's `ChatManager`: the new fact, the related items under
-small numbers, and the four operations, as JSON. What is written is the statement itself, also where
-the model words it otherwise, so that all methods are compared on which operation they choose.
-
-Invariant: a decision that could not be had changes nothing and is counted as a failure, never taken
-for a NONE.
-
-Who decides what becomes of a statement: the trained head, and everybody it must be better than.
+"""Who decides what becomes of a statement: the trained head, and everybody it must be better than.
 
 A `Decider` chooses an action at each point of a walk, and names the item that leaves when a memory
 is over its budget. Baselines (no training): keep everything, raw turns, random, recency window,
-longest first, novelty gate, rules, a prompted chat model (`chat_decider.py`). Invariant: only what
-a running memory knows is looked at, never the log's questions or gold operations.
+longest first, novelty gate, rules, and a chat model by the prompt of the running memory's
+`ChatManager`. What that one writes is the statement itself, also where the model words it
+otherwise, so that all methods are compared on which operation they choose.
+
+Invariants: only what a running memory knows is looked at, never the log's questions or gold
+operations; a decision that a chat model failed to give changes nothing and is counted as a failure,
+never taken for a NONE.
 """
 
 from __future__ import annotations

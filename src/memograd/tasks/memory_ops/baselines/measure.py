@@ -1,14 +1,12 @@
 """How well deciders keep memories: every question asked at its time, every decision beside gold.
 
-Each decider walks through the same logs with the same budget of tokens. Invariant: measuring
-changes nothing that a decider sees, and a gold follower has accuracy 1.
+Each decider walks through the same logs with the same budget of tokens. `read_and_score` lets a
+chat model answer from what a memory found: evidence recall says what could be answered, a reader
+says what is. A small reader is wrong about most of it, whatever the memory, so its scores stand
+beside recall and never in place of it.
 
-Answers from what a memory found: a chat model reads the items, and its answers are scored.
-
-Evidence recall says what could be answered; a reader says what is. A small reader is wrong about
-most of it, whatever the memory, so its scores stand beside recall and never in place of it.
-
-Invariant: a question with several right answers gets the best score among them.
+Invariants: measuring changes nothing that a decider sees, and a gold follower has accuracy 1; a
+question with several right answers gets the best score among them.
 """
 
 from __future__ import annotations
