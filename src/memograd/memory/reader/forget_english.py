@@ -24,7 +24,7 @@ from typing import Final
 
 from memograd.memory.language import language_of
 from memograd.memory.reader import chinese as person_chinese
-from memograd.memory.reader import forget_chinese, forget_english
+from memograd.memory.reader import forget_chinese
 
 _ENGLISH: Final = re.compile(
     r"^(?P<who>[\w'’. -]{1,40}?) (?:(?:has |had )?(?:asked|asks|requested|requests|begged|wants"
@@ -58,7 +58,7 @@ def reported_topic(text: str) -> str | None:
     own, comma, more = act.partition(",")
     own = re.sub(r"\b(?:his|her|their)\b", f"{said['who']}'s", own)
     own = re.sub(r"\b(?:he|she|they|him|them)\b", said["who"], own)
-    asked = forget_english.request_to_forget(own + comma + more)
+    asked = request_to_forget(own + comma + more)
     return asked[0] if asked else None
 
 
