@@ -25,7 +25,6 @@ from memograd.memory.manager.cues import KEEPS
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import wording
 
-
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
 _FORMERLY: Final = re.compile(

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -47,8 +46,8 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
-from memograd.memory.reader import forget_chinese, forget_english
 from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -409,8 +408,7 @@ class RelationManager:
         changes = [self._without(heard, items[n]) for n in targets]
         if changes:
             return changes
-        rules = forget_chinese if is_chinese(heard.own) else forget_english
-        topic = rules.request_to_forget(heard.own)
+        topic = request_to_forget(heard.own)
         if topic is not None:
             fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
             decision = decide_by_rules(fact, items)

@@ -16,7 +16,7 @@ from typing import Final
 
 from memograd.memory.reader import screen_chinese as screen
 from memograd.memory.reader.dates_chinese import resolve_chinese
-from memograd.memory.reader.forget_chinese import request_to_forget
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.reader.setting import (
     OTHER,
     SPEAKER,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from memograd.memory.reader import person_english
 from memograd.memory.reader import screen_english as screen
 from memograd.memory.reader.dates import resolve_english
-from memograd.memory.reader.forget_english import request_to_forget
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.reader.person_english import is_past, third_person
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.records.items import Kind

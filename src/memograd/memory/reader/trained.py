@@ -15,8 +15,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, language_of
-from memograd.memory.reader import forget_chinese, forget_english, screen_chinese, screen_english
+from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.fact import Fact, Heard, Said
+from memograd.memory.reader.forget import (
+    asks_to_forget_next,
+    asks_to_forget_that,
+    request_to_forget,
+)
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
 from memograd.memory.reader.setting import Setting
@@ -394,9 +399,8 @@ def _is_idle(text: str) -> bool:
 
 def _requests(text: str) -> bool:
     """Whether the sentence asks, by its form, to forget something."""
-    rules = forget_chinese if language_of(text) == "zh" else forget_english
-    return bool(
-        rules.request_to_forget(text) is not None
-        or rules.asks_to_forget_that(text)
-        or rules.asks_to_forget_next(text)
+    return (
+        request_to_forget(text) is not None
+        or asks_to_forget_that(text)
+        or asks_to_forget_next(text)
     )
