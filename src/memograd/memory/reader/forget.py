@@ -21,6 +21,7 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 
+
 def request_to_forget(text: str) -> tuple[str, bool] | None:
     """What is to be forgotten, as the speaker words it, and whether the request is unmistakable.
 
