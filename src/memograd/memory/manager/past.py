@@ -22,6 +22,7 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import KEEPS
+from memograd.memory.reader.chinese import KIN
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import wording
 
@@ -151,6 +152,12 @@ def parts_of(text: str) -> list[tuple[str, str]]:
     return parts if all(len(part) > 1 for part, _ in parts) else [(text, "")]
 
 
+def stands_alone(text: str, part: str) -> bool:
+    """Whether a part can be read without the rest, or its pronoun is known to be whose."""
+    bare = _STARTS.sub("", part, count=1) if _WHOSE.match(text) else part
+    return LEANS.search(bare) is None
+
+
 def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     """Whether the parts stand side by side, rather than being the clauses of one thought."""
     return all(
@@ -160,6 +167,11 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
 
 
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)
+
+
+# "User's son stutters, he is called Leo": he is User's son when the first part is gone.
+_WHOSE: Final = re.compile(r"User's (?:\w+ )?\w+(?= (?:is|has|was|\w+s)\b)|用户的?(?:" + KIN + ")")
+_STARTS: Final = re.compile(r"(?:and |but )?(?:he|she|it)\b|[他她它](?!们)", re.IGNORECASE)
 
 
 def least_length(part: str) -> int:
@@ -172,7 +184,9 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
     left = ""
     for n in stay:
         left += parts[n][0] + (parts[n][1] if n != stay[-1] else "")
-    if not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
+    if (whose := _WHOSE.match(text)) and stay and stay[0] > 0 and _STARTS.match(left):
+        left = _STARTS.sub(lambda _: whose[0], left, count=1)
+    elif not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
         bare = left.removeprefix("and ").removeprefix("User ").removeprefix("用户")
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.

@@ -28,7 +28,6 @@ from memograd.memory.manager.cues import (
     of_other_kind,
 )
 from memograd.memory.manager.past import (
-    LEANS,
     doubted,
     ended,
     instead,
@@ -40,6 +39,7 @@ from memograd.memory.manager.past import (
     left_of,
     parts_of,
     present,
+    stands_alone,
     stems,
     to_stay,
 )
@@ -380,7 +380,7 @@ class RelationManager:
             ]
         least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
-        stand = [n for n in stay if len(parts[n][0]) > 3 and not LEANS.search(parts[n][0])]
+        stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
             return None
         return left_of(item.text, parts, stay)

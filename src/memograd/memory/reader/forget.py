@@ -90,7 +90,7 @@ _SAID: Final = (
     rf"(?:(?:(?:what(?:ever)?|everything|anything|all|that|(?:the|that) (?:thing|part|story|bit))"
     rf"(?: that)? )?(?:I|we)(?:'ve| have)? {_SAYING}{_ABOUT}"
     r"|(?:what(?:ever)?|everything|anything|all)(?: that)?(?: (?:you(?:'ve)?|was|is)"
-    rf" (?:\w+ )?(?:know|have|remember|said|saved?|stored?|noted|known))?{_ABOUT}"
+    rf" (?:\w+ )?(?:know|have|remember|said|saved?|stored?|noted|known){_ABOUT}| about)"
     r"|(?:the|your|any|all|that|every) (?:\w+ )?(?:notes?|memor(?:y|ies)|records?|entr(?:y|ies)"
     rf"|info(?:rmation)?|facts?|details?)(?: you \w+)?{_ABOUT})"
 )
@@ -248,7 +248,7 @@ _FORMS_ZH: Final = tuple(
         ("own", rf"{_LEAD_ZH}[把将]{_WHAT}(?:给|都|全部?|彻底|永久)?{_GONE_ZH}"),
         ("said", rf"{_LEAD_ZH}(?:就?当[作做成]?(?:我?从?来?)?没(?:有)?{_SAYING_ZH}"
                  rf"|就?当[作做]?没(?:有)?听(?:过|见|到)我?(?:说的?)?)(?:关于|有关)?{_WHAT}"),
-        ("own", rf"{_LEAD_ZH}{_GONE_ZH}(?:吧|一下)?[：:，,]?"
+        ("own", rf"{_LEAD_ZH}{_GONE_ZH}(?:吧|一下|[这那]一?[条点])?[：:，,]?"
                 rf"(?P<what>(?!我(?:要|想|在|又|刚|带|把|没)).{{2,40}}?)"),
         ("own", rf"{_NOT_ZH}(?:{_KEEP_ZH}|知道)[：:，,]?{_WHAT}"),
         ("own", rf"我?(?:想|要|决定)?(?:收回|撤回|取消)我?(?P<what>{_SAID_ZH}.{{2,40}}?)"),
