@@ -25,7 +25,14 @@ from memograd.memory.reader.forget import (
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.wording import LISTED, say, say_answer, say_assistant, without_calls
+from memograd.memory.reader.wording import (
+    LISTED,
+    bare_of,
+    say,
+    say_answer,
+    say_assistant,
+    without_calls,
+)
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 if TYPE_CHECKING:
@@ -205,8 +212,9 @@ class TrainedReader:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_ = [], []
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
-            called = without_calls(text, setting)
-            if called != text and (len(called) < 2 or _is_idle(called)):
+            bare_text = bare_of(text)
+            called = without_calls(bare_text, setting)
+            if called != bare_text and (len(called) < 2 or _is_idle(called)):
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue

@@ -80,7 +80,8 @@ def without_calls(text: str, setting: Setting) -> str:
     others = tuple(name for name in setting.speakers if name != setting.turn.speaker)
     if not others or language_of(text) == "zh" or not any(name in text for name in others):
         return text
-    return screen_english.strip_openers(text, others)
+    said = screen_english.strip_openers(text, others)
+    return said if re.sub("|".join(map(re.escape, others)), "", said).strip(" .!,") else ""
 
 
 def say(sentence: str, setting: Setting) -> Draft:
