@@ -9,7 +9,7 @@ A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or 
 regular expressions on the joined texts of the first `top` results) and `all_has` / `all_not` (on
 all items). One table a language, by kind; milliseconds are the median of a call of `add`.
 
-Thresholds and words were chosen by looking at s1 to s7; only an author that nobody has read is a report.
+Thresholds and words were chosen by looking at s1 to s7: only an author that nobody read reports.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def without_calls(text: str, setting: Setting) -> str:
     if not others or language_of(text) == "zh" or not any(name in text for name in others):
         return text
     said = screen_english.strip_openers(text, others)
-    return said if re.sub("|".join(map(re.escape, others)), "", said).strip(" .!,") else ""
+    return said if re.sub("|".join(map(re.escape, others)), "", said).strip(" .!,:;()-") else ""
 
 
 def say(sentence: str, setting: Setting) -> Draft:
