@@ -184,8 +184,9 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
     left = ""
     for n in stay:
         left += parts[n][0] + (parts[n][1] if n != stay[-1] else "")
-    if (whose := _WHOSE.match(text)) and stay and stay[0] > 0 and _STARTS.match(left):
-        left = _STARTS.sub(lambda _: whose[0], left, count=1)
+    owner = _WHOSE.match(text)
+    if owner is not None and stay and stay[0] > 0 and _STARTS.match(left):
+        left = owner[0] + _STARTS.sub("", left, count=1)
     elif not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
         bare = left.removeprefix("and ").removeprefix("User ").removeprefix("用户")
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])

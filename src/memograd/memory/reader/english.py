@@ -160,7 +160,7 @@ def _no_longer(text: str) -> str | None:
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|isn't|aren't|wasn't|weren't|don't|doesn't|let|has|have|had|do|does|did|can|could|will|would"
     r"|makes?|brings?"
-    r"|helps?|takes|reminds?|gives?|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
+    r"|helps?|takes|reminds?|gives?|gave|made|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
     re.IGNORECASE,
 )
 

@@ -62,8 +62,11 @@ _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 
 def bare_of(sentence: str) -> str:
     """The sentence without interjections and emoji around it, and with its chat spelling undone."""
-    text = _LINES.sub("; ", _HEAD.sub(r"\1 ", _EDGES.sub("", sentence)))
-    if language_of(text) == "zh":
+    text = _EDGES.sub("", sentence)
+    chinese = language_of(text) == "zh"
+    text = _HEAD.sub(r"\1" if chinese else r"\1 ", text)
+    text = _LINES.sub("、" if chinese else "; ", text)
+    if chinese:
         shorter = _INTERJECTION_ZH.sub("", text).strip()
         return screen_chinese.strip_note(shorter) if len(shorter) > 1 else text
     for pattern, written in _CHAT:
@@ -78,7 +81,7 @@ def without_calls(text: str, setting: Setting) -> str:
     Where only one person speaks there is nobody to call.
     """
     others = tuple(name for name in setting.speakers if name != setting.turn.speaker)
-    if not others or language_of(text) == "zh" or not any(name in text for name in others):
+    if not others or language_of(text) == "zh" or not any(name[:3] in text for name in others):
         return text
     said = screen_english.strip_openers(text, others)
     return said if re.sub("|".join(map(re.escape, others)), "", said).strip(" .!,:;()-") else ""
