@@ -3,7 +3,16 @@
 import pytest
 
 from memograd import Memory
-from memograd.memory.manager.past import doubted, ended, formerly, instead, is_past, present
+from memograd.memory.manager.past import (
+    doubted,
+    ended,
+    formerly,
+    instead,
+    is_past,
+    left_of,
+    parts_of,
+    present,
+)
 from memograd.memory.manager.substitution import bare_value, corrected
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
@@ -62,7 +71,20 @@ def test_a_note_on_the_past_comes_off_again(text):
         assert noted != text and present(noted) == text
 
 
+@pytest.mark.parametrize(
+    ("item", "left"),
+    [
+        ("User's son stutters, he is called Leo.", "User's son is called Leo."),
+        ("用户的儿子有点口吃,他英文名叫Leo。", "用户的儿子英文名叫Leo。"),
+    ],
+)
+def test_what_is_left_of_an_item_says_whose_it_is(item, left):
+    assert left_of(item, parts_of(item), [1]) == left
+
+
 def test_bare_values_and_those_of_one_type():
+    assert bare_value("scratch that, Katowice, I always mix them up") == "Katowice"
+    assert bare_value("说大了,一两") == "一两"
     assert bare_value("cello. cello!!! im in so much trouble") == "cello"
     assert bare_value("不对不对,是榴莲") == "榴莲"
     assert bare_value("that's dad. mum is the 16th") is None
@@ -77,6 +99,8 @@ def test_bare_values_and_those_of_one_type():
         ("exam in a fortnight", "21 May 2024"),
         ("sober since Sunday before last", "28 April 2024"),
         ("the visa ends at the end of next month", "end of June 2024"),
+        ("it's two weeks to the day since I quit", "two weeks (counted from 23 April 2024) since"),
+        ("it's two years since I quit", "(counted from 2022) since"),
     ],
 )
 def test_more_relative_dates(text, date):
@@ -90,6 +114,8 @@ def test_more_relative_dates(text, date):
         ("下下周三答辩", "2024年5月22日"),
         ("再过十天毕业", "2024年5月17日"),
         ("月底搬家", "2024年5月底"),
+        ("這禮拜六考多益", "2024年5月11日"),
+        ("後天歸寧", "2024年5月9日"),
     ],
 )
 def test_more_relative_dates_in_chinese(text, date):

@@ -8,9 +8,8 @@ import pytest
 
 from memograd.memory import Memory, MemoryItem, OpKind, Scope
 from memograd.memory.manager import decide_by_rules
-from memograd.memory.manager.topics import about
+from memograd.memory.manager.topics import about, reported_topic
 from memograd.memory.reader import Fact
-from memograd.memory.reader.forget_english import reported_topic
 
 NOW = datetime(2024, 5, 8)
 

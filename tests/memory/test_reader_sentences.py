@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memograd.memory import RawTurn
 from memograd.memory.reader.sentences import split_sentences
+from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.trained import _placed
+from memograd.memory.reader.wording import say, without_calls
 
 
 @pytest.mark.parametrize(
@@ -38,3 +42,22 @@ def test_no_word_is_lost(text: str) -> None:
 
 def test_a_long_text_without_an_end_is_cut_in_time() -> None:
     assert len(split_sentences(" " * 100_000 + "a" * 100_000)) == 1
+
+
+def test_a_list_behind_a_colon_is_one_item():
+    setting = Setting(RawTurn("t", "user", "", None, 1), ("user",), True, None, "")
+    for listed, said in (
+        ("My pills:\n- iron\n- zinc", "User's pills: iron; zinc."),
+        ("My pills:\n1. iron\n2) zinc", "User's pills: iron; zinc."),
+        ("我的药：\n1. 铁剂\n2. 锌片", "用户的药：铁剂、锌片。"),
+    ):
+        [(_, whole)] = _placed(listed)
+        assert whole == listed and say(whole, setting).text == said
+
+
+def test_names_that_only_call_somebody_are_no_items():
+    names = ("Melanie", "Caroline")
+    setting = Setting(RawTurn("t", "Melanie", "", None, 1), names, False, None, "")
+    assert without_calls("Thanks, Caroline!", setting) == ""
+    assert without_calls("Hey Caroline, I got a dog", setting) == "I got a dog"
+    assert without_calls("Caroline went home", setting) == "Caroline went home"

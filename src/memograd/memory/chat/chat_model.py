@@ -1,13 +1,12 @@
 """The chat models that may read, decide and answer: one small protocol, and OpenAI's over HTTP.
 
 Nothing in the memory needs a chat model; what uses one asks for this protocol, so a local model, a
-hosted endpoint and a trained policy are interchangeable. Invariant: a failure is one sentence that
-names the model and the address and never holds the key; a fallback is logged.
+hosted endpoint and a trained policy are interchangeable. Reader and manager ask through
+`ask_checked`: once, then again with the fault named, no more.
 
-A checked JSON answer from a chat model: asked once, asked again with the fault named, no more.
-
-Reader and manager ask through this door. Invariant: what comes back has passed the caller's check,
-or a MemogradError says why it has not; never a default in its place.
+Invariants: a failure is one sentence that names the model and the address and never holds the key;
+a fallback is logged; what `ask_checked` gives has passed the caller's check, and nothing is ever
+put in its place.
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
 """The parsed form of a filter: conditions on fields, joined by AND, OR and NOT.
 
-`eq` and `ne` are kept as `in` and `nin` of one value, so that everything behind the parser knows
-one form of equality. Two parsed forms are equal only if they match the same items. Invariant: see
+Fields. The fields of an item go by their names (`memory` is another word for `text`); every other
+name is a path into the item's metadata: the key of that very name where there is one, else the keys
+between its dots (`trip.city`). `metadata.` in front reaches a key that shares its name with a
+field. What is not there reads as None, and so does an empty list of categories.
+
+Equality. `eq` and `ne` are kept as `in` and `nin` of one value. Numbers compare with numbers (a
+truth value is none), texts with texts by code point, moments with moments; across sorts nothing is
+equal, greater or less. A list holds whatever one of its elements does: `in`, `eq` and `contains`
+look for an element, `icontains` for a text element without regard to case. No value equals None
+except null, so there `ne` and `nin` hold and every other operator does not.
+
+Invariants: two parsed forms are equal only if they match the same items; matching never raises; see
 the package.
-
-Conditions become closures that decide for one item, without ever raising.
-
-Numbers compare with numbers (a truth value is none), texts with texts by code point, moments with
-moments; across sorts nothing is equal, greater or less. A list holds whatever one of its elements
-does: `in`, `eq` and `contains` look for an element, `icontains` for a text element without regard
-to case. A field that is not there is None: no value equals it except null, so `ne` and `nin` hold
-and every other operator does not. Invariant: see the package.
-
-What a filter can ask about, and how to read it off an item.
-
-The fields of an item go by their names (`memory` is another word for `text`); every other name is a
-path into the item's metadata: the key of that very name where there is one, else the keys between
-its dots (`trip.city`). `metadata.` in front reaches a key that shares its name with a field. What
-is not there reads as None, and so does an empty list of categories. Invariant: see the package.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""A filter as the rest of the room sees it, and the two ways to say whose memories are meant.
+"""A filter: from the dictionaries that callers write to what the room works with.
 
-Invariant: see the package.
-
-From the dictionaries that callers write to conditions; what can never be right is refused here.
-
-Refused means BadInput in one sentence: an unknown operator, a value of a sort that the field never
-holds, `in` without a list, an empty AND, OR or NOT, nesting deeper than 50. After this, matching an
-item cannot fail. Invariant: see the package.
+What can never be right is refused in one sentence (BadInput): an unknown operator, a value of a
+sort that the field never holds, `in` without a list, an empty AND, OR or NOT, nesting deeper than
+50. After that, matching an item cannot fail. Invariant: see the package.
 """
 
 from __future__ import annotations

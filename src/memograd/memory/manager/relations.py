@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -29,7 +28,6 @@ from memograd.memory.manager.cues import (
     of_other_kind,
 )
 from memograd.memory.manager.past import (
-    LEANS,
     doubted,
     ended,
     instead,
@@ -41,14 +39,15 @@ from memograd.memory.manager.past import (
     left_of,
     parts_of,
     present,
+    stands_alone,
     stems,
     to_stay,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
-from memograd.memory.reader import forget_chinese, forget_english
 from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -381,7 +380,7 @@ class RelationManager:
             ]
         least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
-        stand = [n for n in stay if len(parts[n][0]) > 3 and not LEANS.search(parts[n][0])]
+        stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
             return None
         return left_of(item.text, parts, stay)
@@ -409,8 +408,7 @@ class RelationManager:
         changes = [self._without(heard, items[n]) for n in targets]
         if changes:
             return changes
-        rules = forget_chinese if is_chinese(heard.own) else forget_english
-        topic = rules.request_to_forget(heard.own)
+        topic = request_to_forget(heard.own)
         if topic is not None:
             fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
             decision = decide_by_rules(fact, items)

@@ -22,9 +22,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.topics import about, is_whose
+from memograd.memory.manager.topics import about, is_whose, reported_topic
 from memograd.memory.reader.fact import Fact
-from memograd.memory.reader.forget_english import reported_topic
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.statements import (

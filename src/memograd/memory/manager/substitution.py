@@ -176,7 +176,7 @@ _FUNCTION: Final = re.compile(
     re.I,
 )
 _BARE_CHINESE: Final = re.compile(
-    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|哦|噢|啊"
+    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|哦|噢|啊"
     r"|等等|其实|其實|应该|應該|是|叫|我?(?:的)?意思)+[，,。！!\s:：]*)+"
 )
 
@@ -317,7 +317,8 @@ def _renamed(old: str, message: str) -> str | None:
 
 _NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
 _FILLERS: Final = re.compile(
-    r"^(?:\W*\b(?:no|nah|nope|well|sorry|actually|h+m+|hang on|wait|i mean|i lied?|my bad|ah|oh"
+    r"^(?:\W*\b(?:no|nah|nope|(?:scratch|strike|scrap) that|well|sorry|actually|h+m+"
+    r"|hang on|wait|i mean|i lied?|my bad|ah|oh"
     r"|forgive me|strictly speaking|to be precise"
     r"|argh|oops"
     r"|correction|typo|i lied|meant|misread|misremembered|apologies"
@@ -332,7 +333,7 @@ def _respelt_chinese(old: str, message: str) -> str | None:
     said = re.match(
         r"\W*(?:是|叫|应该是|不对是?)?(?P<new>[\u4e00-\u9fff]{2,4}?)(?:才对|[，,。!！ ]|$)", message
     )
-    if said is None or said["new"] in old or "错" in said["new"]:
+    if said is None or said["new"] in old or re.search("[错这那]", said["new"]):
         return None
     new = said["new"]
     for at in range(len(old) - len(new), -1, -1):

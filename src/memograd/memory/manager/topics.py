@@ -11,7 +11,8 @@ import re
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
-from memograd.memory.reader.chinese import KIN
+from memograd.memory.reader.chinese import KIN, resolve_person
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.statements import Wording, same_text, wording
 from memograd.memory.statements.statement import plain
 
@@ -99,6 +100,39 @@ _NAME: Final = re.compile(
 _HEAD_CHINESE: Final = re.compile(
     rf"^[^的，,]{{2,6}}的{KIN}(?P<kin>[\u4e00-\u9fff]{{2}})(?<![的住在是])"
     r"|^(?P<who>[^的，,]{2,6}?)(?:的|住|在|是|为|对|治|希望|每|喜|讨|开|会|今|打)"
+)
+
+
+def reported_topic(text: str) -> str | None:
+    """What somebody asked to forget, with their name in it; None where the text is no such report.
+
+    A chat model, or a life log, writes a request down as what happened: `Ann asked to erase what
+    was said about which gym she goes to.` gives `which gym Ann goes to`.
+    """
+    bare = text.strip().rstrip(" .。!！")
+    if language_of(bare) == "zh":
+        said = _REPORT_ZH.match(bare)
+        asked = said and request_to_forget("请" + re.sub(r"[他她](?!们)自?己?", "我", said["act"]))
+        return resolve_person(asked[0], said["who"], None) if said and asked else None
+    said = _REPORT.match(bare)
+    if said is None:
+        return None
+    act = f"don't {said['act']}" if said["not"] else said["act"]
+    own, comma, more = act.partition(",")
+    own = re.sub(r"\b(?:his|her|their)\b", f"{said['who']}'s", own)
+    own = re.sub(r"\b(?:he|she|they|him|them)\b", said["who"], own)
+    asked = request_to_forget(own + comma + more)
+    return asked[0] if asked else None
+
+
+_REPORT: Final = re.compile(
+    r"^(?P<who>[\w'’. -]{1,40}?) (?:(?:has |had )?(?:asked|asks|requested|wants|wanted|told)"
+    r"|would like)(?: (?:me|us|you|them|everybody|everyone|the assistant|[A-Z]\w+))?"
+    r"(?: (?:for it |please )?(?P<not>not )?to|,) (?P<act>.+)$"
+)
+_REPORT_ZH: Final = re.compile(
+    r"^(?P<who>[^，。要请希想让]{1,10}?)(?:曾|已经?)?(?:要求|请求|希望|请|想让|想要|要|让|拜托)"
+    r"(?:别人|对方|大家|助手|我们|[你您])?(?P<act>.+)$"
 )
 
 

@@ -14,10 +14,9 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from memograd.memory.reader import chinese as person_chinese
 from memograd.memory.reader import screen_chinese as screen
 from memograd.memory.reader.dates_chinese import resolve_chinese
-from memograd.memory.reader.forget_chinese import request_to_forget
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.reader.setting import (
     OTHER,
     SPEAKER,
@@ -80,7 +79,7 @@ def read_chinese(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
         if called := screen.name_to_call(bare):
             return False, Draft(f"{name}希望被称呼为{called}。", None, "zh", Kind.CORE)
         if screen.is_procedural(bare):
-            said = person_chinese.resolve_person(bare, name, "助手")
+            said = resolve_person(bare, name, "助手")
             asked = said if said.startswith(name) else f"{name}要求：{said}"
             return False, Draft(finished(asked, "。"), None, "zh", Kind.PROCEDURAL)
     noted = screen.strip_note(bare)
@@ -105,7 +104,7 @@ def read_chinese(sentence: str, setting: Setting, *, first: bool) -> tuple[bool,
 
 def _say_chinese(text: str, setting: Setting, *, retracts: bool = False) -> Draft:
     resolved = resolve_chinese(text, setting.day)
-    said = person_chinese.resolve_person(resolved.text, setting.name("zh"), setting.other("zh"))
+    said = resolve_person(resolved.text, setting.name("zh"), setting.other("zh"))
     return Draft(finished(said, "。"), resolved.day, "zh", retracts=retracts)
 
 

@@ -86,6 +86,15 @@ def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
     return "in", str(target.year), target
 
 
+def _since(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "two weeks since": the day it began."""
+    _, when, target = _ago(found, day, -1)
+    if "(" in when:  # weeks are told with the day they are counted from
+        when = format_date(target)
+    unit = found["unit"] + ("" if NUMBERS.get(found["count"].casefold()) == 1 else "s")
+    return "", f"{found['count']} {unit} (counted from {when})", target
+
+
 def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
     """ "a week today", "a fortnight tomorrow", "two weeks on Thursday", "Thursday week"."""
     parts = found.groupdict()
@@ -218,6 +227,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rule(r"(?:earlier )?today", _fixed(0)),
     _rule(r"tomorrow", _fixed(1)),
     _rule(rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
+    _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s?(?: to the day| now)?(?= since )", _since),
     _rule(r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
     _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", lambda m, d: _ago(m, d, 1)),
     _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s? from (?:now|today)",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Final
 
+from memograd.memory.language import simplified
 from memograd.memory.reader.dates import Resolved, shift_month
 
 _DIGITS: Final = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"两": 2, "半": 0}
@@ -126,10 +127,11 @@ def resolve_chinese(text: str, day: date | None) -> Resolved:
     first = _absolute(text)
     if day is None:
         return Resolved(text, first)
+    plain = simplified(text)  # character for character
     earliest = len(text)
     pieces: list[tuple[int, int, str]] = []
     for pattern, resolve in _RULES:
-        for found in pattern.finditer(text):
+        for found in pattern.finditer(plain):
             if any(found.start() < end and start < found.end() for start, end, _ in pieces):
                 continue
             try:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from memograd.memory.reader import person_english
 from memograd.memory.reader import screen_english as screen
 from memograd.memory.reader.dates import resolve_english
-from memograd.memory.reader.forget_english import request_to_forget
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.reader.person_english import is_past, third_person
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.records.items import Kind
@@ -160,7 +160,7 @@ def _no_longer(text: str) -> str | None:
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|isn't|aren't|wasn't|weren't|don't|doesn't|let|has|have|had|do|does|did|can|could|will|would"
     r"|makes?|brings?"
-    r"|helps?|takes|reminds?|gives?|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
+    r"|helps?|takes|reminds?|gives?|gave|made|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
     re.IGNORECASE,
 )
 

@@ -1,10 +1,9 @@
-"""What a reader makes of a conversation: facts, each with the turns it came from.
+"""What readers make of a conversation: facts, and messages as they were understood.
 
-Readers implement `MemReader`; a manager then decides what becomes of each fact. The contract is
-held by `tests/memory/test_reader.py` for the rules and by `tests/memory/test_reader_chat.py` for
-chat models.
-
-A message as it was understood: what it says that is worth keeping, and what it asks for.
+Readers implement `MemReader`, or `MessageReader` where they understand a message as a whole; a
+manager then decides what becomes of each fact. The contract is held by
+`tests/memory/test_reader.py` for the rules and by `tests/memory/test_reader_chat.py` for chat
+models.
 """
 
 from __future__ import annotations

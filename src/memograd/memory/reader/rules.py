@@ -17,12 +17,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from itertools import pairwise
-from types import ModuleType
 
 from memograd.memory.language import language_of
 from memograd.memory.reader import (
-    forget_chinese,
-    forget_english,
     person_english,
     screen_chinese,
     screen_english,
@@ -30,6 +27,11 @@ from memograd.memory.reader import (
 from memograd.memory.reader.chinese import read_chinese
 from memograd.memory.reader.english import read_english
 from memograd.memory.reader.fact import Fact
+from memograd.memory.reader.forget import (
+    asks_to_forget_next,
+    asks_to_forget_that,
+    request_to_forget,
+)
 from memograd.memory.reader.person_english import ADVERBS, is_past
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.reader.setting import Draft, Setting
@@ -117,7 +119,7 @@ def _parts(text: str) -> list[tuple[str, bool]]:
     spoken_of = (
         len(sentences) > 1
         and len(sentences[0]) <= LONGEST_SENTENCE
-        and _forget_of(sentences[0]).asks_to_forget_next(sentences[0])
+        and asks_to_forget_next(sentences[0])
     )
     if spoken_of:
         sentences = sentences[1:]
@@ -131,9 +133,9 @@ def _parts(text: str) -> list[tuple[str, bool]]:
             continue
         behind = sentences[number + 1] if number + 1 < len(sentences) else ""
         behind = behind if len(behind) <= LONGEST_SENTENCE else ""
-        to_forget = spoken_of or (behind != "" and _forget_of(behind).asks_to_forget_that(behind))
+        to_forget = spoken_of or (behind != "" and asks_to_forget_that(behind))
         asks = screen_english.is_question(sentence)
-        if asks or to_forget or _forget_of(sentence).request_to_forget(sentence):
+        if asks or to_forget or request_to_forget(sentence):
             # "I live in Rome and you live where?" asks as a whole
             parts.append((sentence, to_forget))
             continue
@@ -145,10 +147,6 @@ def _parts(text: str) -> list[tuple[str, bool]]:
         whole = [note + clause.said for clause in divided] if several else [sentence]
         parts += [(part, False) for part in whole]
     return parts
-
-
-def _forget_of(sentence: str) -> ModuleType:
-    return forget_chinese if language_of(sentence) == "zh" else forget_english
 
 
 def _taken_back(sentence: str, draft: Draft | None, setting: Setting) -> Draft | None:

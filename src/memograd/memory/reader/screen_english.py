@@ -27,108 +27,39 @@ _OPENER: Final = (
     r"|for sure|busy as ever|same here|me too|fyi|guess what|well said|gosh|omg|fun"
 )
 _QUESTION: Final = re.compile(r"[?？]\W*$")
-_EMOTION: Final = (
-    r"(?:glad|happy|proud|sorry|impressed|jealous|excited|thankful|grateful|touched|stoked|thrilled"
-    r"|sure|here|fine|good|great|okay|ok|well|curious|lucky|blessed|pumped|speechless|amazed|ready"
-    r"|tired|busy|nervous|hopeful|honored|moved|psyched|delighted|back|afraid|in awe"
-    r"|starving|hungry"
-    r"|all ears|down|on it|so in|kidding|serious|joking|lost|swamped)"
-)
 _REACTION: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"^(?:i|we) (?:really |so |totally |completely |100% |just |definitely |can "
-            r"|do |couldn't |can't |could )*"
-        r"(?:agree|see$|see what|see that|get it|get that|understand|guess|bet|think so"
-            r"|hope so|imagine|appreciate"
-        r"|feel you|hear you|believe you|know(?:$| (?:what|how|right|that|you|it))"
-            r"|admire|relate|wish you"
-        r"|hope (?:you|it|your|that|they|we|all)|doubt|mean it|swear|promise|thank|envy|salute)\b",
-        rf"^(?:i'm|i am|we're|we are|i was|we were|i feel|i felt) (?:so |really |super "
-            rf"|very |just |always |also |all "
-        rf"|truly |pretty |totally |still |quite )*{_EMOTION}(?: (?:for|of|to|about"
-            rf"|that|you|by|with|it|now|too)\b.*"
-        r"\b(?:you|your|hear|see|meet)\b.*| (?:and|for) (?:so )?.{0,25})?$",
-        r"^(?:i|we) (?:really |so |just |totally |also )*(?:love|like|adore|enjoy|loved|liked) "
-        r"(?:that|this|your|how|it|these|those|them|the (?:idea|sound|way|color|colors"
-            r"|look|pattern)|all|you)\b(?!.*\b(?:when|because|last|my|since)\b)",
-        r"^(?:i|we) (?:can't|cannot|can not|couldn't) (?:wait|agree|believe|thank"
-            r"|complain|imagine|even|argue)\b",
-        r"^(?:i'll|i will|we'll|we will) (?:keep|let|talk|tell|send|do it|remember"
-            r"|catch|see|be there|be here"
-        r"|definitely|check it|check that|try(?: it| that)?$|give it|share|have to"
-            r"|make sure|do my best|pass|think about)\b",
-        r"^(?:i|we)(?:'ve| have)? ?(?:gotta|got to|have to|must|need to|better"
-            r"|should) (?:run|go|get some sleep|get going|hang up|leave|head|rush|admit|say"
-            r"|be going|get back)\b",
-        r"^(?:i'm|i am|we're|we are) off\b",
-        r"^i (?:missed|miss) you|^i (?:wish|wanted to|want to|wanna|just wanted to"
-            r"|would love to|'d love to|'d like to) (?:i|you|we|hear|know|see (?:it|that"
-            r"|you|them|your)|tell you|ask|thank|say|share with|show you)\b",
-        r"^i'd (?:love|like) to (?:hear|know|see (?:it|that|you|them|your)|meet|join)"
-            r"|^i(?:'d| would) say\b",
-        r"^(?:i think|i believe|i'm sure|i am sure|i guess|i suppose|i know) (?:that "
-            r"|you|it's|that's|this|they|we|it|so)\b",
-        r"^(?:i|we) (?:told|asked|hear|heard) you\b|^i never had it\b|^(?:i"
-            r"|we) lost track\b|^we (?:got|can|should|could|all|'ve got this|need to|must"
-            r"|have to)\b",
-        r"^we(?:'ve| have) (?:come|got this|got each)|^(?:i|we) (?:could|can"
-            r"|would) (?:never|not) (?:do|have done)",
-        r"^(?:i|we)(?:'ll| will)? (?:won't|will not|never|am not going to|'m not gonna) (?:ever )?"
-            r"(?:give up|quit|stop|back down|let (?:you|anyone|anything|it|this|them)\b.*)$",
-        r"^(?:i|we)(?:'ll| will)? (?:keep|kept|just keep) (?:going|pushing|trying|fighting|at it)$",
-        r"^(?:my|your) turn\b|^finally,? we (?:get|got) to\b|^(?:i|we) missed (?:our|this|talking)"
-            r"|^(?:i|we)(?:'d| would) never have (?:guessed|thought|known)"
-            r"|^(?:i|we)(?:'d| had) better\b|^(?:now|then),? (?:tell|show)\b|^(?:oops|whoops)\b"
-            r"|^life(?:'s| is) (?:tough|hard|short|good|great|full)\b|^for letting\b"
-            r"|^there's something i (?:want|wanted|need)\b|^i(?:'m| am) (?:so |really )?(?:jealous"
-            r"|envious)\b|^now i(?:'m| am) craving\b|^i(?:'ll| will) (?:do that|start thinking"
-            r"|look into it|look for)\b|^i(?:'d| would) love to see (?:another|more|some)\b"
-            r"|^(?:i|we) (?:so |totally )?needed (?:that|this|a chat)\b",
+        r"^(?:i|we) (?:really |so |totally |just |100% )*(?:agree|get (?:it|that)|understand"
+        r"|guess|bet|hope so|appreciate|know(?:$| (?:how|it|what))|hope (?:you|it)|swear|thank)\b",
+        r"^(?:i'm|i am|i was|we're) (?:so |really |super |always )*(?:glad|happy|proud|sorry"
+        r"|impressed|excited|thankful|grateful|here|lucky|pumped|tired|in awe|kidding)"
+        r"(?: (?:for|of|to|you|by)\b.*\b(?:you|your|hear|see|meet)\b.*"
+        r"| (?:and|for) (?:so )?.{0,25})?$",
+        r"^(?:i|we) (?:really |so |also )*(?:love|like|loved) (?:that|this|your|how|it|these|those"
+        r"|all)\b(?!.*\b(?:when|because|last|my|since)\b)",
+        r"^(?:i'll|i will|we'll) (?:keep|let|send|do my best)\b",
+        r"^(?:i'm|we're) off\b",
+        r"^(?:i|we) (?:can't|cannot|couldn't) (?:wait|agree|believe|thank|imagine)\b",
+        r"^(?:i|we)(?:'ll| will)? (?:won't|never) (?:ever )?(?:give up|stop|let (?:you|this)\b.*)$",
+        r"^(?:i|we)(?:'ve| have|'d)? ?(?:gotta|got to|have to|better) (?:run|go|get|leave|say)\b",
+        r"^(?:i|we) (?:told|hear) you\b|^we (?:got|can|should|could|all)\b",
+        r"^(?:oops|whoops|i(?:'ll| will) do that|i(?:'d| would) love to see (?:another|some))\b",
         r"^i can'?t even\b|^(?:let|lemme)\b",
-        r"\b(?:means?|meant) (?:a lot|so much|the world)(?: to me| to us)?$",
-        r"^(?:thanks|thank|thx|cheers|congrats|good luck|take care|bye|goodbye"
-            r"|see (?:you|ya)|talk (?:to you )?(?:soon|later)|"
-        r"have (?:a|fun|an)|sleep well|enjoy|keep|stay|cherish|wishing|wish|hope|hoping"
-            r"|hopefully|can't wait|cannot wait|looking forward|glad|"
-        r"happy|proud|excited|stoked|thrilled|so |such |what |how |sounds|looks|seems"
-            r"|love|loving|nice|good|great|awesome|amazing|way to go|you go|"
-        r"appreciate|appreciating|totally|absolutely|no doubt|no worries|no problem"
-            r"|never mind|me too|same|likewise|long time|nothing|not much|missed|pretty"
-            r"|busy|"
-        r"been a |sorry|poor|lucky|too bad|oh|ha|yay|woo|bravo|well done|nicely"
-            r"|fingers crossed|my pleasure|my goodness|my god|my bad|gotta (?:run|go)|"
-        r"speaking of|not bad|just wow|of course|it's all|wonderful|beautiful|gorgeous"
-            r"|lovely|stunning|impressive|incredible|inspiring|this is (?:so|really|great"
-            r"|awesome)|off to|"
-        r"that's|that is|that was|that sounds|that looks|that must|that would|that will"
-            r"|that'd|that makes|that really|and you're|hang in|best of luck|cool|yum|super"
-            r"|fantastic|brilliant|excellent|perfect|fun)\b",
-        r"^(?:here's|here is|here are|there (?:it|you)|check (?:it|this|that|out)"
-            r"|take a look|look at|look)\b",
-        r"^(?:y'all|you|your|you're|you've|you'd|you'll)\b",
-        r"^(?:i|we) (?:love|like|enjoy) (?:it|them|that|this)(?: too| so much| a lot)?$",
-        r"^my (?:pleasure|goodness|bad|god)\b",
-        r"^(?:i|it) (?:really )?(?:mattered|works?|helps?|helped|shows?|was|is|rocks)$",
-        r"\btime flies\b",
-        r"\blet (?:me|us) know\b|^it's got to be\b|^lots of things\b|^i(?:'m"
-            r"| am) (?:good|fine|well|great|okay|ok),? thank",
-        r"^(?:nah,? )?(?:i|we) (?:\w+ )?(?:have|has|do|did|can|could|would|should|will"
-            r"|am|was)(?:n't| not)?$",
-        r"^(?:i|we) (?:should|might|could|may) (?:definitely |really )?(?:try|do|check"
-            r"|look into) (?:it|that|this|one)\b",
-        r"^i did(?:n't| not) (?:know|see) that\b",
-        r"^(?:a lot|lots|so much|so many things|(?:some )?big things"
-            r"|much)\b.{0,12}\b(?:going on|happen|changed)",
-        r"^it(?:'s| is| was) (?:so |really |always |also )*(?:awesome|great|amazing"
-            r"|nice|cool|good|important|inspiring|wonderful|lovely|"
-        r"incredible|special|fun) (?:to|that|how|seeing|when|having|you)\b(?!.*\b(?:I|my|me)\b)",
-        r"^\w+ing\b(?!.*\b(?:i|my|me|i'm|i've)\b).*\b(?:is|are|isn't|aren't|takes|makes|brings)\b",
-        r"^i(?:'m| am)? (?:doing |)(?:fine|good|well|ok|okay|alright|great)(?: thanks| too)?$",
-        r"^i never thought (?:of|about) (?:it|that)|^i have no idea|^i don't know"
-            r"|^i've no clue|^i know nothing",
-        r"^i need (?:to meet|that|one|it)\b|^i keep meaning to\b|^(?:i|we) (?:do|did"
-            r"|have|am|are|was|were|can|will|would|don't|didn't)$",
+        r"^(?:thanks|thank|thx|cheers|congrats|take care|bye|goodbye|see (?:you|ya)|"
+        r"talk (?:to you )?(?:soon|later)|have (?:a|fun)|enjoy|keep|stay|cherish|wishing|"
+        r"wish|hope|hopefully|can't wait|looking forward|glad|happy|proud|excited|so |such |"
+        r"what |how |sounds|looks|seems|love|loving|nice|good|great|awesome|way to go|"
+        r"appreciate|appreciating|totally|absolutely|no doubt|no worries|never mind|same|"
+        r"long time|nothing|missed|pretty|busy|been a |sorry|lucky|oh|ha|yay|well done|"
+        r"fingers crossed|gotta (?:run|go)|of course|it's all|wonderful|beautiful|lovely|"
+        r"inspiring|that's|that is|that was|that sounds|that looks|that must|that makes|"
+        r"and you're|hang in|best of luck|cool|yum|super|perfect)\b",
+        r"^(?:here's|here is|here are|check (?:it|this|out)|take a look|look)\b",
+        r"^(?:y'all|you|your)\b",
+        r"^it(?:'s| was) (?:so |also )*(?:awesome|great|amazing|nice|cool|good|important|"
+        r"inspiring|special) (?:to|that|how|seeing|having|you)\b(?!.*\b(?:I|my|me)\b)",
+        r"^\w+ing\b(?!.*\b(?:i|my|me)\b).*\b(?:is|are|isn't|takes|makes)\b",
     )
 )  # fmt: skip
 _DEMONSTRATIVE: Final = re.compile(

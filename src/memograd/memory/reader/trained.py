@@ -15,12 +15,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, language_of
-from memograd.memory.reader import forget_chinese, forget_english, screen_chinese, screen_english
+from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.fact import Fact, Heard, Said
+from memograd.memory.reader.forget import (
+    asks_to_forget_next,
+    asks_to_forget_that,
+    request_to_forget,
+)
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.wording import say, say_answer, say_assistant
+from memograd.memory.reader.wording import (
+    LISTED,
+    bare_of,
+    say,
+    say_answer,
+    say_assistant,
+    without_calls,
+)
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 if TYPE_CHECKING:
@@ -200,6 +212,10 @@ class TrainedReader:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_ = [], []
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
+            bare_text = bare_of(text)
+            called = without_calls(bare_text, setting)
+            if called != bare_text and (len(called) < 2 or _is_idle(called)):
+                continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
             if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
@@ -334,13 +350,22 @@ def _fact(row: np.ndarray) -> float:
 
 
 def _placed(text: str) -> list[tuple[int, str]]:
-    """The sentences with their places."""
-    placed, after = [], 0
+    """The sentences with their places; what ends in a colon goes on with its list."""
+    placed: list[tuple[int, str]] = []
+    after = 0
     for sentence in split_sentences(text):
         start = text.find(sentence, after)
-        placed.append((start, sentence))
         after = start + len(sentence)
+        last = placed[-1][1] if placed else ""
+        if _HEADS.search(last) and (LISTED.match(sentence) or _NUMBER.search(last)):
+            first = placed.pop()[0]
+            start, sentence = first, text[first:after]
+        placed.append((start, sentence))
     return placed
+
+
+_HEADS: Final = re.compile(r"[:：]\s*(?:$|\n)")
+_NUMBER: Final = re.compile(r"\n\s*\d{1,2}[.)、]$")  # a point ends a sentence, but not this one
 
 
 def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
@@ -394,9 +419,8 @@ def _is_idle(text: str) -> bool:
 
 def _requests(text: str) -> bool:
     """Whether the sentence asks, by its form, to forget something."""
-    rules = forget_chinese if language_of(text) == "zh" else forget_english
-    return bool(
-        rules.request_to_forget(text) is not None
-        or rules.asks_to_forget_that(text)
-        or rules.asks_to_forget_next(text)
+    return (
+        request_to_forget(text) is not None
+        or asks_to_forget_that(text)
+        or asks_to_forget_next(text)
     )

@@ -54,10 +54,19 @@ _INTERJECTION_ZH: Final = re.compile(
 )
 
 
+LISTED: Final = re.compile(r"[-*•·–]\s|\d{1,2}[.)、](?:\s?\D|$)")
+"""How a line of a list begins."""
+_HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
+_LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
+
+
 def bare_of(sentence: str) -> str:
     """The sentence without interjections and emoji around it, and with its chat spelling undone."""
     text = _EDGES.sub("", sentence)
-    if language_of(text) == "zh":
+    chinese = language_of(text) == "zh"
+    text = _HEAD.sub(r"\1" if chinese else r"\1 ", text)
+    text = _LINES.sub("、" if chinese else "; ", text)
+    if chinese:
         shorter = _INTERJECTION_ZH.sub("", text).strip()
         return screen_chinese.strip_note(shorter) if len(shorter) > 1 else text
     for pattern, written in _CHAT:
@@ -66,9 +75,21 @@ def bare_of(sentence: str) -> str:
     return _EDGES.sub("", shorter) if len(shorter) > 2 else text
 
 
+def without_calls(text: str, setting: Setting) -> str:
+    """The text without the names of others that it only calls: "Thanks, Mel!" says nothing of her.
+
+    Where only one person speaks there is nobody to call.
+    """
+    others = tuple(name for name in setting.speakers if name != setting.turn.speaker)
+    if not others or language_of(text) == "zh" or not any(name[:3] in text for name in others):
+        return text
+    said = screen_english.strip_openers(text, others)
+    return said if re.sub("|".join(map(re.escape, others)), "", said).strip(" .!,:;()-") else ""
+
+
 def say(sentence: str, setting: Setting) -> Draft:
     """What a user said, to be read alone."""
-    text = bare_of(sentence)
+    text = without_calls(bare_of(sentence), setting)
     language = language_of(text)
     name = setting.name(language)
     if language == "zh":

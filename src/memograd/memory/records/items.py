@@ -1,15 +1,13 @@
-"""One remembered statement, and the two clocks that it lives by.
+"""One remembered statement, the two clocks that it lives by, and the moment it ends by itself.
 
 `valid_from` and `valid_to` say when the statement was true in the world; `created_at` and
 `updated_at` say when the memory learnt it. Updating and deleting never destroy an item: they close
-the validity of its present version, and the journal keeps every version.
+the validity of its present version, and the journal keeps every version. What the application gives
+as `expiration_date` becomes the moment from which on the item is hidden, until it is swept: a date
+counts to its end, in UTC, as in mem0; a time of day is that very moment.
 
-Invariant: an item survives its JSON form unchanged.
-
-When a memory ends by itself: what the application gives as `expiration_date`, as one moment.
-
-A date counts to its end, in UTC, as in mem0; a time of day is that very moment. From then on the
-item is hidden, until it is swept. Invariant: a date survives the way to the moment and back.
+Invariants: an item survives its JSON form unchanged; a date survives the way to the moment and
+back.
 """
 
 from __future__ import annotations
@@ -25,49 +23,6 @@ from memograd.errors import BadInput
 from memograd.memory.records.scope import Scope
 
 _DAY: Final = timedelta(days=1)
-
-
-def to_expiry(value: object) -> datetime | None:
-    """The moment, in UTC, from which on it is hidden; None for None, which is never.
-
-    value: a date, a datetime (UTC where it names no zone), or either as an ISO 8601 text. Raises
-    BadInput for anything else.
-    """
-    if value is None:
-        return None
-    try:
-        day = _day(value)
-        if day is not None:
-            return datetime.combine(day, time(), UTC) + _DAY
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if isinstance(moment, datetime):
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise BadInput(
-        f"expiration_date is {value!r}: give a date such as 2030-12-31, the last day on which it is"
-        " shown, or a time such as 2030-12-31T18:30:00."
-    )
-
-
-def expiry_result(moment: datetime | None) -> str | None:
-    """As the application gave it: the last day for midnight, else the time."""
-    if moment is None:
-        return None
-    whole = moment.time() == time()
-    return (moment - _DAY).date().isoformat() if whole else moment.isoformat()
-
-
-def _day(value: object) -> date | None:
-    """The date, None where a time of day is given, or none at all."""
-    if isinstance(value, datetime) or not isinstance(value, date | str):
-        return None
-    if isinstance(value, date):
-        return value
-    try:
-        return date.fromisoformat(value)
-    except ValueError:
-        return None
 
 
 class Kind(StrEnum):
@@ -164,3 +119,46 @@ def content_hash(text: str) -> str:
 
 def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
+
+
+def to_expiry(value: object) -> datetime | None:
+    """The moment, in UTC, from which on it is hidden; None for None, which is never.
+
+    value: a date, a datetime (UTC where it names no zone), or either as an ISO 8601 text. Raises
+    BadInput for anything else.
+    """
+    if value is None:
+        return None
+    try:
+        day = _day(value)
+        if day is not None:
+            return datetime.combine(day, time(), UTC) + _DAY
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, datetime):
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise BadInput(
+        f"expiration_date is {value!r}: give a date such as 2030-12-31, the last day on which it is"
+        " shown, or a time such as 2030-12-31T18:30:00."
+    )
+
+
+def expiry_result(moment: datetime | None) -> str | None:
+    """As the application gave it: the last day for midnight, else the time."""
+    if moment is None:
+        return None
+    whole = moment.time() == time()
+    return (moment - _DAY).date().isoformat() if whole else moment.isoformat()
+
+
+def _day(value: object) -> date | None:
+    """The date, None where a time of day is given, or none at all."""
+    if isinstance(value, datetime) or not isinstance(value, date | str):
+        return None
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None

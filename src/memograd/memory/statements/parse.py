@@ -1,12 +1,12 @@
-"""The one door to the two parsers.
+"""What a sentence states, in either language, and the Chinese forms.
 
-Invariant: text that no form fits gives None, never a guess, and never an exception.
+    张三住在北京    张三的电话是138…    张三不再喜欢咖啡
 
-Chinese statements of the typical forms: `张三住在北京`, `张三的电话是138…`, `张三不再喜欢咖啡`.
+A Chinese sentence is first laid bare (dates, degree words, 现在, final particles), then the forms
+are tried in order, the special before the general. The English ones stand in `english`. Every form
+has a row in `tests/memory/test_statements.py`.
 
-A sentence is first laid bare (dates, degree words, 现在, final particles), then the forms are tried
-in order, the special before the general. Every form has a row in `tests/memory/test_statements.py`.
-Pure functions.
+Invariant: text that no form fits gives None, never a guess, and never an exception. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""What happened, as events for the journal: heard, added, updated, deleted, forgotten, declined.
+"""From a decision to its event: heard, added, updated, deleted, forgotten, declined.
 
-Updating and deleting close a version: the event keeps it as `before` with its `valid_to` set.
-Invariant: folding these events gives the items that they were made of. Pure.
+Updating and deleting close a version: the event keeps it as `before` with its `valid_to` set. What
+the items of one call have in common stands in `Labels` and `Filing`. Something that ends by itself
+takes nothing along that would have stayed: what is said with an expiration date changes only items
+that end no later, and what is said again without one stays.
 
-What the application says about everything that one call adds.
-
-From a decision to its event: what the items of one call are filed under.
-
-Something that ends by itself must not take anything along that would have stayed: what is said with
-an expiration date changes only items that end no later, and what is said again without one stays.
-
-Invariants: a decision names only items that its manager was shown; an item ends no earlier than
-what it says was told to.
+Invariants: folding the events gives the items that they were made of; a decision names only items
+that its manager was shown; an item ends no earlier than what it says was told to.
 """
 
 from __future__ import annotations

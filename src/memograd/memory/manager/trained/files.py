@@ -1,14 +1,10 @@
-"""A folder of trained heads, of which one is current; going back is one step.
+"""A trained head on disk, and a folder of them of which one is current.
 
     policies/<version>/head.npz, head.json     every version that was adopted or refused
 
-How versions are kept says `records/versions.py`. Invariant: a version is what was saved, to the
-bit.
-
-A trained head on disk: `head.npz` (weights) and `head.json` (everything else), numpy alone.
-
-Invariant: what is loaded equals what was saved, to the bit, and a folder that is damaged, half
-written or of another version is refused in one sentence.
+`head.npz` has the weights and `head.json` everything else; numpy alone reads them. How versions are
+kept says `records/versions.py`. Invariant: what is loaded equals what was saved, to the bit, and a
+folder that is damaged, half written or of another version is refused in one sentence.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """The manager that was trained: a small network over embeddings decides, in about a millisecond.
 
 It needs neither torch nor a language model. Decisions that it is unsure of can be left to another
-manager. Invariants: the same state and fact give the same decision; every decision names the
-version of the weights that made it; purging an item takes along what was declined because it said
-so already.
+manager. `FollowingManager` looks at each call which version of a folder is current, so what
+`memograd learn` adopts, or `memograd policy rollback` takes back, holds from the next call on, in
+every process.
 
-Deciding by the current version of a folder of policies, whichever that is now.
-
-A running memory looks at each call which version is current, so what `memograd learn` adopts, or
-`memograd policy rollback` takes back, holds from the next call on, in every process. Invariant: all
-decisions of one call are made by one version, the one that the journal names.
+Invariants: the same state and fact give the same decision; all decisions of one call are made by
+one version, the one that the journal names; purging an item takes along what was declined because
+it said so already.
 """
 
 from __future__ import annotations
