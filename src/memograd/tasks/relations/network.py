@@ -202,6 +202,23 @@ class RelationNetwork(nn.Module):
         return Weights(sizes, matrices, vectors)
 
     @torch.no_grad()
+    def load_weights(self, weights: Weights) -> None:
+        """Take over what `to_weights` gave. Raises BadInput where the sizes are others."""
+        tensors = {
+            f"{name}.weight": whole.astype(np.float32) * scales[:, None]
+            for name, (whole, scales) in weights.matrices.items()
+        }
+        for name, own in self.state_dict().items():
+            found = tensors.get(name, weights.vectors.get(_served_name(name)))
+            if found is None or found.shape != own.shape or weights.layers != len(self.layers):
+                raise BadInput(
+                    f"The weights to begin with have {weights.layers} layers of {weights.hidden},"
+                    f" this network has {len(self.layers)} of {self.positions.shape[1]}: give the"
+                    " number of layers that they were trained with."
+                )
+            own.copy_(torch.from_numpy(found))
+
+    @torch.no_grad()
     def _begin_with(self, e5: E5Weights) -> None:
         tensors = e5.state_dict(word_embeddings=False)
         for end in ("weight", "bias"):
