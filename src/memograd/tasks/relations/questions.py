@@ -190,10 +190,18 @@ def _dialogue(case: dict[str, Any], turns: Sequence[WrittenTurn]) -> AskedDialog
         frozenset(name for name, relation in part_of(turn, 3) if relation in CLOSING)
         for turn in case["t"]
     ]
-    followed: dict[str, frozenset[str]] = {}  # what each fact took the place of, and what they did
-    for facts, ends in zip(told, closed, strict=True):
-        before = ends.union(*(followed[name] for name in ends))
-        followed |= dict.fromkeys(facts, before)
+    told_at = {name: turn for turn, facts in enumerate(told) for name in facts}
+
+    def topic_of(needed: frozenset[str]) -> frozenset[str]:
+        found, todo = set(needed), list(needed)
+        while todo:
+            turn = told_at[todo.pop()]
+            # An answer that held before that turn and holds after it took nothing's place.
+            if not any(told_at[name] < turn and name not in closed[turn] for name in needed):
+                todo += closed[turn] - found
+                found |= closed[turn]
+        return frozenset(found)
+
     statements = {name: fact.statement for facts in told for name, fact in facts.items()}
     written = []
     for _, names, *expression in case["q"]:
@@ -202,7 +210,7 @@ def _dialogue(case: dict[str, Any], turns: Sequence[WrittenTurn]) -> AskedDialog
         needed = frozenset(names)
         right = re.compile(expression[0], re.IGNORECASE) if expression else None
         alone = frozenset(n for n in needed if right and right.search(statements[n]))
-        written.append(_Written(needed, alone, needed.union(*(followed[n] for n in needed))))
+        written.append(_Written(needed, alone, topic_of(needed)))
     # Nothing tells which of the closed facts a question is about that nothing answers, but those
     # are not that another question is about.
     others = frozenset().union(*(one.topic for one in written))
