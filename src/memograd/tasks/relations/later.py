@@ -36,7 +36,7 @@ from memograd.tasks.relations.decisions import (
     posed_for_training,
 )
 from memograd.tasks.relations.learning import Steps
-from memograd.tasks.relations.network import RelationNetwork, batch_of
+from memograd.tasks.relations.network import batch_of
 from memograd.tasks.relations.questions import AskedDialogue, Held
 from memograd.tasks.relations.rows import TOKENS_A_BATCH
 from memograd.tasks.relations.settings import RelationsConfig
@@ -149,9 +149,7 @@ class QuestionTraining(Steps):
             )
             for _, state in found
         ]
-        policy = self._policy(self.network, posed)
-        with torch.no_grad():
-            reference = self._policy(self._start, posed)
+        policy, reference = self._policies(posed)
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         items_BGI, segments_BGS = policy.sample(config.group, generator)
         rewards_BG = rewards(posed, items_BGI, segments_BGS, config)
@@ -188,27 +186,37 @@ class QuestionTraining(Steps):
             "tokens": sum(len(one.row.tokens) for one in posed),
         }
 
-    def _policy(self, network: RelationNetwork, posed: Sequence[Posed]) -> Policy:
-        """Rows of like length are computed together, TOKENS_A_BATCH tokens at most at once."""
+    def _policies(self, posed: Sequence[Posed]) -> tuple[Policy, Policy]:
+        """The policy, and that of the start. Rows of like length are computed together, and at most
+        TOKENS_A_BATCH tokens at once; what does not learn is computed once for both."""
         order = sorted(range(len(posed)), key=lambda n: len(posed[n].row.tokens))
         parts: list[list[int]] = [[]]
         for n in order:
             if (len(parts[-1]) + 1) * len(posed[n].row.tokens) > TOKENS_A_BATCH // 2 and parts[-1]:
                 parts.append([])
             parts[-1].append(n)
-        computed = []
+        now, then = [], []
         with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bfloat16):
             for part in parts:
-                rows = [posed[n].row for n in part]
-                computed.append(network(batch_of(rows, self.table, self.e5.pad)))
-        relations = _beside([relations for relations, _ in computed])
-        worths = _beside([values for _, values in computed])
+                batch = batch_of([posed[n].row for n in part], self.table, self.e5.pad)
+                encoded = self.network.encode(batch)
+                now.append(self.network.read(encoded, batch))
+                with torch.no_grad():
+                    if not self.network.frozen:
+                        encoded = self._start.encode(batch)
+                    then.append(self._start.read(encoded, batch))
         back = torch.tensor(order).argsort()
-        temperatures = (
-            self.about["relation_temperature"],
-            self.about["worth_temperature"],
+        temperatures = (self.about["relation_temperature"], self.about["worth_temperature"])
+        policy, reference = (
+            policy_of(
+                _beside([relations for relations, _ in computed])[back],
+                _beside([values for _, values in computed])[back],
+                posed,
+                temperatures,
+            )
+            for computed in (now, then)
         )
-        return policy_of(relations[back], worths[back], posed, temperatures)
+        return policy, reference
 
 
 def rewards(

@@ -73,7 +73,8 @@ def losses(
 class Steps(ABC):
     """Steps of AdamW; writes metrics and checkpoints into the run folder.
 
-    about: fields of `About` that the weights keep from the model that training began with.
+    about: fields of `About` that the weights keep from the model that training began with; empty
+    where the heads begin with nothing.
     """
 
     network: RelationNetwork
@@ -164,9 +165,12 @@ class Steps(ABC):
         layers = [list(layer.parameters()) for layer in network.layers]
         known = {id(p) for p in [*heads, *(p for layer in layers for p in layer)]}
         rest = [p for p in network.parameters() if id(p) not in known]
-        below = [(decay ** (len(layers) - n), layer) for n, layer in enumerate([rest, *layers])]
-        heads_rate = 1.0 if self.config.start else _HEADS_RATE
-        return [*below, (heads_rate, heads)]
+        below = [
+            (decay ** (len(layers) - n), layer)
+            for n, layer in enumerate([rest, *layers])
+            if n > network.frozen or not network.frozen
+        ]
+        return [*below, (1.0 if self.about else _HEADS_RATE, heads)]
 
     def _rate_now(self) -> float:
         """Share of the peak learning rate: up in a line, then down to nothing."""

@@ -67,6 +67,12 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     examples = Examples(turns, RowBuilder(e5), config)
     torch.manual_seed(config.seed)
     network = RelationNetwork(e5, layers=config.layers, dropout=config.dropout)
+    if config.learning_layers is not None:
+        if config.learning_layers > config.layers:
+            raise BadInput(
+                f"learning_layers={config.learning_layers} is more than layers={config.layers}."
+            )
+        network.freeze(config.learning_layers)
     kept: dict[str, Any] = {}
     if start is not None:
         network.load_weights(start)

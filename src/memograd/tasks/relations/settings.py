@@ -63,6 +63,9 @@ class RelationsConfig(RunSettings):
     # The network.
     layers: Annotated[int, Field(ge=1, le=12)] = 12
     """Layers of multilingual-e5-small that are kept, spread evenly."""
+    learning_layers: Annotated[int, Field(ge=0, le=12)] | None = None
+    """Layers, counted from the last, that learn beside the heads; none: all. With 0 only the heads
+    learn, and a step costs a third."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Dropout after the embeddings and in every layer."""
 
