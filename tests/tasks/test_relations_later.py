@@ -137,7 +137,8 @@ def test_what_is_taken_back_must_not_be_found(batch_file: Path) -> None:
 def test_what_holds_no_fact_misleads_who_asks_for_what_is_not_there(batch_file: Path) -> None:
     secret = read_asked(batch_file)[2]
     assert worth(secret, 0, {"f1": HELD}) == 2
-    assert worth(secret, 0, {"f1": HELD}, noise=True) == 1
+    assert worth(secret, 0, {"f1": HELD}, noise=1) == 0.5
+    assert worth(secret, 0, {"f1": HELD}, noise=2) == 0
     assert worth(secret, 0, {"f1": HELD}, tokens=10) == pytest.approx(1.96)
 
 

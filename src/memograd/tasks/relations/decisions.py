@@ -120,7 +120,7 @@ class Posed:
                 self.questions,
                 self.after(items, segments),
                 later,
-                noise=any(self.noise[n] for n in kept),
+                noise=sum(self.noise[n] for n in kept),
                 tokens=sum(self.tokens[n] for n in kept),
             )
             - later.unasked * lost

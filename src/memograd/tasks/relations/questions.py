@@ -3,7 +3,8 @@
 A written dialogue ends with questions and names the facts that answer each. After every turn the
 same questions can be asked of what a memory holds then:
 
-    value(memory) = sum over questions of weight * answerability - token_cost * tokens written
+    value(memory) = sum over questions of weight * answerability
+                  - noise_cost * sentences kept without a fact - token_cost * tokens kept
 
     answerability = answered * (1 - misled_cost * misled)     where facts answer the question
                   = 1 - misled                                where nothing does
@@ -152,15 +153,15 @@ def value(
     held: Mapping[str, Held],
     later: LaterConfig,
     *,
-    noise: bool = False,
+    noise: int = 0,
     tokens: int = 0,
 ) -> float:
     """What a memory is worth that holds this: the formula above.
 
-    noise: whether a sentence was kept that holds no fact. tokens: of the sentences that were kept.
+    noise: sentences that were kept and hold no fact. tokens: of the sentences that were kept.
     """
-    answers = sum(one.weight * one.answerability(held, later, noise=noise) for one in questions)
-    return answers - later.token_cost * tokens
+    answers = sum(one.weight * one.answerability(held, later, noise=noise > 0) for one in questions)
+    return answers - later.noise_cost * noise - later.token_cost * tokens
 
 
 def read_asked(path: Path) -> list[AskedDialogue]:

@@ -27,6 +27,8 @@ class LaterConfig(Settings):
     """Share in which an item in doubt misleads."""
     unasked: NotNegative = 0.5
     """Weight of a fact that no written question asks for."""
+    noise_cost: NotNegative = 0.5
+    """Of a sentence that is kept and holds no fact: it takes the place of one that does."""
     token_cost: NotNegative = 0.004
     """Of a token of the message that is kept."""
 
@@ -63,7 +65,7 @@ class RelationsConfig(RunSettings):
     # The network.
     layers: Annotated[int, Field(ge=1, le=12)] = 12
     """Layers of multilingual-e5-small that are kept, spread evenly."""
-    learning_layers: Annotated[int, Field(ge=0, le=12)] | None = None
+    learning_layers: Annotated[int | None, Field(ge=0, le=12)] = None
     """Layers, counted from the last, that learn beside the heads; none: all. With 0 only the heads
     learn, and a step costs a third."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
