@@ -205,7 +205,7 @@ def _dialogue(case: dict[str, Any], turns: Sequence[WrittenTurn]) -> AskedDialog
 
     statements = {name: fact.statement for facts in told for name, fact in facts.items()}
     written = []
-    for _, names, *expression in case["q"]:
+    for _, names, *expression in case.get("q", ()):
         if unknown := set(names) - set(statements):
             raise ValueError(f"a question needs unknown facts {sorted(unknown)}")
         needed = frozenset(names)
