@@ -275,16 +275,16 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     whole = train(settings(batch_file, tmp_path / "whole"))
     assert (whole / "curves.png").is_file()
 
-    from memograd.tasks.relations.recipe import RelationTraining
+    from memograd.tasks.relations.learning import Steps
 
-    step = RelationTraining._one_step
+    step = Steps._one_step
 
-    def dies(self: RelationTraining) -> dict[str, object]:
+    def dies(self: Steps) -> dict[str, object]:
         if self.step == 4:
             raise KeyboardInterrupt
         return step(self)
 
-    monkeypatch.setattr(RelationTraining, "_one_step", dies)
+    monkeypatch.setattr(Steps, "_one_step", dies)
     with pytest.raises(KeyboardInterrupt):
         train(settings(batch_file, tmp_path / "half"))
     monkeypatch.undo()

@@ -148,6 +148,7 @@ class RelationNetwork(nn.Module):
         if layers > e5.layers:
             raise BadInput(f"layers={layers} is more than the {e5.layers} of the model.")
         self._heads, self._dropout = e5.heads, dropout
+        self.frozen = 0  # layers, from the first on, that do not learn
         first_type = e5.vectors["embeddings.token_type_embeddings.weight"][:1]
         places = e5.vectors["embeddings.position_embeddings.weight"]
         self.positions = nn.Parameter(torch.tensor(places))
@@ -163,14 +164,25 @@ class RelationNetwork(nn.Module):
 
     def forward(self, batch: RelationBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits of the relations `[B, items, 9]` and of the worths `[B, segments, 3]`."""
-        x = batch.words + self.positions[: batch.words.shape[1]] + self.parts[batch.parts]
-        x = self.norm(x)
-        if self.training:
-            x = _dropped(x, self._dropout)
-        hide = torch.zeros(batch.real.shape).masked_fill(~batch.real, -1e4)[:, None, None]
-        if torch.is_autocast_enabled("cpu"):
-            hide = hide.to(torch.get_autocast_dtype("cpu"))
-        for layer in self.layers:
+        return self.read(self.encode(batch), batch)
+
+    def encode(self, batch: RelationBatch) -> torch.Tensor:
+        """What comes out of the layers that do not learn `[B, T, hidden]`, without a gradient.
+
+        Of the embeddings with a gradient, where all layers learn.
+        """
+        if not self.frozen:
+            return self._embedded(batch)
+        with torch.no_grad():
+            x, hide = self._embedded(batch), _hidden(batch)
+            for layer in self.layers[: self.frozen]:
+                x = layer(x, hide)
+        return x
+
+    def read(self, x: torch.Tensor, batch: RelationBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The logits, of what `encode` gave."""
+        hide = _hidden(batch)
+        for layer in self.layers[self.frozen :]:
             x = layer(x, hide)
         x = x.float()
         message = batch.message @ x
@@ -181,6 +193,30 @@ class RelationNetwork(nn.Module):
             return logits.float()
 
         return read(batch.items, self.relations), read(batch.segments, self.worths)
+
+    def freeze(self, learning: int) -> None:
+        """Only the last `learning` layers and the heads learn from here on."""
+        self.frozen = len(self.layers) - learning
+        if self.frozen:
+            below = [self.norm, *self.layers[: self.frozen]]
+            for parameter in [
+                self.positions,
+                self.parts,
+                *(p for m in below for p in m.parameters()),
+            ]:
+                parameter.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> RelationNetwork:
+        """As of any module; what does not learn is never dropped out."""
+        super().train(mode)
+        for layer in self.layers[: self.frozen]:
+            layer.eval()
+        return self
+
+    def _embedded(self, batch: RelationBatch) -> torch.Tensor:
+        x = batch.words + self.positions[: batch.words.shape[1]] + self.parts[batch.parts]
+        x = self.norm(x)
+        return _dropped(x, self._dropout) if self.training and not self.frozen else x
 
     def head_parameters(self) -> list[nn.Parameter]:
         """What is learnt from nothing."""
@@ -202,6 +238,23 @@ class RelationNetwork(nn.Module):
         return Weights(sizes, matrices, vectors)
 
     @torch.no_grad()
+    def load_weights(self, weights: Weights) -> None:
+        """Take over what `to_weights` gave. Raises BadInput where the sizes are others."""
+        tensors = {
+            f"{name}.weight": whole.astype(np.float32) * scales[:, None]
+            for name, (whole, scales) in weights.matrices.items()
+        }
+        for name, own in self.state_dict().items():
+            found = tensors.get(name, weights.vectors.get(_served_name(name)))
+            if found is None or found.shape != own.shape or weights.layers != len(self.layers):
+                raise BadInput(
+                    f"The weights to begin with have {weights.layers} layers of {weights.hidden},"
+                    f" this network has {len(self.layers)} of {self.positions.shape[1]}: give the"
+                    " number of layers that they were trained with."
+                )
+            own.copy_(torch.from_numpy(found))
+
+    @torch.no_grad()
     def _begin_with(self, e5: E5Weights) -> None:
         tensors = e5.state_dict(word_embeddings=False)
         for end in ("weight", "bias"):
@@ -213,6 +266,14 @@ class RelationNetwork(nn.Module):
                 for end in ("weight", "bias"):
                     name = f"encoder.layer.{source}.{theirs}.{end}"
                     layer.get_parameter(f"{own}.{end}").copy_(torch.from_numpy(tensors[name]))
+
+
+def _hidden(batch: RelationBatch) -> torch.Tensor:
+    """What is added to the scores of attention: a padding token is never attended to."""
+    hide = torch.zeros(batch.real.shape).masked_fill(~batch.real, -1e4)[:, None, None]
+    if torch.is_autocast_enabled("cpu"):
+        hide = hide.to(torch.get_autocast_dtype("cpu"))
+    return hide
 
 
 def _dropped(x: torch.Tensor, share: float) -> torch.Tensor:

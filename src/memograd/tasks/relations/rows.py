@@ -44,7 +44,7 @@ _STATEMENTS: Final = (
     0.6  # share of items that are statements, of those not as the reader words them
 )
 _SAME: Final = 0.12  # share of messages with a fact of their own among the items
-_SEGMENTS_A_ROW: Final = 24
+SEGMENTS_A_ROW: Final = 24
 TOKENS_A_BATCH: Final = 2_400  # with padding
 
 _CLAUSE = re.compile(r"[^.!?;。!?;\n,,、:::…—]+[.!?;。!?;\n,,、:::…—]*\s*")
@@ -98,9 +98,9 @@ def read_dialogues(path: Path) -> list[WrittenTurn]:
     Raises BadInput where the file is missing or a line is not a dialogue.
     """
     turns = []
-    for number, case in _lines(path):
+    for number, case in lines_of(path):
         try:
-            turns += list(_turns(case, path.stem.partition("-")[0], f"{path.stem}:{number}"))
+            turns += list(turns_of(case, path.stem.partition("-")[0], f"{path.stem}:{number}"))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise BadInput(
                 f"Line {number} of {path} is not a dialogue ({error!r}): see corpus/README.md, and"
@@ -112,7 +112,7 @@ def read_dialogues(path: Path) -> list[WrittenTurn]:
 def read_pairs(path: Path) -> list[WrittenTurn]:
     """Pairs of texts with a coarse label. Raises BadInput where a line is not one."""
     turns = []
-    for number, pair in _lines(path):
+    for number, pair in lines_of(path):
         try:
             item, group = WrittenFact(pair["a"], pair["a"]), GROUPS[pair["label"]]
             text = pair["b"]
@@ -200,11 +200,11 @@ class Examples:
         rng.shuffle(drawn)
         spans: list[Span] = []
         if said.group is None:
-            spans = segments_of(said.text, clauses=rng.random() < 0.5)[:_SEGMENTS_A_ROW]
+            spans = segments_of(said.text, clauses=rng.random() < 0.5)[:SEGMENTS_A_ROW]
         row = self._builder.row(
             said.text,
             role=said.role,
-            before=self._before(said, rng),
+            before=self.before(said, rng),
             items=[text for text, _, _ in drawn],
             segments=spans,
         )
@@ -217,7 +217,7 @@ class Examples:
         if said.group is not None:
             right = tuple(RELATIONS.index(name) for name in said.group)
             return [(said.items[0].statement, right, _PAIR)]
-        wording = _Wording(rng.random() < self._config.items_as_read, rng)
+        wording = Wording(rng.random() < self._config.items_as_read, rng)
         own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
@@ -230,18 +230,25 @@ class Examples:
             )
             for text, name in [*touched, *rest][: ITEMS_A_ROW - 2]
         ]
-        topics = {_topic(fact) for fact in [*said.facts, *said.items]}
-        for _ in range(rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])):
-            dialogue, fact = rng.choice(self._facts)
-            # "User lives in Leeds" is not unrelated to a message that tells where the user lives.
-            if dialogue != said.dialogue and _topic(fact) not in topics:
-                items.append((wording(fact), (RELATIONS.index("unrelated"),), _FOREIGN))
+        most = rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])
+        for fact in self.foreign(said, most, rng):
+            items.append((wording(fact), (RELATIONS.index("unrelated"),), _FOREIGN))
         if said.facts and rng.random() < (_SAME if own else _SAME / 2):
             fact = rng.choice(said.facts)
             items.append((wording(fact), (RELATIONS.index("same"),), _SAME_MESSAGE))
         return items[:ITEMS_A_ROW]
 
-    def _before(self, said: WrittenTurn, rng: random.Random) -> Sequence[tuple[str, str]]:
+    def foreign(self, said: WrittenTurn, most: int, rng: random.Random) -> Iterator[WrittenFact]:
+        """Facts of other dialogues, at most that many, to which the message is unrelated."""
+        topics = {topic_of(fact) for fact in [*said.facts, *said.items]}
+        for _ in range(most):
+            dialogue, fact = rng.choice(self._facts)
+            # "User lives in Leeds" is not unrelated to a message that tells where the user lives.
+            if dialogue != said.dialogue and topic_of(fact) not in topics:
+                yield fact
+
+    def before(self, said: WrittenTurn, rng: random.Random) -> Sequence[tuple[str, str]]:
+        """What the message is read with: what came before it, nothing, or a foreign turn."""
         real = said.before[-rng.choice([1, 1, 2, 3]) :]
         if said.group is not None or said.role != "user":
             return real
@@ -260,7 +267,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class _Wording:
+class Wording:
     """The words in which the items of a row stand; as_read: those of the memory's reader."""
 
     as_read: bool
@@ -285,7 +292,7 @@ def _merged(texts: Sequence[str], relations: Sequence[str]) -> list[tuple[str, s
     return list(found.items())
 
 
-def _topic(fact: WrittenFact) -> str:
+def topic_of(fact: WrittenFact) -> str:
     """How the statement begins: the property, roughly."""
     words = fact.statement.split()
     if len(words) > 2:
@@ -293,13 +300,14 @@ def _topic(fact: WrittenFact) -> str:
     return fact.statement[: 5 if fact.statement[2:3] == "的" else 3]  # 用户的手机, 用户住
 
 
-def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[WrittenTurn]:
+def turns_of(case: dict[str, Any], language: str, dialogue: str) -> Iterator[WrittenTurn]:
+    """The turns of a dialogue as it stands in the file."""
     current: dict[str, WrittenFact] = {}
     before: list[tuple[str, str]] = []
     reader = DialogueReader()
     for turn in case["t"]:
         role, text = ROLES[turn[0]], turn[1]
-        told = _at(turn, 2)
+        told = part_of(turn, 2)
         worded = reader.worded(
             role, text, turn[4] if len(turn) > 4 else None, [q for _, q, _ in told]
         )
@@ -307,7 +315,7 @@ def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Writt
             name: WrittenFact(statement, quote, item)
             for (name, quote, statement), item in zip(told, worded, strict=True)
         }
-        acts = dict(_at(turn, 3))
+        acts = dict(part_of(turn, 3))
         for name, relation in acts.items():
             if relation not in RELATIONS:
                 raise ValueError(f"the relation {relation!r} of {name} is unknown")
@@ -327,11 +335,13 @@ def _turns(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Writt
         before.append((role, text))
 
 
-def _at(turn: list[Any], place: int) -> list[Any]:
+def part_of(turn: list[Any], place: int) -> list[Any]:
+    """The part of a turn of the file at that place; the last ones may be left out."""
     return turn[place] if len(turn) > place else []
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """The lines of a file of JSON, numbered from 1. Raises BadInput where it is not one."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -7,17 +7,40 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from memograd.config.settings import Count, NotNegative, Positive, RunSettings
+from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+class LaterConfig(Settings):
+    """What answers, errors and words are worth to GRPO, in answered questions."""
+
+    misled_cost: Share = 0.5
+    """What a misleading item takes of an answer."""
+    doubt_answers: Share = 0.75
+    """Share in which an item in doubt answers a question."""
+    doubt_misleads: Share = 0.25
+    """Share in which an item in doubt misleads."""
+    unasked: NotNegative = 0.5
+    """Weight of a fact that no written question asks for."""
+    noise_cost: NotNegative = 0.5
+    """Of a sentence that is kept and holds no fact: it takes the place of one that does."""
+    token_cost: NotNegative = 0.004
+    """Of a token of the message that is kept."""
+
+
 class RelationsConfig(RunSettings):
     """Everything that training the relation model can be told."""
+
+    algorithm: Literal["supervised", "grpo"] = "supervised"
+    """From what the dialogues say of each item, or by GRPO on their later questions."""
+    start: Path | None = None
+    """Weights (relations.npz) that training begins with; none: multilingual-e5-small with fresh
+    heads, and for grpo the weights that ship."""
 
     # What is trained on.
     data: list[Path] = []
@@ -42,6 +65,9 @@ class RelationsConfig(RunSettings):
     # The network.
     layers: Annotated[int, Field(ge=1, le=12)] = 12
     """Layers of multilingual-e5-small that are kept, spread evenly."""
+    learning_layers: Annotated[int | None, Field(ge=0, le=12)] = None
+    """Layers, counted from the last, that learn beside the heads; none: all. With 0 only the heads
+    learn, and a step costs a third."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Dropout after the embeddings and in every layer."""
 
@@ -68,3 +94,13 @@ class RelationsConfig(RunSettings):
     """What the loss of `worth` counts beside that of `relate`."""
     bfloat16: bool = True
     """Products in 16 bits, which is several times faster where the processor has AMX."""
+
+    # GRPO on later questions.
+    group: Annotated[int, Field(ge=2)] = 16
+    """Joint decisions that are drawn in each state and compared."""
+    advantage: Literal["group", "centred", "leave_one_out"] = "group"
+    """What a decision is compared with; see docs/algorithms.md."""
+    beta: NotNegative = 0.02
+    """Weight of the KL divergence from the weights that training began with."""
+    later: LaterConfig = LaterConfig()
+    """What later answers, errors and words are worth."""
