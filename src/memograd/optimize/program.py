@@ -48,8 +48,8 @@ class MemoryQAAdapter(dspy.Adapter):  # type: ignore[misc]
         return [*messages, {"role": "user", "content": _asked(inputs)}]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The answer."""
-        return {"answer": completion}
+        """The answer, without space around it, as a policy's own texts are read."""
+        return {"answer": completion.strip()}
 
     def _call_postprocess(
         self,

@@ -45,10 +45,13 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 logger = logging.getLogger(__name__)
 
 KEPT: Final = "items.jsonl"
-GENERATED: Final = {"train": 2, "test": 1}
-"""Without a data file: lives by split. The last one, in words and with names of which the others
-have none, is to evaluate on."""
 ASKED: Final = 1.2  # questions for each statement, which makes some 60 at the end of a life
+GENERATED: Final = (
+    (2, LifelogSettings(split="train", questions=ASKED)),
+    (1, LifelogSettings(split="test", questions=ASKED)),
+)
+"""Without a data file: lives by their settings. The last one, in words and with names of which the
+others have none, is to evaluate on."""
 
 
 def available_conversations(data: Path | None, seed: int) -> list[Conversation]:
@@ -60,8 +63,8 @@ def available_conversations(data: Path | None, seed: int) -> list[Conversation]:
     if data is None:
         return [
             _asked_at_the_end(log.conversation())
-            for split, count in GENERATED.items()
-            for log in generate_lifelogs(count, seed, LifelogSettings(split=split, questions=ASKED))
+            for count, settings in GENERATED
+            for log in generate_lifelogs(count, seed, settings)
         ]
     loaded = load_any(data)
     conversations = [_asked_at_the_end(one) for one in loaded]
