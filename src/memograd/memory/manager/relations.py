@@ -213,7 +213,8 @@ class RelationManager:
         if relation == "end" and not (sounds and just_told):
             return None
         value = corrected(present(item.text), heard.own)
-        if value is not None and not sounds and not is_elliptic(heard.own, present(item.text)):
+        told = sounds or (just_told and relation == "correct")
+        if value is not None and not told and not is_elliptic(heard.own, present(item.text)):
             value = None
         typed = value is not None
         if value is not None and (bare := bare_value(heard.own)) and bare in value:

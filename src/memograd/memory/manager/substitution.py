@@ -24,7 +24,7 @@ _NUMBER_WORDS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
     "|first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 )
-_ZH = "零〇一二两三四五六七八九十百千"
+_ZH = "零〇一二两三四五六七八九十百千壹贰叁肆伍陆柒捌玖拾佰仟"
 # In this order: what one type has taken, the next ones do not see.
 TYPES: Final = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
@@ -48,6 +48,7 @@ TYPES: Final = (
         re.I,
     ),
     re.compile(rf"\b(?:{_DAYS})(?:days?)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
+    re.compile(r"(?<![A-Za-z\d])[A-Za-z]{1,3}-?\d{2,}[A-Za-z\d]*"),  # B2071, as on a ticket
     re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
     re.compile(
         r"\+?\d[\d,.\-]*\d(?:k\b|th\b|st\b|nd\b|rd\b)?|\d+(?:k\b|st\b|nd\b|rd\b|th\b)?"
@@ -94,7 +95,32 @@ def corrected(old: str, message: str) -> str | None:
             return _put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
         rest_new = pattern.sub(lambda m: " " * len(m[0]), rest_new)
-    return _other_half_of_day(old, message) or _respelt(old, message)
+    return _other_day(old, message) or _other_half_of_day(old, message) or _respelt(old, message)
+
+
+def _other_day(old: str, message: str) -> str | None:
+    """ "the 12th" for "the 11th of October", 3号 for 6月1号."""
+    dates = list(_DATE.finditer(old))
+    days = list(_DAY_ALONE.finditer(message))
+    if len(dates) != 1 or len(days) != 1 or _DATE.search(message):
+        return None
+    mine = list(_DAY_IN_DATE.finditer(dates[0][0]))
+    new = days[0]["en"] or days[0]["zh"]
+    if len(mine) != 1 or mine[0][0].casefold() == new.casefold():
+        return None
+    start = dates[0].start() + mine[0].start()
+    return _put(old, (start, start + len(mine[0][0])), new)
+
+
+_DATE: Final = TYPES[1]
+_DAY_ALONE: Final = re.compile(
+    r"(?<![\w.])(?:the )?(?P<en>\d{1,2}(?:st|nd|rd|th))(?!\w)"
+    rf"|(?P<zh>[\d{_ZH}]{{1,3}}[日号])(?!楼|线)",
+    re.I,
+)
+_DAY_IN_DATE: Final = re.compile(
+    rf"(?<!\d)\d{{1,2}}(?:st|nd|rd|th)(?!\w)|(?<=月)[\d{_ZH}]{{1,3}}[日号]", re.I
+)
 
 
 def _next_word(text: str, end: int) -> str:
@@ -189,7 +215,7 @@ def bare_value(message: str) -> str | None:
         rest = _BARE_CHINESE.sub("", told[1] if told else message.strip())
         value = re.split(r"[，,。！!？?\s；;]", rest)[0].rstrip("啦了哈呢吧啊才对先啱")
         fit = 0 < len(value) <= 6 and not re.search(
-            r"[我你他她错錯混是有没沒把被]|[^\w.·/:-]", value
+            r"[我你他她错錯混是有没沒把被姓]|[^\w.·/:-]", value
         )
         return value if fit else None
     said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]
@@ -249,7 +275,9 @@ def _spans_chinese(old: str, new: str) -> list[tuple[int, int]]:
         (a, b)
         for a in range(first, last)
         for b in range(a + 1, last + 1)
-        if abs(b - a - len(new)) <= 1 and not re.search(r"[的是叫在了吃喝用买去姓，,。]", old[a:b])
+        if abs(b - a - len(new)) <= 1
+        and not re.search(r"[的是叫在了吃喝用买去姓，,。]", old[a:b])
+        and not re.search(r"[A-Za-z\d]", old[a:b])
     ]
 
 
@@ -264,7 +292,7 @@ def _instead(old: str, message: str) -> str | None:
     for pattern in (
         r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? "
         r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
-        r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30})$",
+        r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?)(?=$|[,.;!](?:\s|$))",
         r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
         r"(?P<old>(?:[\w'’-]|(?<=\d)[.:](?=\d))+)(?!\w)",
         r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
@@ -283,6 +311,8 @@ def _instead(old: str, message: str) -> str | None:
 
 def _respelt(old: str, message: str) -> str | None:
     """A name that the message spells a little differently."""
+    if is_chinese(message):
+        return _respelt_chinese(old, message)
     known = {word.casefold() for word in _WORD.findall(old)}
     found = []
     for written in _WORD.findall(message):
@@ -301,7 +331,7 @@ def _respelt(old: str, message: str) -> str | None:
     if found:
         _, span, new = max(found)
         return None if new.casefold() == old[slice(*span)].casefold() else _put(old, span, new)
-    return _renamed(old, message) or _respelt_chinese(old, message)
+    return _renamed(old, message)
 
 
 def _renamed(old: str, message: str) -> str | None:
@@ -328,6 +358,9 @@ _FILLERS: Final = re.compile(
 )
 
 
+_FRAME: Final = "姓名叫是有的在了不"  # words around a name, not parts of it
+
+
 def _respelt_chinese(old: str, message: str) -> str | None:
     """梓轩 for 子轩: the first words of the message, of which half stand in the statement."""
     said = re.match(
@@ -338,7 +371,8 @@ def _respelt_chinese(old: str, message: str) -> str | None:
     new = said["new"]
     for at in range(len(old) - len(new), -1, -1):
         was = old[at : at + len(new)]
-        if sum(a == b for a, b in zip(was, new, strict=True)) * 2 >= len(new):
+        alike = sum(a == b and a not in _FRAME for a, b in zip(was, new, strict=True))
+        if alike * 2 >= len(new):
             return _put(old, (at, at + len(new)), new)
     return None
 
