@@ -64,7 +64,10 @@ def ended(text: str, day: date | None) -> str:
 
 
 def doubted(text: str, day: date | None) -> str:
-    """What may be so no longer, since that day."""
+    """What may be so no longer, since that day. A statement that tells of its past stays as it is:
+    two notes do not fit, and the past may be a fact that was misunderstood."""
+    if formerly(text):
+        return text
     if is_chinese(text):
         return _noted(present(text), f"{_day_zh(day)}起或已不再")
     return _noted(present(text), f"perhaps no longer, since {_day(day)}")

@@ -30,6 +30,7 @@ from memograd.memory.manager.cues import (
 from memograd.memory.manager.past import (
     doubted,
     ended,
+    formerly,
     instead,
     is_doubted,
     is_list,
@@ -45,7 +46,12 @@ from memograd.memory.manager.past import (
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
+from memograd.memory.manager.substitution import (
+    bare_value,
+    corrected,
+    gives_no_such_value,
+    put_in_place,
+)
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
@@ -154,7 +160,7 @@ class RelationManager:
                 and not of_other_kind(heard.whole, present(item.text))
             ):
                 doubtful = doubtful or item.id
-                if not is_doubted(item.text):
+                if not is_doubted(item.text) and not formerly(item.text):
                     text = doubted(item.text, heard.day)
                     changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
         told = left.rewritten or any(_tells(change, heard) for change in changes)
@@ -245,7 +251,8 @@ class RelationManager:
             }
             return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
-        plain = not FAINT.search(heard.own)
+        beside = not sounds and gives_no_such_value(present(item.text), heard.own)
+        plain = not FAINT.search(heard.own) and not beside
         fit = self._fitting(heard, item, left.quotes)
         if fit is None or fit in left.used:
             if not heard.whole or left.rewritten:

@@ -123,6 +123,19 @@ _DAY_IN_DATE: Final = re.compile(
 )
 
 
+def gives_no_such_value(old: str, message: str) -> bool:
+    """Whether the statement holds a date, a number or the like, and the message none of that type.
+
+    Then the message is no correction of the value, whatever it sounds like.
+    """
+    rest, held = old, []
+    for pattern in TYPES:
+        if pattern.search(rest):
+            held.append(pattern)
+            rest = pattern.sub(lambda m: " " * len(m[0]), rest)
+    return bool(held) and not any(pattern.search(message) for pattern in held)
+
+
 def _next_word(text: str, end: int) -> str:
     found = re.match(r"\s*([^\W\d_]+)", text[end:])
     return found[1].casefold()[:12] if found else ""

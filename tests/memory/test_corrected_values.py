@@ -1,0 +1,56 @@
+"""Which value a correction puts where, and what a remark may not take away."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from memograd.memory.manager.past import doubted, formerly
+from memograd.memory.manager.substitution import corrected, gives_no_such_value, put_in_place
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "right"),
+    [
+        ("用户说：空腹血糖8.6。", "看串行了,6.8,虚惊一场", "用户说：空腹血糖6.8。"),
+        ("用户的爷爷1936年生人。", "翻了户口本,1939的", "用户的爷爷1939年生人。"),
+        ("用户说：半马号码布B2071。", "C打头的,C2071", "用户说：半马号码布C2071。"),
+        ("合同金额为叁拾万元整。", "应为叁拾陆万元整,前函作废。", "合同金额为叁拾陆万元整。"),
+        ("用户的生日是6月1号。", "说错了,是3号", "用户的生日是6月3号。"),
+        (
+            "Our party is on the 11th of October",
+            "sorry. the 12th",
+            "Our party is on the 12th of October",
+        ),
+        ("User takes sulfites.", "sulfa drugs, not sulfites, mixed up", "User takes sulfa drugs."),
+        ("用户的老婆姓欧。", "复姓,欧阳!挨了一记拧", None),
+    ],
+)
+def test_only_the_value_changes(statement: str, message: str, right: str | None) -> None:
+    assert corrected(statement, message) == right
+
+
+def test_a_bare_value_never_cuts_a_number() -> None:
+    def alike(value: str, places: list[str]) -> list[float]:
+        return [1.0 - n / 100 for n in range(len(places))]
+
+    put = put_in_place("用户说：房号8601。", "看串行", alike)
+    assert put is None or "8601" in put
+
+
+def test_a_remark_without_a_date_corrects_no_date() -> None:
+    assert gives_no_such_value("User's birthday is the 9th of November.", "at HOME. my dad left")
+    assert not gives_no_such_value("User's birthday is the 9th of November.", "the 8th of November")
+    assert not gives_no_such_value("User likes tea.", "coffee")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User said: at HOME (formerly: User's birthday is the 9th of November, until 7 May 2024).",
+        "用户住在广州（此前：用户住在北京，至2024年5月7日）。",
+    ],
+)
+def test_a_doubt_does_not_take_the_past_away(text: str) -> None:
+    assert formerly(doubted(text, date(2024, 5, 8))) == formerly(text)
