@@ -1,7 +1,7 @@
 """How a memory behaves on written cases: what it keeps, changes, forgets, and what it must not say.
 
     python benchmarks/behaviour.py                     # the default, the rules, keep every message
-    python benchmarks/behaviour.py --ways default --authors s7 --failures 20
+    python benchmarks/behaviour.py --ways default --authors s8 --failures 20
     python benchmarks/behaviour.py --suites ../shared/behaviour/en.jsonl
 
 A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or `{"messages",
@@ -9,7 +9,7 @@ A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or 
 regular expressions on the joined texts of the first `top` results) and `all_has` / `all_not` (on
 all items). One table a language, by kind; milliseconds are the median of a call of `add`.
 
-Thresholds and words were chosen by looking at s1 to s7: only an author that nobody read reports.
+Thresholds and words were chosen by looking at s1 to s8: only an author that nobody read reports.
 """
 
 from __future__ import annotations
