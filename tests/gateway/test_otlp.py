@@ -94,7 +94,7 @@ def test_spans_are_pushed_as_they_are_exported(
     assert len(found) == len(collector.spans) == 4
     [service] = {one.value.string_value for resource, _ in collector.spans
                  for one in resource.attributes if one.key == "service.name"}  # fmt: skip
-    assert service == "memograd-server"
+    assert service == "memograd-gateway"
     told = as_otlp(store.rollout(rewarded.id), store.calls(rewarded.id))
     root, call = told["resourceSpans"][0]["scopeSpans"][0]["spans"]
     for span in (root, call):
