@@ -1,11 +1,12 @@
 """Which half of the turns is worth showing? Evidence recall at 10 of what each method keeps.
 
     OMP_NUM_THREADS=1 python benchmarks/keep_half.py --data DATA_FOLDER
-    OMP_NUM_THREADS=1 python benchmarks/keep_half.py --data DATA_FOLDER --seeds 0 --sets LoCoMo
+    OMP_NUM_THREADS=1 python benchmarks/keep_half.py --data DATA_FOLDER --seeds 0 \\
+        --embedder minilm --sets LoCoMo LongMemEval
 
 Half of the turns, then half of the tokens, of LoCoMo's two conversations, LongMemEval's 180
-questions (with and without what the assistant says) and MemDaily; then a search by meaning (e5), or
-by meaning and words, among what was kept. `surface` is a logistic model of "some question needs
+questions (with and without what the assistant says) and MemDaily; then a search by meaning, or by
+meaning and words, among what was kept. `surface` is a logistic model of "some question needs
 this turn" over how a turn is written and where it stands, with a level of its own for each
 conversation, since how much is asked about differs between sets and says nothing of the turns. It
 is fitted on LongMemEval and the project's written conversations, for LongMemEval on the half of the
@@ -22,6 +23,7 @@ than the turns.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,8 +41,9 @@ from memograd.evaluation.bootstrap import clustered_interval
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
 from memograd.memory.language import language_of
+from memograd.memory.reader import RuleReader
 from memograd.memory.search import Mode
-from memograd.memory.state.columns import BIT, describe
+from memograd.memory.state.columns import BIT, describe, surface
 from memograd.memory.state.corpus_view import Layout
 from memograd.tasks.memory_ops.baselines.keep_half import (
     ALL_TURNS,
@@ -60,7 +63,7 @@ TOP_K: Final = 10
 UNITS: Final[tuple[Unit, ...]] = ("turns", "tokens")
 SURFACE, WITH_LOCOMO, HEAD = "surface", "surface + LoCoMo", "head of today"
 HEAD_SETTINGS: Final = OperationsConfig(
-    embedder="e5", languages=["en", "zh"], token_cost=0.001, change_cost=0.01, steps=20,
+    languages=["en", "zh"], token_cost=0.001, change_cost=0.01, steps=20,
     learning_rate=1e-3, logs=16, entropy_coef=0.01, weight_decay=0.1,
 )  # fmt: skip
 SEEN: Final = (
@@ -69,6 +72,11 @@ SEEN: Final = (
 )  # fmt: skip
 LONG: Final = 40.0  # terms from which on a turn counts as long
 SHORT: Final = 5
+FEATURES: Final = (
+    "length", "length squared", "long", "short", "opens", "answers", "read", "read, dated",
+    "rarity", "new words", *SEEN,
+)  # fmt: skip
+BY_WORDS: Final = ("rarity", "new words")
 RIDGE: Final = 3.0
 NEWTON_STEPS: Final = 30
 CLOSE: Final = 1e-6
@@ -77,20 +85,64 @@ Grouped = list[tuple[str, Lifelog]]
 
 
 def features_of(log: Lifelog) -> np.ndarray:
-    """float64 `[statements, f]`: how the turns that say them are written and where they stand."""
+    """float64 `[statements, FEATURES]`: how the turns that say them are written and where they
+    stand; made once of a log."""
+    if log.id not in _MADE:
+        _MADE[log.id] = _features(log)
+    return _MADE[log.id]
+
+
+_MADE: Final[dict[str, np.ndarray]] = {}
+
+
+def _features(log: Lifelog) -> np.ndarray:
     by_id = {turn.id: turn for turn in log.turns}
     turns = [by_id[statement.turn_id] for statement in log.statements]
-    terms = np.array([len(analyse(turn.index_text())) for turn in turns], np.int64)
+    words = [analyse(turn.index_text()) for turn in turns]
+    terms = np.array([len(one) for one in words], np.int64)
     columns = describe(turns)
     flags = {name: (columns.flags & BIT[name]) != 0 for name in SEEN}
     goes_on = np.concatenate([[False], Layout(None, terms, columns).sittings().joined])
     asked, other = np.roll(flags["question"], 1), columns.speaker != np.roll(columns.speaker, 1)
+    read: set[str] = set()
+    dated: set[str] = set()
+    for fact in RuleReader().read(turns):
+        read.update(fact.sources)
+        if surface(fact.text, "", False) & BIT["time"]:
+            dated.update(fact.sources)
     length = np.log1p(terms)
-    found = [
-        length, length**2, np.log1p(np.maximum(terms - LONG, 0.0)), terms < SHORT,
-        ~goes_on, goes_on & asked & other, *flags.values(),
-    ]  # fmt: skip
-    return np.stack([column.astype(float) for column in found], axis=1)
+    found = {
+        "length": length,
+        "length squared": length**2,
+        "long": np.log1p(np.maximum(terms - LONG, 0.0)),
+        "short": terms < SHORT,
+        "opens": ~goes_on,
+        "answers": goes_on & asked & other,
+        "read": np.array([turn.id in read for turn in turns]),
+        "read, dated": np.array([turn.id in dated for turn in turns]),
+        "rarity": _rarity(words),
+        "new words": _new_words(words),
+        **flags,
+    }
+    return np.stack([found[name].astype(float) for name in FEATURES], axis=1)
+
+
+def _rarity(words: Sequence[Sequence[str]]) -> np.ndarray:
+    """From 0 to 1 for each turn: how few turns of the conversation say its words, on average."""
+    said_by = Counter(word for one in words for word in set(one))
+    count = len(words)
+    rare = [np.mean([np.log(count / said_by[w]) for w in set(one)]) if one else 0 for one in words]
+    return np.array(rare) / np.log(count + 1)
+
+
+def _new_words(words: Sequence[Sequence[str]]) -> np.ndarray:
+    """The share of each turn's words that no turn before it said."""
+    said: set[str] = set()
+    shares = []
+    for one in words:
+        shares.append(len(set(one) - said) / max(1, len(set(one))))
+        said.update(one)
+    return np.array(shares)
 
 
 @dataclass(frozen=True)
@@ -106,8 +158,11 @@ class Surface:
         return odds
 
 
-def fitted(logs: Sequence[Lifelog]) -> Surface:
-    """The model of these conversations; those where all or no turns are needed teach nothing."""
+def fitted(logs: Sequence[Lifelog], without: Sequence[str] = ()) -> Surface:
+    """The model of these conversations; those where all or no turns are needed teach nothing.
+
+    without: features that get no weight.
+    """
     rows, needed = [], []
     for log in logs:
         asked = {name for probe in log.probes for name in probe.needed}
@@ -117,7 +172,8 @@ def fitted(logs: Sequence[Lifelog]) -> Surface:
             needed.append(hit)
     mean = np.concatenate(rows).mean(axis=0)
     spread = np.sqrt(np.mean([one.var(axis=0) for one in rows], axis=0))
-    scale = np.where(spread > CLOSE, spread, np.inf)  # what never varies has no weight
+    used = (spread > CLOSE) & np.array([name not in without for name in FEATURES])
+    scale = np.where(used, spread, np.inf)  # what never varies has no weight either
     weights = logistic([(one - mean) / scale for one in rows], needed)
     return Surface(mean, weights / scale)
 
@@ -158,7 +214,9 @@ def load_sets(data: Path, corpus: Path) -> dict[str, Grouped]:
         for one in load_locomo(data / "locomo" / "locomo_conv26_conv30.json")
     }
     sets["LongMemEval"] = longmemeval
-    sets["LongMemEval, users only"] = [(group, heard_alone(log)) for group, log in longmemeval]
+    sets["LongMemEval, users only"] = [
+        (group, replace(heard_alone(log), id=f"{log.id}, users only")) for group, log in longmemeval
+    ]
     sets["MemDaily"] = []
     for path in sorted((data / "memdaily").glob("*.json.gz")):
         told = [stream for stream in load_memdaily(path) if stream.questions]
@@ -186,14 +244,18 @@ def fitted_for(name: str, second: bool, sets: Mapping[str, Grouped]) -> dict[str
     ]
     locomo = [log for part in sets if part.startswith("LoCoMo") if part != name
               for _, log in sets[part]]  # fmt: skip
-    return {SURFACE: fitted(mixture).likes, WITH_LOCOMO: fitted(mixture + locomo).likes}
+    return {
+        SURFACE: fitted(mixture).likes,
+        f"{SURFACE} without rarity and new words": fitted(mixture, BY_WORDS).likes,
+        WITH_LOCOMO: fitted(mixture + locomo).likes,
+    }
 
 
-def heads_of(seeds: int, embedder: Embedder) -> dict[str, Liking]:
+def heads_of(seeds: int, name: str, embedder: Embedder) -> dict[str, Liking]:
     """The operation head as it is trained today, once a seed."""
     heads: dict[str, Liking] = {}
     for seed in range(seeds):
-        config = config_of("grpo", seed, HEAD_SETTINGS)
+        config = config_of("grpo", seed, HEAD_SETTINGS.model_copy(update={"embedder": name}))
         material = embed_logs(training_logs(config), embedder, view="turns")
         heads[f"{HEAD} {seed}"] = partial(
             head_likes, trained_head(config, material, [], embedder)[0]
@@ -263,14 +325,15 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
     parser.add_argument("--corpus", type=Path, default=Path("corpus/conversations"))
+    parser.add_argument("--embedder", default="e5")
     parser.add_argument("--seeds", type=int, default=3, help="heads of today; 0 for none")
     parser.add_argument("--sets", nargs="+", help="beginnings of the names of sets; all by default")
     asked = parser.parse_args()
-    sets, embedder = load_sets(asked.data, asked.corpus), open_embedder("e5")
+    sets, embedder = load_sets(asked.data, asked.corpus), open_embedder(asked.embedder)
     wanted = [one for one in sets if one != "written" and one.startswith(tuple(asked.sets or [""]))]
     if not wanted:
         parser.error(f"no set begins with {' or '.join(asked.sets)}; there are {', '.join(sets)}")
-    heads = heads_of(asked.seeds, embedder)
+    heads = heads_of(asked.seeds, asked.embedder, embedder)
     found = {name: halves(name, sets, heads, embedder) for name in wanted}
     for mode in MODES:
         for unit in UNITS:
