@@ -41,7 +41,7 @@ def other_data(
     """Trained elsewhere, measured on the files: half of the tokens, kept by each method."""
     [name, *files] = named
     logs = [log for path in files for log in logs_of_files([Path(path)])[:limit]]
-    logs = [_heard(log) for log in logs] if heard else logs
+    logs = [heard_alone(log) for log in logs] if heard else logs
     unseen = embed_logs([log for log in logs if log.probes], embedder)
     name = f"{name}, {len(unseen)} conversations" + ", users only" * heard
     real = [log for log in logs_of_files([locomo]) if log.id == "conv-26"] if locomo else []
@@ -81,7 +81,7 @@ def other_data(
     print(_table(results, name, [log.log.id for log in unseen for one in log.probes if one.needed]))
 
 
-def _heard(log: Lifelog) -> Lifelog:
+def heard_alone(log: Lifelog) -> Lifelog:
     """The log without what an assistant says, and without questions that only that answers."""
     unheard = {turn.id for turn in log.turns if turn.speaker in ("assistant", "助手")}
     statements = tuple(one for one in log.statements if one.turn_id not in unheard)
