@@ -132,7 +132,8 @@ def _rarity(words: Sequence[Sequence[str]]) -> np.ndarray:
     said_by = Counter(word for one in words for word in set(one))
     count = len(words)
     rare = [np.mean([np.log(count / said_by[w]) for w in set(one)]) if one else 0 for one in words]
-    return np.array(rare) / np.log(count + 1)
+    shares: np.ndarray = np.array(rare) / np.log(count + 1)
+    return shares
 
 
 def _new_words(words: Sequence[Sequence[str]]) -> np.ndarray:
