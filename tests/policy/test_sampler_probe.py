@@ -95,5 +95,5 @@ def test_two_hundred_steps_of_a_server_that_is_right_raise_no_alarm(server, samp
             assert not rungs.masked_R.any()
             for weight in tiny_policy.parameters():
                 weight += 0.005 * torch.randn(weight.shape, generator=moves)
-    assert widest < 1e-4
+    assert widest < 5e-4  # fp32 rounding of the sharpest tokens; a rung begins at 1e-3
     assert len(server.loaded) <= 2  # older versions are gone
