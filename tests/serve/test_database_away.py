@@ -120,7 +120,7 @@ def test_every_door_says_503_and_opens_again(
         with caplog.at_level(logging.WARNING, "memograd.serve.access"):
             postgres.stop()
             for method, path, sent in everything(item, answer, batch, export):
-                kind = {"Content-Type": "application/x-ndjson"} if sent is export else {}
+                kind = {"Content-Type": f"application/{'x-ndjson' if sent is export else 'json'}"}
                 content = sent if isinstance(sent, bytes | None) else json.dumps(sent).encode()
                 told = web.request(method, path, content=content, headers=KEY | kind, timeout=60)
                 assert (told.status_code, told.headers["retry-after"]) == (503, "2"), path
