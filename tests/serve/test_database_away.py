@@ -17,12 +17,20 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
+from memograd.serve.mcp.hook import VERSION
 from memograd.serve.served import ServeLimits
 from memograd.web.running import running
 
 UNAVAILABLE = "The memory cannot be reached just now, nothing was changed: try again."
 KEY = {"X-API-Key": ADMIN}
-MCP = {**KEY, "X-Memograd-Owner": "user:alice", "Accept": "application/json, text/event-stream"}
+MCP = {
+    **KEY,
+    "X-Memograd-Owner": "user:alice",
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": VERSION,
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "search_memories",
+}
 
 
 class Postgres:
@@ -126,7 +134,12 @@ def test_every_door_says_503_and_opens_again(
                 assert (told.status_code, told.headers["retry-after"]) == (503, "2"), path
                 if not path.startswith("/page"):
                     assert told.json() == {"detail": UNAVAILABLE}, path
-            called = {"name": "search_memories", "arguments": {"query": "tea"}}
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": VERSION,
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            called = {"name": "search_memories", "arguments": {"query": "tea"}, "_meta": meta}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
             told = web.post("/mcp", json=body, headers=MCP, timeout=60)
             assert UNAVAILABLE in told.text
