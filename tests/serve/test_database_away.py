@@ -17,12 +17,20 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
+from memograd.serve.mcp.hook import VERSION
 from memograd.serve.served import ServeLimits
 from memograd.web.running import running
 
 UNAVAILABLE = "The memory cannot be reached just now, nothing was changed: try again."
 KEY = {"X-API-Key": ADMIN}
-MCP = {**KEY, "X-Memograd-Owner": "user:alice", "Accept": "application/json, text/event-stream"}
+MCP = {
+    **KEY,
+    "X-Memograd-Owner": "user:alice",
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": VERSION,
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "search_memories",
+}
 
 
 class Postgres:
@@ -120,13 +128,18 @@ def test_every_door_says_503_and_opens_again(
         with caplog.at_level(logging.WARNING, "memograd.serve.access"):
             postgres.stop()
             for method, path, sent in everything(item, answer, batch, export):
-                kind = {"Content-Type": "application/x-ndjson"} if sent is export else {}
+                kind = {"Content-Type": f"application/{'x-ndjson' if sent is export else 'json'}"}
                 content = sent if isinstance(sent, bytes | None) else json.dumps(sent).encode()
                 told = web.request(method, path, content=content, headers=KEY | kind, timeout=60)
                 assert (told.status_code, told.headers["retry-after"]) == (503, "2"), path
                 if not path.startswith("/page"):
                     assert told.json() == {"detail": UNAVAILABLE}, path
-            called = {"name": "search_memories", "arguments": {"query": "tea"}}
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": VERSION,
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            called = {"name": "search_memories", "arguments": {"query": "tea"}, "_meta": meta}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
             told = web.post("/mcp", json=body, headers=MCP, timeout=60)
             assert UNAVAILABLE in told.text
