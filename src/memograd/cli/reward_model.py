@@ -84,7 +84,7 @@ def convert(
     string_prompts: Strings = StringPrompts.chat,
 ) -> None:
     """Bring raw preference data into one format, and list what is wrong with it."""
-    done = _module("warm_start.reward_model_convert").convert(
+    done = _module("warm_start.reward_model_rows").convert(
         data,
         out,
         held_out=held_out,
