@@ -44,7 +44,7 @@ def trainer_of(world: World, folder: Path, config, trackers=()) -> Trainer:
 def scheduled(world: World, folder: Path, config) -> tuple[Any, list[str], list[np.ndarray]]:
     trainer = trainer_of(world, folder, config)
     trainer.train()
-    state = trainer._small_state()
+    state = trainer._state._small()
     replay = [f"{one.step}: {one.experience.rollouts[0].id}" for one in state["replay"]]
     return state["pass_rates"], replay, [p.detach().numpy() for p in trainer.policy.parameters()]
 
