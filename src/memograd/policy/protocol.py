@@ -101,9 +101,14 @@ class PolicyLearner(Protocol):
     """How tokens are computed (`auto`, `packed`, `tree` or `rows`); a policy may settle for rows by
     itself."""
 
-    token_bytes: float
-    """What a token was measured to take in learning, by which trees are cut; 0: not measured. It is
-    kept in checkpoints."""
+    @property
+    def token_bytes(self) -> float:
+        """What a token was measured to take in learning, by which trees are cut; 0: not measured.
+        It is kept in checkpoints."""
+        ...
+
+    @token_bytes.setter
+    def token_bytes(self, measured: float) -> None: ...
 
     @property
     def device(self) -> torch.device:
