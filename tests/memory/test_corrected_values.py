@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 import pytest
 
-from memograd.memory.manager.past import doubted, formerly
+from memograd.memory.manager.past import doubted, ended, formerly, instead, is_past, present
 from memograd.memory.manager.substitution import corrected, gives_no_such_value, put_in_place
 
 
@@ -32,11 +33,15 @@ def test_only_the_value_changes(statement: str, message: str, right: str | None)
 
 
 def test_a_bare_value_never_cuts_a_number() -> None:
-    def alike(value: str, places: list[str]) -> list[float]:
-        return [1.0 - n / 100 for n in range(len(places))]
+    seen: list[str] = []
 
-    put = put_in_place("用户说：房号8601。", "看串行", alike)
-    assert put is None or "8601" in put
+    def alike(value: str, places: Sequence[str]) -> list[float]:
+        seen.extend(places)
+        return [float(any(map(str.isdigit, place))) for place in places]
+
+    put_in_place("用户说：房号8601。", "看串行", alike)
+    assert seen
+    assert not any(map(str.isdigit, "".join(seen)))
 
 
 def test_a_remark_without_a_date_corrects_no_date() -> None:
@@ -54,3 +59,17 @@ def test_a_remark_without_a_date_corrects_no_date() -> None:
 )
 def test_a_doubt_does_not_take_the_past_away(text: str) -> None:
     assert formerly(doubted(text, date(2024, 5, 8))) == formerly(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("User works at BP.", "User works at Shell."), ("用户住在北京。", "用户住在广州。")],
+)
+def test_what_ends_keeps_the_past_that_it_told_of(first: str, second: str) -> None:
+    held = instead(second, first, date(2024, 5, 3))
+    over = ended(held, date(2024, 5, 7))
+    assert formerly(over) == formerly(held)
+    assert first.rstrip(".。") in formerly(over)
+    assert is_past(over) and not is_past(held)
+    assert present(over) == second
+    assert doubted(over, date(2024, 5, 8)) == over

@@ -196,10 +196,11 @@ class Grammars:
                 param=param,
             ) from None
         if self._tokenizer is None:
-            weight = self._policy.model.get_output_embeddings().weight
+            head = self._policy.model.get_output_embeddings()
+            assert head is not None  # what draws tokens has one
             self._tokenizer = from_tokenizer(
                 cast("PreTrainedTokenizerFast", self._policy.tokenizer),
-                n_vocab=int(weight.shape[0]),
+                n_vocab=int(head.weight.shape[0]),
                 eos_token=sorted(self._policy.end_ids),
             )
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)

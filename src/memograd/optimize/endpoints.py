@@ -134,14 +134,14 @@ class FailedCalls(BaseCallback):  # type: ignore[misc]
         self.unread: list[BaseException] = []
 
     def on_lm_end(
-        self, call_id: str, outputs: dict[str, Any] | None, exception: Exception | None = None
+        self, call_id: str, outputs: dict[str, Any] | None, exception: BaseException | None = None
     ) -> None:
         """As DSPy calls it after every request."""
         if exception is not None:
             self.errors.append(exception)
 
     def on_module_end(
-        self, call_id: str, outputs: Any | None, exception: Exception | None = None
+        self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
         """As DSPy calls it after every module, those around one that failed too."""
         if isinstance(exception, AdapterParseError) and exception not in self.unread:

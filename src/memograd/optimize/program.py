@@ -69,7 +69,7 @@ class MemoryQAProgram(dspy.Module):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.answer = dspy.Predict(dspy.Signature("memory, question -> answer", INSTRUCTION))
+        self.answer = dspy.Predict(dspy.make_signature("memory, question -> answer", INSTRUCTION))
 
     def forward(self, memory: str, question: str) -> dspy.Prediction:
         """One call of the model."""

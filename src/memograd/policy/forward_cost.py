@@ -43,6 +43,7 @@ class LayerCosts:
         ends = {
             id(weight)
             for end in (model.get_input_embeddings(), model.get_output_embeddings())
+            if end is not None
             for weight in end.parameters()
         }
         weights = sum(

@@ -62,8 +62,9 @@ class Tables(ABC):
         """Make what is missing; raise BadInput for tables that are not ours."""
 
     def _check(self, connection: Connection) -> None:
-        """Raise BadInput unless all is there, of tables that are only read."""
-        raise NotImplementedError
+        """Raise BadInput unless all is there, of tables that are only read; only those that are
+        ever opened so say how."""
+        raise TypeError(f"{type(self).__name__} cannot be opened to be only read")
 
     def close(self) -> None:
         """Close all connections. Closing twice is harmless."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -34,13 +35,11 @@ SAME: Final = 1e-3  # endpoints and other machines round otherwise, other models
 _Key = tuple[str, bytes]
 
 
-class CachedEmbedder:
-    """Wraps any embedder; checks the vectors that it makes. Safe to call from several threads."""
+class _Remembering(ABC):
+    """An embedder around another one, which is asked only for what is not remembered."""
 
-    def __init__(self, inner: Embedder, max_entries: int = MAX_ENTRIES) -> None:
-        self._inner, self._max_entries = inner, max_entries
-        self._held: OrderedDict[_Key, np.ndarray] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
 
     @property
     def name(self) -> str:
@@ -59,6 +58,22 @@ class CachedEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
         """float32 `[n, dimension]`, rows of length 1, of questions."""
         return self._look_up("query", texts, self._inner.embed_queries)
+
+    @abstractmethod
+    def _look_up(
+        self, role: str, texts: Sequence[str], embed: Callable[[Sequence[str]], np.ndarray]
+    ) -> np.ndarray:
+        """The vectors of the texts in that role; `embed` makes those that are missing."""
+
+
+class CachedEmbedder(_Remembering):
+    """Wraps any embedder; checks the vectors that it makes. Safe to call from several threads."""
+
+    def __init__(self, inner: Embedder, max_entries: int = MAX_ENTRIES) -> None:
+        super().__init__(inner)
+        self._max_entries = max_entries
+        self._held: OrderedDict[_Key, np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
 
     def _look_up(
         self, role: str, texts: Sequence[str], embed: Callable[[Sequence[str]], np.ndarray]
@@ -85,14 +100,15 @@ class CachedEmbedder:
         return np.stack(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
 
 
-class StoredEmbedder:
+class StoredEmbedder(_Remembering):
     """Wraps any embedder; the file is made when it is missing.
 
     Processes and threads may share the file. Raises MemogradError when it cannot be used.
     """
 
     def __init__(self, inner: Embedder, path: Path) -> None:
-        self._inner, self._path = inner, path
+        super().__init__(inner)
+        self._path = path
         [check] = check_vectors(inner.embed([CHECKED]), 1, inner.dimension, inner.name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,24 +122,6 @@ class StoredEmbedder:
                     " (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
                 )
             self._generation = self._generation_of(check, file)
-
-    @property
-    def name(self) -> str:
-        """The name of the embedder inside: the vectors are the same."""
-        return self._inner.name
-
-    @property
-    def dimension(self) -> int:
-        """The length of one vector."""
-        return self._inner.dimension
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 `[n, dimension]`, rows of length 1, of statements."""
-        return self._look_up("passage", texts, self._inner.embed)
-
-    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 `[n, dimension]`, rows of length 1, of questions."""
-        return self._look_up("query", texts, self._inner.embed_queries)
 
     def _look_up(
         self, role: str, texts: Sequence[str], embed: Callable[[Sequence[str]], np.ndarray]

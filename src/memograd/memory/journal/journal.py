@@ -303,19 +303,20 @@ class Journal:
         # Within its owner an item is added once, and once more for every time it was deleted.
         counted = case((EVENTS.c.kind == EventKind.ADD.value, 1), else_=-1)
         step = case((EVENTS.c.kind == EventKind.UPDATE.value, 0), else_=counted)
-        ids = (EVENTS.c.user_id, EVENTS.c.agent_id, EVENTS.c.run_id)
+        told = EVENTS.c.recorded_at
+        user, agent, run = EVENTS.c.user_id, EVENTS.c.agent_id, EVENTS.c.run_id
         kinds = [EventKind.ADD.value, EventKind.UPDATE.value, EventKind.DELETE.value]
         query = (
-            select(*ids, func.sum(step), *(f(EVENTS.c.recorded_at) for f in (func.min, func.max)))
+            select(user, agent, run, func.sum(step), func.min(told), func.max(told))
             .where(EVENTS.c.kind.in_(kinds), EVENTS.c.erased.is_(False))
-            .group_by(*ids)
+            .group_by(user, agent, run)
         )
         if owner is not None:
             query = query.where(EVENTS.c.owner == owner)
         with self._database.reading() as connection:
             return [
-                (Scope(*row[:3]), int(row[3]), to_moment(row[4]), to_moment(row[5]))
-                for row in connection.execute(query)
+                (Scope(*ids), int(living), to_moment(first), to_moment(last))
+                for *ids, living, first, last in connection.execute(query)
             ]
 
     def count_added(self, owners: Sequence[str] | None) -> int:

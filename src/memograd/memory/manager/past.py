@@ -2,6 +2,7 @@
 
     User lives in Montreal (formerly: User lives in Ottawa, until 7 May 2024).
     User sees a guy called Pascal (until 7 May 2024).
+    User works at Shell (until 7 May 2024; formerly: User works at BP, until 3 May 2024).
     User has a Galaxy S22 (perhaps no longer, since 7 May 2024).
 
 A message may be misunderstood, so what it seems to replace or to end is not taken away: the item
@@ -29,12 +30,20 @@ from memograd.memory.statements import wording
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
 _FORMERLY: Final = re.compile(
-    r" \(formerly: (?P<en>.+?)\)[.!?]?$|（此前：(?P<zh>.+?)）[。！？]?$", re.S
+    r" \((?:until [^();]{4,40}; )?formerly: (?P<en>.+?)\)[.!?]?$"
+    r"|（(?:至[^（）；]{4,20}为止，现已不再；)?此前：(?P<zh>.+?)）[。！？]?$",
+    re.S,
 )
 _NOTE: Final = re.compile(
     r"(?P<before>[.!?。！？]?)"
-    r"(?: \((?:formerly: .+|until [^()]{4,40}|perhaps no longer[^()]{0,40})\)"
-    r"|（(?:此前：.+|至[^（）]{4,20}为止，现已不再|[^（）]{0,14}或已不再)）)(?P<stop>[.!?。！？]?)$",
+    r"(?: \((?:formerly: .+|until [^();]{4,40}(?:; formerly: .+)?|perhaps no longer[^()]{0,40})\)"
+    r"|（(?:此前：.+|至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?|[^（）]{0,14}或已不再)）)"
+    r"(?P<stop>[.!?。！？]?)$",
+    re.S,
+)
+_OVER: Final = re.compile(
+    r" \(until [^();]{4,40}(?:; formerly: .+)?\)[.!?]?$"
+    r"|（至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?）[。！？]?$",
     re.S,
 )
 _STOP: Final = re.compile(r"[\s.!?。！？]+$")
@@ -48,7 +57,7 @@ def present(text: str) -> str:
 
 def is_past(text: str) -> bool:
     """Whether the item only says what was so."""
-    return re.search(r"\(until [^()]{4,40}\)[.!?]?$|为止，现已不再）[。！？]?$", text) is not None
+    return _OVER.search(text) is not None
 
 
 def is_doubted(text: str) -> bool:
@@ -57,16 +66,21 @@ def is_doubted(text: str) -> bool:
 
 
 def ended(text: str, day: date | None) -> str:
-    """What was so, until that day."""
+    """What was so, until that day, with the past that it told of."""
+    before = formerly(text)
     if is_chinese(text):
-        return _noted(present(text), f"至{_day_zh(day)}为止，现已不再")
-    return _noted(present(text), f"until {_day(day)}")
+        past = f"；此前：{before}" if before else ""
+        return _noted(present(text), f"至{_day_zh(day)}为止，现已不再{past}")
+    return _noted(present(text), f"until {_day(day)}" + (f"; formerly: {before}" if before else ""))
 
 
 def doubted(text: str, day: date | None) -> str:
-    """What may be so no longer, since that day. A statement that tells of its past stays as it is:
-    two notes do not fit, and the past may be a fact that was misunderstood."""
-    if formerly(text):
+    """What may be so no longer, since that day.
+
+    In doubt already, or telling of its past, it stays as it is: the first doubt counts, and the
+    past may be a fact that was misunderstood.
+    """
+    if is_doubted(text) or formerly(text):
         return text
     if is_chinese(text):
         return _noted(present(text), f"{_day_zh(day)}起或已不再")

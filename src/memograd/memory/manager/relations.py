@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from memograd.memory.manager import substitution
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -30,7 +31,6 @@ from memograd.memory.manager.cues import (
 from memograd.memory.manager.past import (
     doubted,
     ended,
-    formerly,
     instead,
     is_doubted,
     is_list,
@@ -46,12 +46,6 @@ from memograd.memory.manager.past import (
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.substitution import (
-    bare_value,
-    corrected,
-    gives_no_such_value,
-    put_in_place,
-)
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
@@ -160,8 +154,7 @@ class RelationManager:
                 and not of_other_kind(heard.whole, present(item.text))
             ):
                 doubtful = doubtful or item.id
-                if not is_doubted(item.text) and not formerly(item.text):
-                    text = doubted(item.text, heard.day)
+                if (text := doubted(item.text, heard.day)) != item.text:
                     changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
         told = left.rewritten or any(_tells(change, heard) for change in changes)
         if (changes or doubtful) and not left.facts and heard.whole and not told:
@@ -218,15 +211,15 @@ class RelationManager:
             return Change(decision, _fact_of(heard), hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
-        value = corrected(present(item.text), heard.own)
+        value = substitution.corrected(present(item.text), heard.own)
         told = sounds or (just_told and relation == "correct")
         if value is not None and not told and not is_elliptic(heard.own, present(item.text)):
             value = None
         typed = value is not None
-        if value is not None and (bare := bare_value(heard.own)) and bare in value:
+        if value is not None and (bare := substitution.bare_value(heard.own)) and bare in value:
             sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
         if value is None and just_told and relation == "correct":
-            value = put_in_place(present(item.text), heard.own, self._model.likeness)
+            value = substitution.put_in_place(present(item.text), heard.own, self._model.likeness)
         if just_told and value is not None and sounds:
             least = CORRECT_VALUE_ABOVE
         elif just_told and value is not None and relation == "correct":
@@ -247,11 +240,11 @@ class RelationManager:
             left.used |= {
                 k
                 for k, one in enumerate(left.quotes)
-                if len(left.quotes) == 1 or corrected(present(item.text), one) == value
+                if len(left.quotes) == 1 or substitution.corrected(present(item.text), one) == value
             }
             return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
-        beside = not sounds and gives_no_such_value(present(item.text), heard.own)
+        beside = not sounds and substitution.gives_no_such_value(present(item.text), heard.own)
         plain = not FAINT.search(heard.own) and not beside
         fit = self._fitting(heard, item, left.quotes)
         if fit is None or fit in left.used:

@@ -143,6 +143,7 @@ class Filing:
     ) -> MemoryItem:
         """A new item of the call; the turn it came from says who spoke."""
         turn = self.turns.get(sources[-1]) if sources else None
+        told: dict[str, Any] = {"metadata": self.labels.metadata, **more}
         return MemoryItem(
             id=str(uuid.uuid4()),
             text=text,
@@ -154,7 +155,7 @@ class Filing:
             expires_at=self.labels.expires_at,
             role=turn.role if turn else None,
             actor_id=turn.speaker if turn and turn.speaker != turn.role else None,
-            **{"metadata": self.labels.metadata} | more,
+            **told,
         )
 
 

@@ -99,7 +99,9 @@ def difference(before: str | None, after: str | None) -> Iterator[tuple[Change, 
     old, new = _PIECE.findall(before or ""), _PIECE.findall(after or "")
     matched = SequenceMatcher(None, old, new, autojunk=False)
     if before and after and matched.ratio() < _LEAST_COMMON:
-        yield from (("gone", before), ("same", " "), ("new", after))
+        yield "gone", before
+        yield "same", " "
+        yield "new", after
         return
     for tag, old_from, old_to, new_from, new_to in matched.get_opcodes():
         if tag == "equal":

@@ -191,8 +191,8 @@ def _f1_of(question: Question | None, lines: Sequence[str], reader: Reader) -> R
 
     def reward_of(order: np.ndarray) -> np.ndarray:
         rewards = []
-        for drawn in np.sort(order, axis=1).tolist():
-            said = reader.answer(question, [lines[at] for at in drawn], language)
+        for drawn in np.sort(order, axis=1):
+            said = reader.answer(question, [lines[int(at)] for at in drawn], language)
             golds = (question.answer, *question.accepted)
             rewards.append(max(squad_f1(said, gold, language) for gold in golds))
         return np.array(rewards)
