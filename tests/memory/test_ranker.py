@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memograd import Memory
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
@@ -202,3 +203,12 @@ def test_dates_in_questions(text: str, day: datetime) -> None:
     asked_at = datetime(2023, 8, 20, 12, tzinfo=UTC)
     spans = read_question(text, asked_at=asked_at, names=(), years=(2023,)).spans
     assert any(begin <= day < end for begin, end in spans)
+
+
+def test_what_was_rewritten_is_found_by_its_own_words(tmp_path: Path) -> None:
+    # The home is told by two turns, and the last one says neither "live" nor "Boston".
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        memory.add("I live in Boston. My dog is called Rex.", user_id="alice")
+        memory.add("guess who's a Denver local now!", user_id="alice")
+        best = memory.search("Where does she live?", user_id="alice")["results"][0]
+    assert "Denver" in best["memory"]

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from memograd.memory.search.ranker.lists import Lists, Seen
+from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
 from memograd.memory.search.ranker.question import Question
 from memograd.memory.state.columns import BIT
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 GROUPS: Final = {
     "dense": "its meaning",
@@ -87,8 +87,8 @@ def candidate_features(
     values["bm25.rel"], values["bm25.abs"] = rel, own.words.bm25[at] / ideal
 
     around = _Around(turns, lists.turn, best, spread, most, with_dense=not of_items)
-    window_most = max(float(turns.words.window.max(initial=0.0)), 1e-9)
-    window = around.here(turns.words.window)
+    window = window_of_items(own, turns, at, lists.turn) if of_items else turns.words.window[at]
+    window_most = max(float(turns.words.window.max(initial=0.0)), float(window.max()), 1e-9)
     values["window.rel"], values["window.abs"] = window / window_most, window / ideal
     has = np.isfinite(lists.ranks[3:]).any(axis=0)
     top = float(lists.item_dense.max(initial=-1.0))

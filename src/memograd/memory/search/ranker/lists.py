@@ -212,19 +212,29 @@ def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
 
 
 def item_lists(items: Seen, turns: Seen, sources: Sources) -> Lists:
-    """The candidates among items; their window is that of the turn they came from last."""
+    """The candidates among items."""
     ranks = np.full((5, len(sources.items)), np.inf)
     for row, best in enumerate((items.dense_best, items.words_best)):
         ranks[row] = sources.ranks(best)
-    some = np.flatnonzero(sources.last >= 0)
-    window = turns.words.window[sources.last[some]]
-    order = some[np.argsort(-window, kind="stable")]
-    order = order[turns.words.window[sources.last[order]] > 0]
+    window = window_of_items(items, turns, sources.items, sources.last)
+    order = np.argsort(-window, kind="stable")
+    order = order[window[order] > 0]
     ranks[2, order] = np.arange(1, len(order) + 1)
     nothing = np.zeros(len(sources.items))
     return Lists(
         sources.items, ranks, nothing - 1.0, nothing, nothing, sources.last, _fused(ranks[:3])
     )
+
+
+def window_of_items(items: Seen, turns: Seen, numbers: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """float64 `[c]`: by words, the turn that each item came from last with its neighbours.
+
+    No less than the item itself: what was rewritten may hold words that its last source has not.
+    """
+    window = items.words.bm25[numbers].astype(float)
+    known = last >= 0
+    window[known] = np.maximum(window[known], turns.words.window[last[known]])
+    return window
 
 
 def _fused(ranks: np.ndarray) -> np.ndarray:
