@@ -231,7 +231,7 @@ def window_of_items(items: Seen, turns: Seen, numbers: np.ndarray, last: np.ndar
 
     No less than the item itself: what was rewritten may hold words that its last source has not.
     """
-    window = items.words.bm25[numbers].astype(float)
+    window: np.ndarray = items.words.bm25[numbers].astype(float)
     known = last >= 0
     window[known] = np.maximum(window[known], turns.words.window[last[known]])
     return window
