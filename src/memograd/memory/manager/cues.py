@@ -28,10 +28,19 @@ CORRECTS: Final = re.compile(
 FAINT: Final = re.compile(r", not |\bactually\b|等等", re.IGNORECASE)
 """Of these cues, the ones that people also use where they correct nothing."""
 DENIES: Final = re.compile(
-    r"\b(?:joke|joking|kidding|messing with|made (?:that|it) up|not (?:true|serious)|i lied)\b"
-    r"|开玩笑|玩笑|逗你|骗你|瞎说|胡说|假的",
+    r"\b(?:joke|joking|kidding|teasing|messing with|ma(?:de|king) (?:that|it) up"
+    r"|not (?:true|serious)|i lied|pull(?:ed|ing) (?:your|ur|ya) leg|w[io]und(?:ing)? (?:you|u) up"
+    r"|having (?:you|u) on)\b"
+    r"|开玩笑|玩笑|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|假的|唬你",
     re.IGNORECASE,
 )
+DENIED: Final = re.compile(
+    r"\W*(?:(?:ha|lol|lmao|ok|no|nah|just|i'?m|i was|was|only|totally"
+    r"|哈|嘻|嘿|其实|刚才|刚刚|我|是)\W*)*"
+    rf"(?:{DENIES.pattern})",
+    re.IGNORECASE,
+)
+"""A message that begins with a denial, and so denies the message before it."""
 ADDS: Final = re.compile(
     r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|too|add(?:ed|s|ing)?|another|on top of"
     r"|in addition|besides|along with|second|extra|both)\b"
@@ -44,12 +53,6 @@ BARE_REQUEST: Final = re.compile(
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,
 )
-KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b|\bkeep (?:the|my|that)\b|\b(?:fine|ok|okay)\W*$"
-    r"|可以留|留着|保留|无所谓|無所謂|没事|不用删|还是要记",
-    re.IGNORECASE,
-)
-"""A clause of a request to forget that says what is to stay."""
 ALL_SAID: Final = re.compile(
     r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
     r"|都)|全(?:部|都)?(?:忘|删)",

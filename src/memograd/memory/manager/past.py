@@ -22,8 +22,8 @@ from datetime import date
 from typing import Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.cues import KEEPS
 from memograd.memory.reader.chinese import KIN
+from memograd.memory.reader.forget import KEEPS
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import wording
 

@@ -22,6 +22,7 @@ from memograd.memory.manager.cues import (
     ASIDE,
     BARE_REQUEST,
     CORRECTS,
+    DENIED,
     DENIES,
     FAINT,
     comparable,
@@ -71,6 +72,7 @@ ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
 CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
 CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
 RETRACT_ABOVE: Final = 0.6
+UNRELATED_ABOVE: Final = 0.5
 FORGET_ABOVE: Final = 0.35
 LINK_ABOVE: Final = 0.25
 SAME_ABOVE: Final = 0.85
@@ -116,14 +118,15 @@ class RelationManager:
         if heard.everything:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
-            return [self._new(fact, items, None) for fact in heard.facts]
+            return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [item.text if heard.forget else present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
         if heard.forget:
             return self._forgotten(heard, items, recent, found) + [
                 self._new(fact, items, None) for fact in heard.facts
             ]
-        return self._changed(heard, items, recent, found)
+        asked = [self._new(fact, items, None) for fact in heard.asked]
+        return self._changed(heard, items, recent, found) + asked
 
     def _changed(
         self,
@@ -135,12 +138,17 @@ class RelationManager:
         closing = found[:, self._closing].sum(1)
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
+        if heard.stated and closing.max() >= DOUBT_ABOVE:
+            # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
+            left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
         for n in sorted(range(len(items)), key=lambda n: -closing[n]):
             item, sure = items[n], float(closing[n])
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
+            if item.id in recent and DENIED.match(heard.own) and found[n, 0] < UNRELATED_ABOVE:
+                relation = "retract"
             taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
@@ -202,7 +210,8 @@ class RelationManager:
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             denies = wording(heard.own).negated or DENIES.search(heard.own) is not None
-            if not just_told or sure < (CORRECT_ABOVE if denies else RETRACT_ABOVE):
+            least = CORRECT_ABOVE if denies else RETRACT_ABOVE
+            if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
             if (part := self._meant(heard, item)) is not None:

@@ -226,9 +226,14 @@ def bare_value(message: str) -> str | None:
         # "嘴瓢,是浙江工商": behind 是 stands the value, whatever excuse comes first.
         told = re.search(r"[，,。!！\s](?:应该|應該)?[是係](?!不是|我|你)(.+)", message)
         rest = _BARE_CHINESE.sub("", told[1] if told else message.strip())
-        value = re.split(r"[，,。！!？?\s；;]", rest)[0].rstrip("啦了哈呢吧啊才对先啱")
-        fit = 0 < len(value) <= 6 and not re.search(
-            r"[我你他她错錯混是有没沒把被姓]|[^\w.·/:-]", value
+        first = re.split(r"[，,。！!？?\s；;]", rest)[0]
+        value = first.rstrip("啦了哈呢吧啊才对先啱")
+        # "东门拆了" and "咋可能" are clauses, and no values.
+        clause = first.endswith("了") or re.search("[咋怎哪]|什么|可能|估计", value)
+        fit = (
+            0 < len(value) <= 6
+            and not clause
+            and not re.search(r"[我你他她错錯混是有没沒把被姓]|[^\w.·/:-]", value)
         )
         return value if fit else None
     said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]

@@ -62,7 +62,9 @@ class Heard:
     the order it was said. quotes: the words of each fact. forget: it asks to forget something, or
     not to keep this. idle: its "forget it" speaks of the talk, not of the memory. everything: it
     asks to forget all that is known. secret: it holds a password or the like. whole: all of it,
-    worded to be read alone. own: what it says in the speaker's own words, empty where nothing.
+    worded to be read alone. stated: likewise its statements, where only one of several is a fact.
+    asked: what it asks beside a fact and may tell by the way; that changes nothing. own: what it
+    says in the speaker's own words, empty where nothing.
     """
 
     turn: RawTurn
@@ -74,6 +76,8 @@ class Heard:
     everything: bool = False
     secret: bool = False
     whole: str = ""
+    stated: str = ""
+    asked: tuple[Fact, ...] = ()
     own: str = ""
 
     @property

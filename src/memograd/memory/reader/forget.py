@@ -20,6 +20,13 @@ from typing import Final
 from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
+KEEPS: Final = re.compile(
+    r"\b(?:can|may|should) stay\b|\bstays\b|(?<!n't )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
+    r"|\b(?:fine|ok|okay)\W*$"
+    r"|可以留|留着|保留|无所谓|無所謂|没事|不用删|还是要记",
+    re.IGNORECASE,
+)
+"""A clause of a request to forget that says what is to stay."""
 
 
 def request_to_forget(text: str) -> tuple[str, bool] | None:

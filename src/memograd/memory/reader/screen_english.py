@@ -46,7 +46,8 @@ _REACTION: Final = tuple(
         r"^(?:i|we) (?:told|hear) you\b|^we (?:got|can|should|could|all)\b",
         r"^(?:oops|whoops|i(?:'ll| will) do that|i(?:'d| would) love to see (?:another|some))\b",
         r"^i can'?t even\b|^(?:let|lemme)\b",
-        r"^(?:thanks|thank|thx|cheers|congrats|take care|bye|goodbye|see (?:you|ya)|"
+        r"^(?:that'?s|thats) (?:all|it|everything)(?: (?:for|from) (?:now|me|today))?(?: x+)?$",
+        r"^(?:thanks|thank|thx|ta|cheers|congrats|take care|bye|goodbye|see (?:you|ya)|"
         r"talk (?:to you )?(?:soon|later)|have (?:a|fun)|enjoy|keep|stay|cherish|wishing|"
         r"wish|hope|hopefully|can't wait|looking forward|glad|happy|proud|excited|so |such |"
         r"what |how |sounds|looks|seems|love|loving|nice|good|great|awesome|way to go|"

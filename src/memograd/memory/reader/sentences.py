@@ -96,6 +96,7 @@ _SECRET: Final = re.compile(
     r"|security (?:code|answer)"
     r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
+    r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
     r"|code)\b[^.!?\n]{0,30}?(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
     r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
     r"|锁屏|助记词|pin码|安全码)"

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
+    KEEPS,
     asks_to_forget_next,
     asks_to_forget_that,
     request_to_forget,
@@ -45,6 +47,8 @@ KEEP_ABOVE: Final = 0.45
 KEEP_ASSISTANT_ABOVE: Final = 0.6
 KEEP_ANSWER_ABOVE: Final = 0.35
 KEEP_CLAUSE_ABOVE: Final = 0.75
+# "What do coeliacs eat in Seoul? We fly on the 19th": beside a fact, a question tells where to.
+KEEP_ASKED_ABOVE: Final = 0.2
 KEEP_QUESTION_ABOVE: Final = 0.45  # where it does not even speak of the speaker
 FORGET_ABOVE: Final = 0.6
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
@@ -128,7 +132,8 @@ _BARE_ANSWER: Final = re.compile(
 _FOR_GOOD: Final = re.compile(
     r"\b(?:from now on|always|in (?:the )?future|going forward"
     r"|every (?:day|week|month|time|morning)"
-    r"|weekly|daily|monthly)\b|以后|今后|每[天周月次]|一直",
+    r"|weekly|daily|monthly|remember|note|keep in mind|save)\b"
+    r"|以后|今后|每[天周月次]|一直|[记記][住下得着著]",
     re.IGNORECASE,
 )
 _OFFER: Final = re.compile(
@@ -206,11 +211,13 @@ class TrainedReader:
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
             _requests(text) or _FORGETS.search(text) for _, _, text in sentences
         )
-        idle = _IDLE.search(own) is not None and _OF_MEMORY.search(own) is None
+        clauses = re.split(r"(?<=[,.;!，。；！])", own)
+        asked = " ".join(one for one in clauses if not KEEPS.search(one))
+        idle = _IDLE.search(asked) is not None and _OF_MEMORY.search(own) is None
         forget = forget and not idle
         if _NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
-        keep, facts_ = [], []
+        keep, facts_, asked_, answered = [], [], [], False
         for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
@@ -221,15 +228,26 @@ class TrainedReader:
             if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
+            if setting.question and chosen(setting.question, text):
+                answers = setting.question
             bare = answers and _BARE_ANSWER.match(text) and not _only_offers(answers)
             least = KEEP_ANSWER_ABOVE if answers else _least(text)
             if fact < least and not bare:
+                if fact >= KEEP_ASKED_ABOVE and _asks(text) and not answers:
+                    asked_.append(to_fact(say(text, setting), setting))
                 continue
             if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
                 continue
             draft = say_answer(answers, text, setting) if answers else say(text, setting)
+            answered = answered or bool(answers)
             keep.append(text)
             facts_.append(to_fact(draft, setting))
+        whole = stated = ""
+        if not secret and len(own) <= LONGEST:
+            whole = say(" ".join(own.split()), setting).text
+            told = [text for _, _, text in sentences if not _asks(text) and not _is_idle(text)]
+            if len(keep) == 1 and len(told) > 1 and not answered:
+                stated = say(" ".join(" ".join(told).split()), setting).text
         return Heard(
             turn,
             before,
@@ -238,7 +256,9 @@ class TrainedReader:
             forget=forget,
             idle=idle,
             secret=secret,
-            whole="" if secret or len(own) > LONGEST else say(" ".join(own.split()), setting).text,
+            whole=whole,
+            stated=stated,
+            asked=tuple(asked_) if keep and not secret else (),
             own=own,
         )
 
@@ -252,7 +272,7 @@ class TrainedReader:
         """The sentences, of those with a secret the harmless clauses; whether what follows was
         asked not to be saved and so is left out.
 
-        "wifi密码是happy8866,家里路由器是华硕的" tells of a router. A clause with a digit may be
+        "wifi密码是happy8866,家里路由器是华硕的" tells of a router. A clause with a number may be
         a part of the secret.
         """
         import numpy as np
@@ -269,7 +289,7 @@ class TrainedReader:
             clauses = [
                 (found.start(), found[0].strip(" ,，、"))
                 for found in _CLAUSE.finditer(text)
-                if not has_secret(found[0]) and not re.search(r"\d", found[0])
+                if not has_secret(found[0]) and not re.search(r"\d{3}", found[0])
             ]
             if not clauses:
                 parts.append((start, end, text))
@@ -342,6 +362,7 @@ def _least(text: str) -> float:
 
 
 def _only_offers(question: str) -> bool:
+    """Whether it offers something for once, and does not ask what holds for good."""
     return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None
 
 
@@ -350,18 +371,27 @@ def _fact(row: np.ndarray) -> float:
 
 
 def _placed(text: str) -> list[tuple[int, str]]:
-    """The sentences with their places; what ends in a colon goes on with its list."""
+    """The sentences with their places.
+
+    What ends in a colon goes on with its list, and "New sim." with the number behind it.
+    """
     placed: list[tuple[int, str]] = []
     after = 0
     for sentence in split_sentences(text):
         start = text.find(sentence, after)
         after = start + len(sentence)
         last = placed[-1][1] if placed else ""
-        if _HEADS.search(last) and (LISTED.match(sentence) or _NUMBER.search(last)):
+        listed = _HEADS.search(last) and (LISTED.match(sentence) or _NUMBER.search(last))
+        if listed or (_is_figure(sentence) and last and _is_short(last, 5) and not _asks(last)):
             first = placed.pop()[0]
             start, sentence = first, text[first:after]
         placed.append((start, sentence))
     return placed
+
+
+def _is_figure(sentence: str) -> bool:
+    """Whether it has digits and no word, so that it says nothing without the words before it."""
+    return re.search(r"\d", sentence) is not None and re.search(r"[^\W\d_]{2}", sentence) is None
 
 
 _HEADS: Final = re.compile(r"[:：]\s*(?:$|\n)")

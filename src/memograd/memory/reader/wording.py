@@ -13,6 +13,7 @@ from typing import Final
 from memograd.memory.language import language_of
 from memograd.memory.reader import chinese as person_chinese
 from memograd.memory.reader import person_english, screen_chinese, screen_english
+from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
 from memograd.memory.reader.english import completed
@@ -48,7 +49,7 @@ _INTERJECTION: Final = re.compile(
 )
 _INTERJECTION_ZH: Final = re.compile(
     r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺便说一下|跟你说"
-    r"|告诉你)[，,！!。~～、\s]*)+"
+    r"|告诉你吧?)[，,！!。~～、\s]*)+"
     r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|笑死|orz)[。！!~～\s]*$",
     re.IGNORECASE,
 )
@@ -115,8 +116,13 @@ def say(sentence: str, setting: Setting) -> Draft:
 
 
 def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
-    """A short answer together with the question that it answers."""
+    """A short answer together with the question that it answers.
+
+    One that points at a choice ("the second one") is told with what was chosen.
+    """
     answer, asked = bare_of(sentence), " ".join(question.split())
+    if (choice := chosen(asked, answer)) is not None:
+        asked, answer = choice
     if language_of(question + answer) == "zh":
         resolved = resolve_chinese(answer, setting.day)
         name = setting.name("zh")

@@ -1,0 +1,148 @@
+"""An answer that points at a choice: "the latter", "second one", 后者, 第二个.
+
+    "Is your appointment at the Eastside or the Harbour clinic?"  "second one"
+    ->  "Is your appointment at the Harbour clinic?", "the Harbour clinic"
+
+What was not chosen must not be remembered as if it were, so the question is told with the choice
+alone.
+
+Invariant: the choice is a stretch of the question, before whatever the answer says of it, and the
+question told anew is made of its own words; where it is not clear what the choices are, or which
+is meant, the answer is None. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.language import language_of
+
+Span = tuple[int, int]
+
+_FIRST, _MIDDLE, _LAST = "first", "middle", "last"
+_POINTS: Final = re.compile(
+    r"\W*(?:(?:um+|uh|oh|erm|hmm+|i(?:'d| would)? (?:say|think|guess|prefer|go (?:with|for))|let'?s"
+    r"|go (?:with|for)|definitely|probably|prefer|make it|has to be|it'?s|that'?s|yeah|ok|please)"
+    r"[,\s]+)*"
+    r"(?:the )?(?:"
+    r"(?P<first>former|first|1st|option (?:one|1|a)|no\.? ?1)"
+    r"|(?P<second>second|2nd|option (?:two|2|b)|no\.? ?2)"
+    r"|(?P<third>third|3rd|option (?:three|3|c)|no\.? ?3)"
+    r"|(?P<middle>middle|in[- ]between)|(?P<last>latter|last))"
+    r"(?: (?:one|option|choice))?"
+    r"(?:[,.!\s]+(?:please|pls|thanks?|ta|i (?:think|guess|suppose)|for sure|definitely|lol|then"
+    r"|obviously))*\W*",
+    re.IGNORECASE,
+)
+_POINTS_ZH: Final = re.compile(
+    r"\W*(?:嗯+|呃|那|就|选|選|要|还是|還是|应该是|應該是|是|我选|我要|当然是|肯定)*"
+    r"(?:(?P<first>前者|前面那?个?|前面嗰個|第一[个種种项項]?|头一个)"
+    r"|(?P<second>第二[个種种项項個]?)|(?P<third>第三[个種种项項個]?)"
+    r"|(?P<middle>中间那?个?|中間那?個?)|(?P<last>后者|後者|后面那?个?|後面那?個?|最后一?个?|最後一?個?))"
+    r"[那个個种種]?(?:吧|啦|呀|哦|就行|就好|谢谢|謝謝|好了)*\W*"
+)
+_COMMA: Final = re.compile(r"\s*,\s*(?:or\s+)?|\s+or\s+", re.IGNORECASE)
+_COMMA_ZH: Final = re.compile(r"[，,]?(?:还是|還是|或者|或是|抑或)|、")
+# What stands before the first choice and belongs to all of them.
+_BEFORE_ZH: Final = re.compile(
+    r"[：:，,]|(?:是|在|要|选|選|喝|吃|用|买|買|去|住|坐|订|訂|约|約|到|学|學|养|養|穿|喜欢|喜歡|想|对|對)(?=.)"
+)
+_CLAUSE: Final = re.compile(
+    r"(?:do|does|did|is|are|was|were|have|has|would|should|shall|will|can|could|may|you|i|we|it)\b"
+    r"|\S+(?:\s+\S+){4}",
+    re.IGNORECASE,
+)
+_PREPOSITION: Final = re.compile(
+    r"(?:at|in|on|for|to|by|with|from|of|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
+    r"|drink|eat|have|get|about|say)\s+",
+    re.IGNORECASE,
+)
+
+
+def chosen(question: str, answer: str) -> tuple[str, str] | None:
+    """The question with the choice alone, and the choice; None where the answer points at none."""
+    chinese = language_of(question) == "zh"
+    first, comma, reason = _clauses(answer)
+    found = (_POINTS_ZH if language_of(first) == "zh" else _POINTS).fullmatch(first)
+    if found is None:
+        return None
+    spans = _choices_chinese(question) if chinese else _choices_english(question)
+    place = _place(found, len(spans))
+    if place is None:
+        return None
+    start, end = spans[place]
+    told = question[: spans[0][0]] + question[start:end] + question[spans[-1][1] :]
+    return told, question[start:end] + comma + reason
+
+
+def _clauses(answer: str) -> tuple[str, str, str]:
+    """The answer up to its first comma, the comma, and what it says behind it.
+
+    "Option 1, please" says nothing more.
+    """
+    comma = re.search(r"[,，;；](?!\d)\s*", answer)
+    points = _POINTS.fullmatch(answer) or _POINTS_ZH.fullmatch(answer)
+    if comma is None or points or not answer[comma.end() :].strip():
+        return answer, "", ""
+    return answer[: comma.start()], comma[0], answer[comma.end() :]
+
+
+def _place(found: re.Match[str], choices: int) -> int | None:
+    """Which of so many choices is meant."""
+    if choices < 2:
+        return None
+    name = next(name for name, text in found.groupdict().items() if text)
+    if name == _MIDDLE:
+        return choices // 2 if choices % 2 else None
+    if name == _LAST:
+        return choices - 1
+    place = [_FIRST, "second", "third"].index(name)
+    return place if place < choices else None
+
+
+def _choices_english(question: str) -> list[Span]:
+    """Where the choices stand in the last clause that has an "or"; empty where it has none."""
+    end = len(question.rstrip(" ?!."))
+    ors = list(re.finditer(r"\s+or\s+", question[:end], re.IGNORECASE))
+    if not ors:
+        return []
+    head = max(question.rfind(mark, 0, ors[0].start()) for mark in (":", "?", ". ", "! ")) + 1
+    joints = [m for m in _COMMA.finditer(question, head, end) if m.end() < end]
+    first_or = next(n for n, joint in enumerate(joints) if re.search(r"\bor\b", joint[0], re.I))
+    while first_or > 0 and _CLAUSE.match(question, joints[0].end(), joints[1].start()):
+        joints.pop(0)  # "When you travel, do you fly ...": a clause, and no choice
+        first_or -= 1
+    later = [
+        (joint.end(), joints[n + 1].start() if n + 1 < len(joints) else end)
+        for n, joint in enumerate(joints)
+    ]
+    words = len(question[later[-1][0] : later[-1][1]].split())
+    if words > 6 or not later:
+        return []
+    before = question[head : joints[0].start()]
+    if question[head - 1 : head] == ":":
+        start = head + len(before) - len(before.lstrip())
+    else:
+        starts = [head + m.start() for m in re.finditer(r"\S+", before)]
+        start = starts[max(0, len(starts) - words)]
+        while lead := _PREPOSITION.match(question, start, joints[0].start()):
+            start = lead.end()
+    return [(start, joints[0].start()), *later] if start < joints[0].start() else []
+
+
+def _choices_chinese(question: str) -> list[Span]:
+    end = len(question.rstrip("？?。！! 呢呀啊"))
+    joints = list(_COMMA_ZH.finditer(question, 0, end))
+    if not any(joint[0] != "、" for joint in joints):
+        return []
+    later = [
+        (joint.end(), joints[n + 1].start() if n + 1 < len(joints) else end)
+        for n, joint in enumerate(joints)
+    ]
+    before = question[: joints[0].start()]
+    leads = [m.end() for m in _BEFORE_ZH.finditer(before)]
+    start = leads[-1] if leads else max(0, len(before) - (later[-1][1] - later[-1][0]))
+    if start >= joints[0].start() or any(b - a > 12 or a >= b for a, b in later):
+        return []
+    return [(start, joints[0].start()), *later]
