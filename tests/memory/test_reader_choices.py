@@ -1,0 +1,59 @@
+"""Answers that point at a choice: told with what was chosen, and only where that is clear."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memograd.memory.reader.choices import chosen
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "choice"),
+    [
+        ("Is your appointment at the Eastside or the Harbour clinic?", "second one", "Harbour"),
+        ("Shall I send it on Sunday evening or Monday morning?", "The latter.", "Monday morning"),
+        ("How is your Korean: beginner, intermediate or advanced?", "the middle one", "intermed"),
+        ("Do you prefer tea or coffee?", "the former", "tea"),
+        ("Should I use text, email, or phone call?", "third one please", "phone call"),
+        ("When you travel for work, do you fly or take the train?", "the first", "fly"),
+        ("Is it the blue one or the red one?", "the last one, it matches my car", "red one"),
+        ("你想约在上午还是下午？", "后者", "下午"),
+        ("您平时喝咖啡还是茶呢？", "第二个吧", "茶"),
+        ("你的韩语水平是初级、中级还是高级？", "中间那个", "中级"),
+        ("您更想收到短信提醒还是电话提醒?", "后面那个,我不爱看字。", "电话提醒"),
+        ("你對花生還是對蝦過敏？", "第一個", "花生"),
+    ],
+)
+def test_the_choice_is_told_and_the_others_are_not(question: str, answer: str, choice: str) -> None:
+    found = chosen(question, answer)
+    assert found is not None
+    told, said = found
+    assert choice in told and choice in said
+    assert " or " not in told and "还是" not in told and "還是" not in told
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Are you vegetarian?", "the second"),  # no choices
+        ("Tea or coffee?", "the third"),  # no such choice
+        ("Tea or coffee?", "the middle one"),
+        ("Tea or coffee?", "tea"),  # names it
+        ("Tea or coffee?", "second thoughts, water"),
+        ("Which day is your second shift?", "the last one"),
+        ("你喜欢喝茶吗？", "后者"),
+        ("茶还是咖啡？", "第二天喝了茶"),
+    ],
+)
+def test_where_it_is_not_clear_nothing_is_chosen(question: str, answer: str) -> None:
+    assert chosen(question, answer) is None
+
+
+@given(st.text(max_size=60), st.sampled_from(["the latter", "first one, I think", "第二个", "前者"]))
+def test_the_question_told_is_made_of_its_own_words(question: str, answer: str) -> None:
+    found = chosen(question, answer)
+    if found is not None:
+        told = iter(question)
+        assert all(character in told for character in found[0])
