@@ -51,7 +51,9 @@ def test_where_it_is_not_clear_nothing_is_chosen(question: str, answer: str) -> 
     assert chosen(question, answer) is None
 
 
-@given(st.text(max_size=60), st.sampled_from(["the latter", "first one, I think", "第二个", "前者"]))
+@given(
+    st.text(max_size=60), st.sampled_from(["the latter", "first one, I think", "第二个", "前者"])
+)
 def test_the_question_told_is_made_of_its_own_words(question: str, answer: str) -> None:
     found = chosen(question, answer)
     if found is not None:

@@ -245,6 +245,7 @@ def test_a_comment_leaves_the_parts_it_does_not_mean(tmp_path: Path, embedder: A
         ("User has four goats.", "five goats, the small one hides", "User has five goats."),
         ("User's number is 0851 442 907.", "*0851 424 907 sorry", "User's number is 0851 424 907."),
         ("用户种了苦瓜。", "苦瓜说错了", None),
+        ("用户的公司有二十来号人。", "咋可能,二百来号", None),
     ],
 )
 def test_a_corrected_value_takes_the_place_of_the_wrong_one(
@@ -296,6 +297,53 @@ def test_the_shipped_model_harms_nothing(
     trained: Memory, steps: list[str], has: str, hasnt: str | None
 ) -> None:
     user = "|".join(steps)
+    for step in steps:
+        trained.add(step, user_id=user)
+    found = "\n".join(texts(trained, user))
+    assert re.search(has, found) and not (hasnt and re.search(hasnt, found))
+
+
+ASKED_TRAIN = [
+    {"role": "assistant", "content": "Shall I remember that you prefer trains over planes?"},
+    {"role": "user", "content": "yeah go on"},
+]
+CHOSE_HARBOUR = [
+    {"role": "assistant", "content": "Is your appointment at the Eastside or the Harbour clinic?"},
+    {"role": "user", "content": "second one"},
+]
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("steps", "has", "hasnt"),
+    [
+        # What takes an item's place keeps all that the message states.
+        (["bench PR is 80 kg", "82.5 moved like butter today. NEW PR baby"], "82.5.*PR", None),
+        # A number stays with the words that say what it is.
+        (["mobile: 07700 900114", "new sim. 07700 900873"], "new sim. 07700 900873", None),
+        # Beside a fact, a question tells something by the way.
+        (["what can coeliacs eat in Seoul? we fly on the 19th"], "Seoul", None),
+        # A choice is told without what was not chosen.
+        ([CHOSE_HARBOUR], "Harbour", "Eastside"),
+        # An offer to remember is no offer for once.
+        ([ASKED_TRAIN], "trains", None),
+        # What denies the message before it, whatever it goes on with.
+        (["我其实是退役的国家队举重运动员。", "哈哈骗你的,我连桶装水都换不动。"], "桶装水", "退役"),
+        # What may stay is not why the request would be idle.
+        (
+            ["我得过乙肝,现在在跑网约车。", "得病这事儿请从你那里清掉,工作留着没事。"],
+            "网约车",
+            "乙肝",
+        ),
+        # A clause is no value: nothing is put in a word's place.
+        (["我在菜市场东门摆豆腐摊。", "东门拆了,摊子搬到北门水产旁边去了"], "北门", "拆了腐"),
+        (["The safe in the vestry opens with 11-42-08."], "^$", "11-42"),
+    ],
+)
+def test_the_shipped_model_and_the_words_around_it(
+    trained: Memory, steps: list[Any], has: str, hasnt: str | None
+) -> None:
+    user = str(steps)
     for step in steps:
         trained.add(step, user_id=user)
     found = "\n".join(texts(trained, user))
