@@ -19,6 +19,7 @@ from memograd.memory.reader.choices import chosen
         ("Should I use text, email, or phone call?", "third one please", "phone call"),
         ("When you travel for work, do you fly or take the train?", "the first", "fly"),
         ("Is it the blue one or the red one?", "the last one, it matches my car", "red one"),
+        ("Which of them has the allergy, Jonah or Micah?", "the second one", "Micah"),
         ("你想约在上午还是下午？", "后者", "下午"),
         ("您平时喝咖啡还是茶呢？", "第二个吧", "茶"),
         ("你的韩语水平是初级、中级还是高级？", "中间那个", "中级"),

@@ -23,9 +23,9 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.chinese import KIN
-from memograd.memory.reader.forget import KEEPS
+from memograd.memory.reader.forget import KEEPS, asked_for
 from memograd.memory.records.turns import format_date
-from memograd.memory.statements import wording
+from memograd.memory.statements import property_words, wording
 
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
@@ -138,6 +138,25 @@ def stems(text: str) -> frozenset[str]:
     chinese = re.findall(r"[\u4e00-\u9fff]+", text)
     latin = {term[:5] for term in wording(text).terms if len(term) > 2 and term.isascii()}
     return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
+
+
+_OF_NOTES: Final = frozenset(("profi", "memor", "recor", "notes", "files"))
+
+
+def named_in(message: str, text: str) -> int:
+    """How many words of a statement a request to forget names.
+
+    The words of its properties count too: "my address" names where somebody lives.
+    """
+    found, message = 0, asked_for(message)
+    for part, _ in parts_of(present(text)):
+        words = property_words(part).split()[1:]  # behind the subject
+        if is_chinese(part):
+            found += len(stems(message) & stems(part))
+            found += sum(len(word) > 1 and word in message for word in words)
+        else:
+            found += len((stems(message) - _OF_NOTES) & (stems(part) | stems(" ".join(words))))
+    return found
 
 
 def to_stay(message: str) -> frozenset[str]:

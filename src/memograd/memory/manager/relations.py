@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution
 from memograd.memory.manager.cues import (
     ADDS,
@@ -39,6 +40,7 @@ from memograd.memory.manager.past import (
     keeping_past,
     least_length,
     left_of,
+    named_in,
     parts_of,
     present,
     stands_alone,
@@ -67,6 +69,7 @@ DOUBT_ABOVE: Final = 0.4  # below that, but from here on, the item says that it 
 UNTOLD_ABOVE: Final = 0.78  # a correction that nothing in the words sounds like
 VALUE_ABOVE: Final = 0.4  # but that gives a value of the same type
 BARE_VALUE_ABOVE: Final = 0.6  # or a bare value
+BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 REMARK_ABOVE: Final = 0.5
 ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
 CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
@@ -74,6 +77,7 @@ CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like 
 RETRACT_ABOVE: Final = 0.6
 UNRELATED_ABOVE: Final = 0.5
 FORGET_ABOVE: Final = 0.35
+MEANT_SHARE: Final = 0.6  # of the item that it means most
 LINK_ABOVE: Final = 0.25
 SAME_ABOVE: Final = 0.85
 
@@ -227,7 +231,8 @@ class RelationManager:
         typed = value is not None
         if value is not None and (bare := substitution.bare_value(heard.own)) and bare in value:
             sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
-        if value is None and just_told and relation == "correct":
+        may_be_bare = sounds or not is_chinese(heard.own) or len(heard.own) <= BARE_LENGTH
+        if value is None and just_told and relation == "correct" and may_be_bare:
             value = substitution.put_in_place(present(item.text), heard.own, self._model.likeness)
         if just_told and value is not None and sounds:
             least = CORRECT_VALUE_ABOVE
@@ -378,8 +383,7 @@ class RelationManager:
             return None
         found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
         scores = [float(score) for score in found[:, self._closing].sum(1)]
-        own = stems(heard.own)
-        named = [len(own & stems(part)) for part, _ in parts]
+        named = [named_in(heard.own, part) for part, _ in parts]
         if heard.forget and max(named) and named.count(max(named)) == 1:
             scores[named.index(max(named))] += 1.0
         if heard.forget:
@@ -412,7 +416,11 @@ class RelationManager:
         for n, item in enumerate(items):
             if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
                 wish[n] = closing[n] = 0.0
-        targets = [n for n in range(len(items)) if max(wish[n], closing[n]) >= FORGET_ABOVE]
+        meant = [max(float(wish[n]), float(closing[n])) for n in range(len(items))]
+        least = max(FORGET_ABOVE, MEANT_SHARE * max(meant))
+        targets = [n for n in range(len(items)) if meant[n] >= least]
+        named = [n for n in targets if named_in(heard.own, items[n].text)]
+        targets = named or targets
         if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
             return []
         changes = [self._without(heard, items[n]) for n in targets]
@@ -437,9 +445,9 @@ class RelationManager:
 
     def _means_what_was_just_said(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
         """Whether the request only points: "Forget that.", and no word of it is of an item."""
-        own = stems(BARE_REQUEST.sub(" ", heard.own))
+        own = BARE_REQUEST.sub(" ", heard.own)
         return BARE_REQUEST.search(heard.own) is not None and not any(
-            own & stems(item.text) for item in items
+            named_in(own, item.text) for item in items
         )
 
     def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
@@ -449,7 +457,7 @@ class RelationManager:
         """
         own = stems(heard.own)
         told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
-        return bool(own & told) and not any(own & stems(item.text) for item in items)
+        return bool(own & told) and not any(named_in(heard.own, item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:

@@ -53,6 +53,7 @@ _CLAUSE: Final = re.compile(
     r"|\S+(?:\s+\S+){4}",
     re.IGNORECASE,
 )
+_WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _PREPOSITION: Final = re.compile(
     r"(?:at|in|on|for|to|by|with|from|of|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
     r"|drink|eat|have|get|about|say)\s+",
@@ -117,6 +118,8 @@ def _choices_english(question: str) -> list[Span]:
         (joint.end(), joints[n + 1].start() if n + 1 < len(joints) else end)
         for n, joint in enumerate(joints)
     ]
+    if len(later) > 1 and _WHICH.match(question, head):
+        return later  # "Which of them has the allergy, Jonah or Micah?"
     words = len(question[later[-1][0] : later[-1][1]].split())
     if words > 6 or not later:
         return []

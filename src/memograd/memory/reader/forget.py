@@ -23,10 +23,17 @@ LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
     r"\b(?:can|may|should) stay\b|\bstays\b|(?<!n't )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\b(?:fine|ok|okay)\W*$"
-    r"|可以留|留着|保留|无所谓|無所謂|没事|不用删|还是要记",
+    r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)|无所谓|無所謂|没事|不用[删刪]|还是要记"
+    r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)",
     re.IGNORECASE,
 )
 """A clause of a request to forget that says what is to stay."""
+
+
+def asked_for(text: str) -> str:
+    """A request to forget without the clauses that say what is to stay."""
+    clauses = re.split(r"(?<=[,.;!，。；！])", text)
+    return "".join(one for one in clauses if not KEEPS.search(one))
 
 
 def request_to_forget(text: str) -> tuple[str, bool] | None:

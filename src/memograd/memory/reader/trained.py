@@ -19,7 +19,7 @@ from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
-    KEEPS,
+    asked_for,
     asks_to_forget_next,
     asks_to_forget_that,
     request_to_forget,
@@ -92,7 +92,8 @@ _FORGETS: Final = re.compile(
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
     r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了"
-    r"|掉)|清掉|撤回|忘了[吧它]|忘掉)",
+    r"|掉)|清掉|撤[回掉]|作[废廢罢罷]|忘了[吧它]|忘掉)"
+    r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
     re.IGNORECASE,
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
@@ -211,9 +212,7 @@ class TrainedReader:
         forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
             _requests(text) or _FORGETS.search(text) for _, _, text in sentences
         )
-        clauses = re.split(r"(?<=[,.;!，。；！])", own)
-        asked = " ".join(one for one in clauses if not KEEPS.search(one))
-        idle = _IDLE.search(asked) is not None and _OF_MEMORY.search(own) is None
+        idle = _IDLE.search(asked_for(own)) is not None and _OF_MEMORY.search(own) is None
         forget = forget and not idle
         if _NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
