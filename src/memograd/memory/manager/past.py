@@ -161,7 +161,7 @@ def named_in(message: str, text: str) -> int:
 
 def to_stay(message: str) -> frozenset[str]:
     """The stems of what a request to forget says is to stay: "the dog can stay"."""
-    clauses = re.split(r"[,.;!，。；！]+", message)
+    clauses = re.split(r"[,.;!?，。；！？]+", message)
     return frozenset().union(*(stems(one) for one in clauses if KEEPS.search(one)))
 
 

@@ -447,7 +447,7 @@ class RelationManager:
         """Whether the request only points: "Forget that.", and no word of it is of an item."""
         own = BARE_REQUEST.sub(" ", heard.own)
         return BARE_REQUEST.search(heard.own) is not None and not any(
-            named_in(own, item.text) for item in items
+            stems(own) & stems(item.text) or named_in(own, item.text) for item in items
         )
 
     def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:

@@ -21,9 +21,10 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b|(?<!n't )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
-    r"|\b(?:fine|ok|okay)\W*$"
-    r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)|无所谓|無所謂|没事|不用[删刪]|还是要记"
+    r"\b(?:can|may|should) stay\b|\bstays\b|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
+    r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$"
+    r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
+    r"|无所谓|無所謂|没事|不用[删刪]|还是要记"
     r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)",
     re.IGNORECASE,
 )
@@ -32,7 +33,7 @@ KEEPS: Final = re.compile(
 
 def asked_for(text: str) -> str:
     """A request to forget without the clauses that say what is to stay."""
-    clauses = re.split(r"(?<=[,.;!，。；！])", text)
+    clauses = re.split(r"(?<=[,.;!?，。；！？])", text)
     return "".join(one for one in clauses if not KEEPS.search(one))
 
 
