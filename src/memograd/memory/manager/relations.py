@@ -447,7 +447,7 @@ class RelationManager:
         """Whether the request only points: "Forget that.", and no word of it is of an item."""
         own = BARE_REQUEST.sub(" ", heard.own)
         return BARE_REQUEST.search(heard.own) is not None and not any(
-            stems(own) & stems(item.text) or named_in(own, item.text) for item in items
+            _shares(own, item) for item in items
         )
 
     def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
@@ -457,7 +457,7 @@ class RelationManager:
         """
         own = stems(heard.own)
         told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
-        return bool(own & told) and not any(named_in(heard.own, item.text) for item in items)
+        return bool(own & told) and not any(_shares(heard.own, item) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:
@@ -498,6 +498,11 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
+
+
+def _shares(message: str, item: MemoryItem) -> bool:
+    """Whether the message has a word of the item, or of one of its properties."""
+    return bool(stems(message) & stems(item.text)) or named_in(message, item.text) > 0
 
 
 def _tells(change: Change, heard: Heard) -> bool:

@@ -21,10 +21,10 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
+    r"\b(?:can|may|should) stay\b|\bstays\b"
+    r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$"
     r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
-    r""
     r"|无所谓|無所謂|没事|不用[删刪]|还是要记"
     r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)",
     re.IGNORECASE,
