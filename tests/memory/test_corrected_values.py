@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from memograd.memory.manager.past import doubted, ended, formerly, instead, is_past, present
-from memograd.memory.manager.substitution import corrected, gives_no_such_value, put_in_place
+from memograd.memory.manager.substitution import corrected, put_in_place
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,6 @@ def test_a_bare_value_never_cuts_a_number() -> None:
     put_in_place("用户说：房号8601。", "看串行", alike)
     assert seen
     assert not any(map(str.isdigit, "".join(seen)))
-
-
-def test_a_remark_without_a_date_corrects_no_date() -> None:
-    assert gives_no_such_value("User's birthday is the 9th of November.", "at HOME. my dad left")
-    assert not gives_no_such_value("User's birthday is the 9th of November.", "the 8th of November")
-    assert not gives_no_such_value("User likes tea.", "coffee")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ CORRECTS: Final = re.compile(
     r"|应该是|應該是|手滑|[错錯]了|等等|哦不|噢不|[❌✅]",
     re.IGNORECASE,
 )
-FAINT: Final = re.compile(r", not |\bactually\b|等等", re.IGNORECASE)
+FAINT: Final = re.compile(r", not |\b(?:actually|autocorrect)\b|等等", re.IGNORECASE)
 """Of these cues, the ones that people also use where they correct nothing."""
 DENIES: Final = re.compile(
     r"\b(?:joke|joking|kidding|teasing|messing with|ma(?:de|king) (?:that|it) up"

@@ -251,6 +251,7 @@ class RelationManager:
         ):
             return None
         if value is not None:
+            left.rewritten = True  # the correction is told: it takes no other item's place
             left.used |= {
                 k
                 for k, one in enumerate(left.quotes)
@@ -258,8 +259,7 @@ class RelationManager:
             }
             return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
-        beside = not sounds and substitution.gives_no_such_value(present(item.text), heard.own)
-        plain = not FAINT.search(heard.own) and not beside
+        plain = sounds and not FAINT.search(heard.own)
         fit = self._fitting(heard, item, left.quotes)
         if fit is None or fit in left.used:
             if not heard.whole or left.rewritten:

@@ -20,8 +20,10 @@ _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
     "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
+_UNITS = "two|three|four|five|six|seven|eight|nine"
 _NUMBER_WORDS = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
+    rf"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[ -](?:one|{_UNITS}))?"
+    rf"|{_UNITS}|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
     "|first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 )
 _ZH = "零〇一二两三四五六七八九十百千壹贰叁肆伍陆柒捌玖拾佰仟"
@@ -48,7 +50,8 @@ TYPES: Final = (
         re.I,
     ),
     re.compile(rf"\b(?:{_DAYS})(?:days?)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
-    re.compile(r"(?<![A-Za-z\d])[A-Za-z]{1,3}-?\d{2,}[A-Za-z\d]*"),  # B2071, as on a ticket
+    # B2071, as on a ticket; Sl0thKnight77, as somebody calls himself.
+    re.compile(r"(?<![A-Za-z\d])(?:[A-Za-z]{1,3}-?\d{2,}|[A-Za-z]+\d+[A-Za-z])[A-Za-z\d]*"),
     re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
     re.compile(
         r"\+?\d[\d,.\-]*\d(?:k\b|th\b|st\b|nd\b|rd\b)?|\d+(?:k\b|st\b|nd\b|rd\b|th\b)?"
@@ -121,19 +124,6 @@ _DAY_ALONE: Final = re.compile(
 _DAY_IN_DATE: Final = re.compile(
     rf"(?<!\d)\d{{1,2}}(?:st|nd|rd|th)(?!\w)|(?<=月)[\d{_ZH}]{{1,3}}[日号]", re.I
 )
-
-
-def gives_no_such_value(old: str, message: str) -> bool:
-    """Whether the statement holds a date, a number or the like, and the message none of that type.
-
-    Then the message is no correction of the value, whatever it sounds like.
-    """
-    rest, held = old, []
-    for pattern in TYPES:
-        if pattern.search(rest):
-            held.append(pattern)
-            rest = pattern.sub(lambda m: " " * len(m[0]), rest)
-    return bool(held) and not any(pattern.search(message) for pattern in held)
 
 
 def _next_word(text: str, end: int) -> str:
@@ -215,7 +205,7 @@ _FUNCTION: Final = re.compile(
     re.I,
 )
 _BARE_CHINESE: Final = re.compile(
-    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|哦|噢|啊"
+    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|对不起|對不起|不好意思|抱歉|哦|噢|啊"
     r"|等等|其实|其實|应该|應該|是|叫|我?(?:的)?意思)+[，,。！!\s:：]*)+"
 )
 
@@ -300,7 +290,9 @@ def _spans_chinese(old: str, new: str) -> list[tuple[int, int]]:
 
 
 _OOPS: Final = re.compile(
-    r"^(?:\W*\b(?:my bad|sorry|oops|whoops|no|nope|wait|actually|ah|oh|hang on)\b[\s,.!]*)+", re.I
+    r"^(?:\W*\b(?:my bad|excuse me|sorry|oops|whoops|no|nope|wait|actually|ah|oh|hang on)\b"
+    r"[\s,.!]*)+",
+    re.I,
 )
 
 
@@ -367,7 +359,7 @@ _NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
 _FILLERS: Final = re.compile(
     r"^(?:\W*\b(?:no|nah|nope|(?:scratch|strike|scrap) that|well|sorry|actually|h+m+"
     r"|hang on|wait|i mean|i lied?|my bad|ah|oh"
-    r"|forgive me|strictly speaking|to be precise"
+    r"|forgive me|excuse me|pardon(?: me)?|strictly speaking|to be precise"
     r"|argh|oops"
     r"|correction|typo|i lied|meant|misread|misremembered|apologies"
     r"|not \w+|it'?s|it is|is|make that|in fact"

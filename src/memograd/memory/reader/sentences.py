@@ -90,14 +90,16 @@ _PLAY: Final = re.compile(
     re.I,
 )
 _SECRET: Final = re.compile(
-    r"\b(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp|api[ _-]?key"
+    r"(?<![A-Za-z])(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp"
+    r"|api[ _-]?key"
     r"|secret key"
     r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)"
     r"|security (?:code|answer)"
     r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
     r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
-    r"|code)\b[^.!?\n]{0,30}?(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
+    r"|code)(?![A-Za-z])[^.!?\n]{0,30}?"
+    r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
     r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
     r"|锁屏|助记词|pin码|安全码)"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
@@ -135,6 +137,21 @@ def is_own(start: int, end: int, others: list[tuple[int, int]]) -> bool:
     """Whether most of a stretch is the speaker's own words."""
     shared = sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in others)
     return shared * 2 < end - start
+
+
+_CODE_TOLD: Final = re.compile(
+    r"(?<![A-Za-z])(?:pin|passcode|password|cvv|otp)(?![A-Za-z])[^\n]{0,60}"
+    r"(?<![\d:/.,-])(?!(?:19|20)\d\d(?!\d))\d{4,8}(?![\d:/,-])",
+    re.IGNORECASE,
+)
+
+
+def tells_code(text: str) -> bool:
+    """Whether it speaks of a PIN or password and, maybe a sentence later, gives a number of one.
+
+    "I forgot my PIN again. Was it 6627?" holds no secret by its form, but the next message may.
+    """
+    return _CODE_TOLD.search(text) is not None
 
 
 def has_secret(text: str) -> bool:

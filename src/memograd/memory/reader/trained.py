@@ -25,7 +25,13 @@ from memograd.memory.reader.forget import (
     request_to_forget,
 )
 from memograd.memory.reader.rules import to_fact
-from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
+from memograd.memory.reader.sentences import (
+    foreign,
+    has_secret,
+    is_own,
+    split_sentences,
+    tells_code,
+)
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import (
     LISTED,
@@ -83,6 +89,12 @@ _NOT_SAVED: Final = re.compile(
 _NOT_SAVED_AHEAD: Final = re.compile(
     rf"(?:{_NOT_SAVED.pattern}|\bnot for your notes?)[^.!?。！？]{{0,30}}[:：]", re.IGNORECASE
 )
+_RESUMES: Final = re.compile(
+    r"\W*(?:on the record|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that"
+    r"|other than that|the rest|unrelated)\b"
+    r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
+    re.IGNORECASE,
+)
 _FORGETS: Final = re.compile(
     r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
     r"|so|eh|also),? )*"
@@ -103,7 +115,7 @@ _IDLE: Final = re.compile(
     r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b)\w+(?!\W*$)"
     r"|(?:scrap|scratch|drop|skip"
     r"|ditch)"
-    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff)\b)\w+"
+    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff|from|off|out)\b)\w+"
     r"|(?:wanna|want to|trying to|try to|need to|help me(?: to)?) forget"
     r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
     r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘|忘记(?!我|这|那|刚)",
@@ -117,6 +129,7 @@ _OF_MEMORY: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE: Final = re.compile(r"[^,，;；]+[,，;；]?")
+_TOLD_APART: Final = re.compile(r"(?:(?! and (?:my|i|i'm|our|we)\b)[^,，;；])+[,，;；]?", re.I)
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
@@ -200,7 +213,7 @@ class TrainedReader:
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
         last = next((text for who, text in reversed(before) if who == "user"), "")
-        if len(own) < 80 and re.search(r"\d", own) and has_secret(last):
+        if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         sentences, worth, kept_back = self._without_secrets(turn.text, before, sentences, worth)
         if not sentences:
@@ -269,8 +282,8 @@ class TrainedReader:
         sentences: list[tuple[int, int, str]],
         worth: np.ndarray,
     ) -> tuple[list[tuple[int, int, str]], np.ndarray, bool]:
-        """The sentences, of those with a secret the harmless clauses; whether what follows was
-        asked not to be saved and so is left out.
+        """The sentences, of those with a secret the harmless clauses; whether some were asked not
+        to be saved and so are left out: what follows that request, up to another matter.
 
         "wifi密码是happy8866,家里路由器是华硕的" tells of a router. A clause with a number may be
         a part of the secret.
@@ -279,16 +292,20 @@ class TrainedReader:
 
         parts: list[tuple[int, int, str]] = []
         rows: list[np.ndarray] = []
+        kept_back = resumed = False
         for (start, end, text), row in zip(sentences, worth, strict=True):
-            if parts and _NOT_SAVED_AHEAD.search(text):
-                return parts, np.stack(rows), True
+            if _NOT_SAVED_AHEAD.search(text):
+                kept_back = True
+                continue
+            if kept_back and not resumed and not (resumed := bool(_RESUMES.match(text))):
+                continue
             if not has_secret(text) or len(text) > LONGEST:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
             clauses = [
                 (found.start(), found[0].strip(" ,，、"))
-                for found in _CLAUSE.finditer(text)
+                for found in _TOLD_APART.finditer(text)
                 if not has_secret(found[0]) and not re.search(r"\d{3}", found[0])
             ]
             if not clauses:
@@ -300,7 +317,7 @@ class TrainedReader:
                 if own_row[0] >= KEEP_CLAUSE_ABOVE:
                     parts.append((start + at, start + at + len(said), said))
                     rows.append(own_row)
-        return parts, np.stack(rows) if rows else worth[:0], False
+        return parts, np.stack(rows) if rows else worth[:0], kept_back
 
     def _with_clauses(
         self,
@@ -429,7 +446,7 @@ def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:
 
 
 _TRIES_OUT: Final = re.compile(
-    r"\W*(?:(?:测试|測試|试试|在吗|在嗎|喂+|test(?:ing)?|asdf\w*|qwer\w*|\d{1,3})[\W_]*)+",
+    r"\W*(?:(?:测试|測試|试试|在吗|在嗎|喂+|test(?:ing)?|one|two|three|[一二三]|asdf\w*|qwer\w*|\d{1,3})[\W_]*)+",
     re.IGNORECASE,
 )
 
