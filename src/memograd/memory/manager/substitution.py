@@ -243,7 +243,7 @@ def bare_value(message: str) -> str | None:
 
 _CLAUSE: Final = re.compile(
     r"\b(?:i|i'?m|my|we|he|she|they|it|you|that'?s|this|did|does|do|is|are|was|were|has|have|can|will"
-    r"|same|right|wrong|always)\b",
+    r"|same|right|wrong|always|went|came|bought|sold|\w+ed (?:in|out|up|to|on|off|away|back|by))\b",
     re.I,
 )
 # Where a correction comes from, and what only points at a thing, is no value of it.
