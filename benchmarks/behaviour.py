@@ -1,7 +1,7 @@
 """How a memory behaves on written cases: what it keeps, changes, forgets, and what it must not say.
 
     python benchmarks/behaviour.py                     # the default, the rules, keep every message
-    python benchmarks/behaviour.py --ways default --authors s8 --failures 20
+    python benchmarks/behaviour.py --ways default --authors s10 --failures 20
     python benchmarks/behaviour.py --suites ../shared/behaviour/en.jsonl
 
 A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or `{"messages",
@@ -9,7 +9,7 @@ A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or 
 regular expressions on the joined texts of the first `top` results) and `all_has` / `all_not` (on
 all items). One table a language, by kind; milliseconds are the median of a call of `add`.
 
-Thresholds and words were chosen by looking at s1 to s8: only an author that nobody read reports.
+Thresholds and words were chosen by looking at s1 to s10: only an author that nobody read reports.
 """
 
 from __future__ import annotations
@@ -124,19 +124,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--suites", nargs="+", type=Path, default=sorted(SUITES.glob("*.jsonl")))
     parser.add_argument("--ways", nargs="+", default=["default", "rules", "every"])
-    parser.add_argument("--authors", help="part of the ids, such as s2")
+    parser.add_argument("--authors", help="such as s2 or s9,s10")
     parser.add_argument("--kinds", nargs="+")
     parser.add_argument("--relations", type=Path, help="file of another relation model")
     parser.add_argument("--embedder", default="e5")
     parser.add_argument("--close-above", type=float, help="another threshold of the manager")
     parser.add_argument("--failures", type=int, default=0, help="how many to print")
     given = parser.parse_args()
+    authors = given.authors.split(",") if given.authors else []
     for suite in given.suites:
         cases = [json.loads(line) for line in suite.open(encoding="utf-8")]
         cases = [
             case
             for case in cases
-            if (not given.authors or given.authors in case["id"])
+            if (not authors or any(f"-{author}-" in case["id"] for author in authors))
             and (not given.kinds or case["kind"] in given.kinds)
         ]
         settings = {"embedder": given.embedder}
