@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from memograd.cli import main
 from memograd.config import MemorySettings
 from memograd.config.memory_settings import ENVIRONMENT
 
@@ -51,22 +52,18 @@ def test_python_blocks_run_in_order(
     assert "peanuts" in chat_server.requests[0]["messages"][-1]["content"]
 
 
-def test_commands_run(bare_environment: Path) -> None:
-    bin_folder = Path(sys.executable).parent
-    environment = os.environ | {
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONUTF8": "1",
-    }
+def test_commands_run(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process; `test_cli_memory.py` starts one."""
     for block in blocks("bash"):
-        done = subprocess.run(
-            ["bash", "-e", "-c", block],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            env=environment,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "Boston" in done.stdout and "北京" in done.stdout
+        for line in block.splitlines():
+            name, *arguments = shlex.split(line)
+            assert name == "memograd"
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+            assert ended.value.code == 0, line
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert "Boston" in printed.out and "北京" in printed.out
 
 
 def test_the_table_of_settings_is_complete() -> None:

@@ -101,9 +101,7 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
     assert "retrieved memory, trained" in capsys.readouterr().out
 
 
-def test_killed_and_resumed_it_equals_the_run_that_never_stopped(
-    tmp_path, settings, whole
-) -> None:
+def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, settings, whole) -> None:
     """A real `kill -9` of the command line in the middle of training."""
     overrides = [
         f"{key}={value}" for key, value in settings.items() if key not in ("memory", "lora")
@@ -154,9 +152,7 @@ def test_two_processes_cannot_train_in_one_folder(run) -> None:
         train(MemoryQATrainConfig(resume=run, steps=2))
 
 
-def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(
-    run, whole
-) -> None:
+def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(run, whole) -> None:
     (run / "final").rename(run / ".replaced-final")
     longer = train(MemoryQATrainConfig(resume=run, steps=2))
     assert without_seconds(longer) == without_seconds(whole)[:2]
