@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,19 +23,13 @@ def blocks(language: str) -> list[str]:
 
 
 def test_python_blocks_run_in_order(
-    bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch
+    bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", chat_server.url)
     monkeypatch.setenv("OPENAI_MODEL", "test")
-    script = bare_environment / "guide.py"
-    script.write_text("\n".join(blocks("python")), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(script)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    exec(compile("\n".join(blocks("python")), GUIDE, "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr()
+    assert printed.err == ""
     for said in (
         "User lives in Denver",
         "UPDATE",
@@ -48,7 +40,7 @@ def test_python_blocks_run_in_order(
         "ankle",
         "llm:test",
     ):
-        assert said in done.stdout, said
+        assert said in printed.out, said
     assert "peanuts" in chat_server.requests[0]["messages"][-1]["content"]
 
 

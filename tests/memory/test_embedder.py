@@ -410,6 +410,15 @@ def test_minilm_vectors_are_those_of_the_packaged_model() -> None:
     np.testing.assert_allclose(MiniLMEmbedder().embed(ENGLISH), expected, atol=1e-6)
 
 
+def test_minilm_is_loaded_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_embedder("minilm").embed(ENGLISH)
+    module = sys.modules[MiniLMEmbedder.__module__]
+    monkeypatch.setattr(
+        module, "SentenceTransformerEmbedder", lambda *_: pytest.fail("loaded again")
+    )
+    np.testing.assert_array_equal(load_embedder("minilm").embed(ENGLISH), first)
+
+
 def test_importing_the_room_brings_neither_torch_nor_milvus() -> None:
     code = (
         "import sys, memograd.memory, memograd.memory.embedders;"

@@ -217,7 +217,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_open(
     shown = command("--port", "0", *options, code=2)
     assert said in shown
     assert len(shown.strip().splitlines()) == 1
-    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m" / "journal.db").exists()
 
 
 def test_a_folder_of_another_version_is_refused(
