@@ -57,7 +57,7 @@ def save_figure(figure: Figure, out_png: Path) -> None:
     out_png.parent.mkdir(parents=True, exist_ok=True)
     canvas = FigureCanvasAgg(figure)
     figure.tight_layout(pad=0.9, w_pad=1.8)
-    canvas.print_png(out_png)
+    canvas.print_png(out_png)  # type: ignore[no-untyped-call]
 
 
 _RUN_COLOURS = (BLUE, ORANGE, GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")
