@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 
+from memograd.cli import main
 from memograd.config import MemorySettings
 from memograd.config.memory_settings import ENVIRONMENT
 
@@ -24,19 +23,13 @@ def blocks(language: str) -> list[str]:
 
 
 def test_python_blocks_run_in_order(
-    bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch
+    bare_environment: Path, chat_server, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", chat_server.url)
     monkeypatch.setenv("OPENAI_MODEL", "test")
-    script = bare_environment / "guide.py"
-    script.write_text("\n".join(blocks("python")), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(script)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    exec(compile("\n".join(blocks("python")), GUIDE, "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr()
+    assert printed.err == ""
     for said in (
         "User lives in Denver",
         "UPDATE",
@@ -47,26 +40,22 @@ def test_python_blocks_run_in_order(
         "ankle",
         "llm:test",
     ):
-        assert said in done.stdout, said
+        assert said in printed.out, said
     assert "peanuts" in chat_server.requests[0]["messages"][-1]["content"]
 
 
-def test_commands_run(bare_environment: Path) -> None:
-    bin_folder = Path(sys.executable).parent
-    environment = os.environ | {
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONUTF8": "1",
-    }
+def test_commands_run(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process; `test_cli_memory.py` starts one."""
     for block in blocks("bash"):
-        done = subprocess.run(
-            ["bash", "-e", "-c", block],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            env=environment,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "Boston" in done.stdout and "北京" in done.stdout
+        for line in block.splitlines():
+            name, *arguments = shlex.split(line)
+            assert name == "memograd"
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+            assert ended.value.code == 0, line
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert "Boston" in printed.out and "北京" in printed.out
 
 
 def test_the_table_of_settings_is_complete() -> None:

@@ -70,7 +70,9 @@ def test_every_algorithm_solves_the_game(kind: type[GRPOMemoryTrainer]) -> None:
     assert success(trainer) < 0.7
     for step in range(40):
         measured = trainer.learn(play(trainer, step))
-    assert success(trainer) > 0.95
+        if step % 5 == 4 and (solved := success(trainer) > 0.95):
+            break
+    assert solved
     assert np.isfinite(list(measured.values())).all()
 
 

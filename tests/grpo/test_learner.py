@@ -14,7 +14,7 @@ from memograd.config import LoraConfig, TrainConfig
 from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import sample_groups
 from memograd.grpo.experience import Experience, NotFinite, join
-from memograd.grpo.learner import learn
+from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
 from memograd.policy.forward_cost import cut_branches
 from memograd.policy.language_model import LanguageModel
@@ -56,14 +56,19 @@ def move_away(policy) -> None:
 
 def gradient(policy, batch, objective=OBJECTIVE) -> torch.Tensor:
     """The accumulated gradient, seen by an optimiser that moves nothing."""
+    return gradient_and_update(policy, batch, objective)[0]
+
+
+def gradient_and_update(policy, batch, objective=OBJECTIVE) -> tuple[torch.Tensor, Update]:
+    """And what `learn` measured with it."""
     seen: list[torch.Tensor] = []
 
     class Spy(torch.optim.SGD):
         def step(self, closure=None):
             seen.append(torch.cat([p.grad.flatten() for p in policy.parameters()]).clone())
 
-    learn(policy, Spy(policy.parameters(), lr=0.0), batch, objective)
-    return seen[0]
+    update = learn(policy, Spy(policy.parameters(), lr=0.0), batch, objective)
+    return seen[0], update
 
 
 def measure(policy, batch, objective=OBJECTIVE):
@@ -133,7 +138,7 @@ def test_trees_that_are_cut_give_the_same_gradient(
     batch = experience(tiny_policy, scenarios[:3], by_index)
     move_away(tiny_policy)
     objective = replace(OBJECTIVE, ratio=ratio, aggregation=aggregation)
-    whole, update = gradient(tiny_policy, batch, objective), measure(tiny_policy, batch, objective)
+    whole, update = gradient_and_update(tiny_policy, batch, objective)
     scored: list[int] = []
     reference = tiny_policy.reference_logprobs
 
@@ -146,9 +151,10 @@ def test_trees_that_are_cut_give_the_same_gradient(
     limit = min(tree.tree_tokens for tree in batch.trees) * 3 // 4
     monkeypatch.setattr(tiny_policy, "cut", lambda tree: cut_branches(tree, limit))
     atol = 1e-6 * float(whole.norm())
-    torch.testing.assert_close(gradient(tiny_policy, batch, objective), whole, atol=atol, rtol=1e-3)
+    again, cut_update = gradient_and_update(tiny_policy, batch, objective)
+    torch.testing.assert_close(again, whole, atol=atol, rtol=1e-3)
     assert len(scored) >= 2 * len(batch.trees)
-    assert measure(tiny_policy, batch, objective).loss == pytest.approx(update.loss, rel=1e-4)
+    assert cut_update.loss == pytest.approx(update.loss, rel=1e-4)
 
 
 @pytest.mark.parametrize("ratio", ["token", "sequence", "product", "weight"])
@@ -162,15 +168,15 @@ def test_rollouts_cut_into_rows_of_several_trees_give_the_same_gradient(
     assert len(rows.trees) > 5
     move_away(tiny_policy)
     objective = replace(OBJECTIVE, ratio=ratio, aggregation=aggregation)
-    whole = gradient(tiny_policy, batch, objective)
+    whole, update = gradient_and_update(tiny_policy, batch, objective)
     monkeypatch.setattr(tiny_policy, "microbatches", lambda trees: [[t] for t in range(len(trees))])
     assert whole.norm() > 1e-3
     # fp32: an element is as exact as the whole gradient is large.
     atol = 1e-6 * float(whole.norm())
-    torch.testing.assert_close(gradient(tiny_policy, rows, objective), whole, atol=atol, rtol=1e-3)
-    updates = [measure(tiny_policy, part, objective) for part in (batch, rows)]
-    assert updates[0].loss == pytest.approx(updates[1].loss, rel=1e-4)
-    assert updates[0].kl == pytest.approx(updates[1].kl, rel=1e-4)
+    of_rows, update_of_rows = gradient_and_update(tiny_policy, rows, objective)
+    torch.testing.assert_close(of_rows, whole, atol=atol, rtol=1e-3)
+    assert update.loss == pytest.approx(update_of_rows.loss, rel=1e-4)
+    assert update.kl == pytest.approx(update_of_rows.kl, rel=1e-4)
 
 
 def test_the_gradient_equals_finite_differences(tiny_policy, scenarios) -> None:

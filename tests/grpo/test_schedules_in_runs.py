@@ -45,13 +45,11 @@ def with_schedules(config: TrainConfig, schedules: Mapping[str, object], **more)
 @pytest.mark.parametrize(
     ("schedules", "more"),
     [
-        (CURRICULUM, {}),
-        (SIZES, {}),
         (REPLAY, {"num_iterations": 2}),
         (EVERYTHING, {"algorithm": "dapo", "resample_rounds": 2}),
         (EVERYTHING, {"algorithm": "reinforce_pp", "importance_cap": 2.0}),
     ],
-    ids=["curriculum", "sizes", "replay", "everything-dapo", "everything-reinforce_pp"],
+    ids=["replay", "everything-dapo", "everything-reinforce_pp"],
 )
 def test_a_resumed_run_equals_the_one_that_never_stopped(
     tmp_path, tiny_config, scenarios, schedules, more

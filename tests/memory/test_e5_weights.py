@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -121,3 +122,13 @@ def test_another_format_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path.write_bytes(b"GGUF" + bytes(1_000))
     with pytest.raises(BadInput, match=r"not a whole model of the format E5S1 .*other letters"):
         read_e5(path)
+
+
+def test_who_reads_it_again_shares_it(tmp_path: Path) -> None:
+    path = tmp_path / "e5.bin"
+    shutil.copy(e5_file(), path)
+    first = read_e5(path)
+    assert read_e5(path) is first
+    assert first.tokenizer() is first.tokenizer()
+    os.utime(path, (0, 0))  # it changed
+    assert read_e5(path) is not first

@@ -192,10 +192,22 @@ def test_a_forked_child_can_embed() -> None:
     assert done.stderr == ""
 
 
-def test_the_graph_is_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MEMOGRAD_CACHE", str(tmp_path / "cache"))
-    first = e5_module._Model().vectors(["passage: cats"])
-    [kept] = (tmp_path / "cache").iterdir()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """A graph that was built and kept, which no test may change, and the vector that it gave."""
+    folder = tmp_path_factory.mktemp("built") / "cache"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("MEMOGRAD_CACHE", str(folder))
+        first = e5_module._Model().vectors(["passage: cats"])
+    [kept] = folder.iterdir()
+    return kept, first
+
+
+def test_the_graph_is_kept_and_read_again(
+    monkeypatch: pytest.MonkeyPatch, built: tuple[Path, np.ndarray]
+) -> None:
+    kept, first = built
+    monkeypatch.setenv("MEMOGRAD_CACHE", str(kept.parent))
     monkeypatch.setattr(e5_module, "build_graph", lambda *_, **__: pytest.fail("built again"))
     np.testing.assert_array_equal(e5_module._Model().vectors(["passage: cats"]), first)
     assert kept.name.endswith(f"-{VERSION}.onnx")
@@ -203,15 +215,17 @@ def test_the_graph_is_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.parametrize("content", [b"", b"half a file"])
 def test_a_spoilt_graph_is_built_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    built: tuple[Path, np.ndarray],
+    content: bytes,
 ) -> None:
+    whole, first = built
     monkeypatch.setenv("MEMOGRAD_CACHE", str(tmp_path))
-    first = e5_module._Model().vectors(["passage: cats"])
-    [kept] = tmp_path.iterdir()
-    whole = kept.read_bytes()
-    kept.write_bytes(content)
+    spoilt = tmp_path / whole.name
+    spoilt.write_bytes(content)
     np.testing.assert_array_equal(e5_module._Model().vectors(["passage: cats"]), first)
-    assert kept.read_bytes() == whole
+    assert spoilt.read_bytes() == whole.read_bytes()
 
 
 def test_a_cache_that_cannot_be_written_is_no_hindrance(
@@ -394,6 +408,15 @@ def test_minilm_vectors_are_those_of_the_packaged_model() -> None:
     model = SentenceTransformer(str(get_model_path()), device="cpu")
     expected = model.encode(list(ENGLISH), normalize_embeddings=True)
     np.testing.assert_allclose(MiniLMEmbedder().embed(ENGLISH), expected, atol=1e-6)
+
+
+def test_minilm_is_loaded_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_embedder("minilm").embed(ENGLISH)
+    module = sys.modules[MiniLMEmbedder.__module__]
+    monkeypatch.setattr(
+        module, "SentenceTransformerEmbedder", lambda *_: pytest.fail("loaded again")
+    )
+    np.testing.assert_array_equal(load_embedder("minilm").embed(ENGLISH), first)
 
 
 def test_importing_the_room_brings_neither_torch_nor_milvus() -> None:

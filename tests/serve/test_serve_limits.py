@@ -20,6 +20,7 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
+from memograd.cli import main
 from memograd.errors import BadInput
 from memograd.serve.served import ServeLimits
 from memograd.web.running import listen, running
@@ -184,6 +185,23 @@ def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
         assert not any("admin token" in line for line in lines)
 
 
+@pytest.fixture
+def command(
+    bare_environment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs `memograd serve ...` in this process; returns what it printed, or its one sentence."""
+
+    def run(*arguments: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", *arguments, "--path", str(tmp_path / "m")])
+        printed = capsys.readouterr()
+        assert ended.value.code == code, printed.err
+        assert not (code and printed.out)
+        return printed.err if code else printed.out
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -194,40 +212,30 @@ def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_is_open(
-    tmp_path: Path, options: list[str], said: str
+    command: Callable[..., str], tmp_path: Path, options: list[str], said: str
 ) -> None:
-    command = [sys.executable, "-m", "memograd", "serve", "--path", str(tmp_path / "m")]
-    shown = subprocess.run(
-        [*command, "--port", "0", *options], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert (shown.returncode, shown.stdout) == (2, "")
-    assert said in shown.stderr
-    assert len(shown.stderr.strip().splitlines()) == 1
+    shown = command("--port", "0", *options, code=2)
+    assert said in shown
+    assert len(shown.strip().splitlines()) == 1
+    assert not (tmp_path / "m" / "journal.db").exists()
 
 
-def test_a_folder_of_another_version_is_refused(tmp_path: Path, open_memory: Any) -> None:
+def test_a_folder_of_another_version_is_refused(
+    command: Callable[..., str], tmp_path: Path, open_memory: Any
+) -> None:
     open_memory(tmp_path / "m").close()
     with sqlite3.connect(tmp_path / "m" / "journal.db") as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
-    command = [sys.executable, "-m", "memograd", "serve", "--path", str(tmp_path / "m")]
-    shown = subprocess.run([*command, "--port", "0"], capture_output=True, text=True, cwd=tmp_path)
-    assert (shown.returncode, shown.stdout) == (2, "")
-    assert "has the format 99" in shown.stderr
+    assert "has the format 99" in command("--port", "0", code=2)
 
 
-def test_keys_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "memograd", "serve", "keys", *arguments]
-        where = ["--path", str(tmp_path / "m")]
-        return subprocess.run([*command, *where], capture_output=True, text=True, cwd=tmp_path)
-
-    made = json.loads(run("create", "电话", "--user", "小红", "--json").stdout)
+def test_keys_are_made_listed_and_revoked_by_command(command: Callable[..., str]) -> None:
+    made = json.loads(command("keys", "create", "电话", "--user", "小红", "--json"))
     assert (made["owner"], made["rights"]) == ("user:小红", ["read", "write"])
     assert made["secret"].startswith("mg-")
-    listed = run("list").stdout
+    listed = command("keys", "list")
     assert made["id"] in listed
     assert made["secret"] not in listed
-    assert made["id"] in run("revoke", made["id"]).stdout
-    assert json.loads(run("list", "--json").stdout)[0]["revoked_at"]
-    unknown = run("revoke", "unknown")
-    assert (unknown.returncode, len(unknown.stderr.splitlines())) == (2, 1)
+    assert made["id"] in command("keys", "revoke", made["id"])
+    assert json.loads(command("keys", "list", "--json"))[0]["revoked_at"]
+    assert len(command("keys", "revoke", "unknown", code=2).splitlines()) == 1

@@ -167,10 +167,10 @@ def _learn_from(me: Party, path: str, answer: httpx.Response) -> None:
 
 def test_nobody_sees_or_changes_anybody_else(make_serving: Callable[..., Serving]) -> None:
     serving = make_serving(limits=ServeLimits(calls_per_minute=10**9))
-    statuses = asyncio.run(fuzz(serving, 1_500, seed=1))
-    assert statuses[200] > 500  # most calls reach something
-    assert statuses[403] > 50
-    assert statuses[404] > 50
+    statuses = asyncio.run(fuzz(serving, 600, seed=1))
+    assert statuses[200] > 200  # most calls reach something
+    assert statuses[403] > 20
+    assert statuses[404] > 20
 
 
 @pytest.mark.slow

@@ -26,12 +26,11 @@ from memograd.tasks.memory_ops.settings import OperationsConfig
 KEYS = {"step", "reward_mean", "reward_std", "loss", "grad_norm", "decisions", "seconds"}
 
 
-@pytest.fixture
-def settings(log_files: tuple[Path, Path], tmp_path: Path) -> OperationsConfig:
+@pytest.fixture(scope="module")
+def module_settings(log_files: tuple[Path, Path]) -> OperationsConfig:
     return OperationsConfig(
         data=[log_files[0]],
         eval_data=[log_files[1]],
-        out=tmp_path / "run",
         embedder="trigram",
         steps=4,
         logs_per_step=2,
@@ -42,10 +41,20 @@ def settings(log_files: tuple[Path, Path], tmp_path: Path) -> OperationsConfig:
     )
 
 
-def test_trains_measures_and_is_what_a_memory_uses(
-    settings: OperationsConfig, trigrams, tmp_path: Path
-) -> None:
-    run = train(settings, embedder=trigrams(dimension=64))
+@pytest.fixture
+def settings(module_settings: OperationsConfig, tmp_path: Path) -> OperationsConfig:
+    return module_settings.model_copy(update={"out": tmp_path / "run"})
+
+
+@pytest.fixture(scope="module")
+def whole(module_settings: OperationsConfig, trigrams, tmp_path_factory) -> Path:
+    """A run that never stopped, which no test may change."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    return train(module_settings.model_copy(update={"out": out}), embedder=trigrams(dimension=64))
+
+
+def test_trains_measures_and_is_what_a_memory_uses(whole: Path, trigrams, tmp_path: Path) -> None:
+    run = whole
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert set(lines[0]) >= KEYS
@@ -70,14 +79,11 @@ def _scope(user: str):
 
 
 def test_stopped_and_resumed_is_the_run_that_never_stopped(
-    settings: OperationsConfig, trigrams, stopped_in_step, tmp_path: Path
+    whole: Path, settings: OperationsConfig, trigrams, stopped_in_step
 ) -> None:
-    whole = train(settings, embedder=trigrams(dimension=64))
-
-    broken = settings.model_copy(update={"out": tmp_path / "broken"})
     with stopped_in_step(3), pytest.raises(Stopped, match="after step 3 of 4"):
-        train(broken, embedder=trigrams(dimension=64))
-    resumed = train(OperationsConfig(resume=tmp_path / "broken"), embedder=trigrams(dimension=64))
+        train(settings, embedder=trigrams(dimension=64))
+    resumed = train(OperationsConfig(resume=settings.out), embedder=trigrams(dimension=64))
     first, second = load_head(whole), load_head(resumed)
     assert first.version == second.version
     rows = [
@@ -86,27 +92,30 @@ def test_stopped_and_resumed_is_the_run_that_never_stopped(
     ]
     for one, other in zip(*rows, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
-    more = train(OperationsConfig(resume=whole, steps=5), embedder=trigrams(dimension=64))
-    assert len((more / "metrics.jsonl").read_text().splitlines()) == 5
-    with pytest.raises(BadInput, match="ask for more"):
-        train(OperationsConfig(resume=whole, steps=4), embedder=trigrams(dimension=64))
 
 
-def test_a_run_keeps_its_algorithm(settings: OperationsConfig, trigrams, tmp_path: Path) -> None:
+def test_a_run_keeps_its_algorithm_and_may_be_made_longer(
+    settings: OperationsConfig, trigrams, stopped_in_step
+) -> None:
     class Mine(GRPOMemoryTrainer):
         """Another algorithm."""
 
     embedder = trigrams(dimension=64)
-    run = train(settings, trainer_class=Mine, embedder=embedder)
+    with stopped_in_step(2), pytest.raises(Stopped):
+        train(settings, trainer_class=Mine, embedder=embedder)
+    run = settings.out
     assert json.loads((run / "data.json").read_text())["trainer_class"].endswith("Mine")
     again = OperationsConfig(resume=run, steps=5)
     with pytest.raises(BadInput, match=r"begun by .*Mine and would go on with .*GRPOMemoryTrainer"):
         train(again, embedder=embedder)
     assert train(again, trainer_class=Mine, embedder=embedder) == run
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 5
+    with pytest.raises(BadInput, match="ask for more"):
+        train(OperationsConfig(resume=run, steps=4), trainer_class=Mine, embedder=embedder)
 
 
 def test_a_network_of_ones_own_is_trained_saved_and_measured(
-    settings: OperationsConfig, trigrams, tmp_path: Path
+    settings: OperationsConfig, trigrams, stopped_in_step
 ) -> None:
     embedder = trigrams(dimension=64)
     made: list[OperationHead] = []
@@ -118,17 +127,17 @@ def test_a_network_of_ones_own_is_trained_saved_and_measured(
             super().__init__(replace(shape, width=8), seed=seed)
             made.append(self)
 
-    run = train(settings, network=Narrow, embedder=embedder)
-    head = load_head(run)
-    assert head.shape.width == 8
-    assert head.version == made[0].trained("trigram", {}).version
-    assert np.abs(head.weights["whole.weight"]).max() > 0  # zero before training
-    again = OperationsConfig(resume=run, steps=5)
+    with stopped_in_step(2), pytest.raises(Stopped):
+        train(settings, network=Narrow, embedder=embedder)
+    again = OperationsConfig(resume=settings.out)
     with pytest.raises(
         BadInput, match=r"the network .*Narrow and would go on with .*OperationHead"
     ):
         train(again, embedder=embedder)
-    train(again, network=Narrow, embedder=embedder)
+    head = load_head(train(again, network=Narrow, embedder=embedder))
+    assert head.shape.width == 8
+    assert head.version == made[-1].trained("trigram", {}).version
+    assert np.abs(head.weights["whole.weight"]).max() > 0  # zero before training
 
 
 def test_a_network_that_would_be_ignored_is_refused(
@@ -150,12 +159,11 @@ def test_a_network_that_would_be_ignored_is_refused(
 
 
 def test_training_goes_on_from_another_head(
-    settings: OperationsConfig, trigrams, tmp_path: Path
+    whole: Path, settings: OperationsConfig, trigrams, tmp_path: Path
 ) -> None:
-    first = train(settings, embedder=trigrams(dimension=64))
-    more = settings.model_copy(update={"out": tmp_path / "more", "policy": first, "steps": 1})
+    more = settings.model_copy(update={"policy": whole, "steps": 1})
     second = train(more, embedder=trigrams(dimension=64))
-    before, after = load_head(first), load_head(second)
+    before, after = load_head(whole), load_head(second)
     assert before.version != after.version
     # Scales of the features belong to the head that is trained on.
     assert np.array_equal(before.weights["pair_mean"], after.weights["pair_mean"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -143,19 +144,14 @@ def test_what_was_trained_on_is_refused_under_another_name(
 
 
 def test_what_changed_since_cannot_be_told_from_what_was_trained_on(
-    files, embedder, tmp_path: Path
+    run: Path, files, embedder, tmp_path: Path
 ) -> None:
-    """The file of the training lives is written over by the very lives that are measured."""
+    """The file that the run names holds other lives than those that it was trained on."""
     data = tmp_path / "lives.jsonl"
-    data.write_bytes(files["train"].read_bytes())
-    made = train(
-        OperationsConfig(
-            data=[data], eval_data=[files["test"]], embedder="trigram", steps=1,
-            logs_per_step=2, width=16, layers=1, heads=2, out=tmp_path / "run",
-        ),
-        embedder=embedder,
-    )  # fmt: skip
     write_lifelogs(generate_lifelogs(1, 9, LifelogSettings(**SHORT)), data)
+    made = Path(shutil.copytree(run, tmp_path / "run"))
+    config = json.loads((made / "config.json").read_text()) | {"data": [str(data)]}
+    (made / "config.json").write_text(json.dumps(config))
     options = OperationsEvaluation(data=[files["train"]])
     with pytest.raises(BadInput, match=r"data changed since .* measure the head alone with"):
         evaluate_run(made, options, embedder=embedder)
@@ -319,6 +315,7 @@ def test_the_command_line_measures_a_run(
     run: Path, files, embedder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("memograd.tasks.memory_ops.evaluate.open_embedder", lambda name: embedder)
+    monkeypatch.setattr(memory_ops_evaluate, "TUNING_LOGS", 2)  # whole generated lives
     both = f"{files['test']},{files['chinese']}"
     for arguments, folder in (
         (["--run", str(run), "--data", str(files["chinese"]), "budgets=0.5"],

@@ -115,11 +115,12 @@ def test_opportunity_cost_by_name(settings: OperationsConfig, trigrams) -> None:
 
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_other_algorithms_take_it_too(
-    settings: OperationsConfig, own: Path, trigrams, algorithm: str
+    settings: OperationsConfig, own: Path, trigrams, stopped_in_step, algorithm: str
 ) -> None:
-    config = with_reward(settings, f"{own}:numbers", algorithm=algorithm, steps=1)
-    run = train(config, embedder=trigrams(dimension=64))
-    [line] = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    config = with_reward(settings, f"{own}:numbers", algorithm=algorithm)
+    with stopped_in_step(1), pytest.raises(Stopped):
+        train(config, embedder=trigrams(dimension=64))
+    [line] = map(json.loads, (config.out / "metrics.jsonl").read_text().splitlines())
     assert 0 <= line["reward_mean"] <= 1
 
 

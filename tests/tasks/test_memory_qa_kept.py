@@ -124,6 +124,7 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
 def test_a_trained_head_keeps_what_it_decides(
     tmp_path: Path, settings: dict[str, Any], make_head
 ) -> None:
+    settings["steps"] = 1
     for name, logits in (("all", {"add": 9.0}), ("nothing", {"none": 9.0})):
         save_head(make_head("minilm", 384, **logits), tmp_path / name / "final")
         settings["memory"] = {"keep": "items", "policy": tmp_path / name, "embedder": "minilm"}

@@ -315,7 +315,9 @@ def test_a_model_that_closes_too_readily_is_shifted(batch_file: Path, e5: E5Weig
 def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) -> None:
     unseen = written(tmp_path / "en-y.jsonl", [*DIALOGUES, *DIALOGUES])
     config = settings(
-        batch_file, tmp_path / "run", steps=60, batch=8, layers=2, eval_data=[unseen], dropout=0.0
+        *(batch_file, tmp_path / "run"),
+        **{"steps": 60, "save_steps": 60, "batch": 8, "layers": 2, "dropout": 0.0},
+        eval_data=[unseen],
     )
     run = train(config)
     losses = [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]

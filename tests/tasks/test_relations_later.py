@@ -362,7 +362,8 @@ def test_a_run_improves_what_its_decisions_are_worth(
 ) -> None:
     run = train(
         settings(
-            batch_file, tmp_path / "run", start, steps=60, learning_rate=1e-3, beta=0.0, batch=8
+            *(batch_file, tmp_path / "run", start),
+            **{"steps": 60, "save_steps": 60, "learning_rate": 1e-3, "beta": 0.0, "batch": 8},
         )
     )
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

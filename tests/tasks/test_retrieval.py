@@ -53,9 +53,9 @@ class Letters:
     embed_queries = embed
 
 
-def conversation(number: int) -> Conversation:
+def conversation(number: int, things: Sequence[str] = THINGS) -> Conversation:
     turns, questions = [], []
-    for place, thing in enumerate(THINGS):
+    for place, thing in enumerate(things):
         said = (f"I bought a {thing} in shop {number}", f"A {thing}? How nice, tell me more")
         for part, text in enumerate(said):
             at = datetime(2024, 1, 1) + timedelta(days=place)
@@ -75,10 +75,12 @@ def conversation(number: int) -> Conversation:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    path = tmp_path / "talk.jsonl"
+    return [written(tmp_path / "talk.jsonl", [conversation(number) for number in range(5)])]
+
+
+def written(path: Path, conversations: Sequence[Conversation]) -> Path:
     with path.open("w", encoding="utf-8") as lines:
-        for number in range(5):
-            one = conversation(number)
+        for one in conversations:
             sessions: dict[int, dict[str, object]] = {}
             for turn in one.turns:
                 assert turn.time
@@ -94,7 +96,7 @@ def files(tmp_path: Path) -> list[Path]:
                 "sessions": list(sessions.values()), "questions": asked,
             }  # fmt: skip
             lines.write(json.dumps(record) + "\n")
-    return [path]
+    return path
 
 
 def rows(count: int = 3) -> list:  # type: ignore[type-arg]
@@ -200,7 +202,9 @@ def test_the_answer_of_a_reader_is_the_reward() -> None:
     assert np.mean(measured[-8:]) > np.mean(measured[:8])
 
 
-def test_the_answer_as_the_reward_with_a_real_reader(files: list[Path], tmp_path: Path) -> None:
+def test_the_answer_as_the_reward_with_a_real_reader(tmp_path: Path) -> None:
+    few = [conversation(number, THINGS[:3]) for number in range(3)]
+    files = [written(tmp_path / "talk.jsonl", few)]
     config = RetrievalConfig(
         data=files, out=tmp_path / "run", algorithm="grpo", reward="answer", steps=1, top_k=2,
         samples=2, questions_per_step=1, held_out=0.4,

@@ -51,12 +51,12 @@ def settings(begun, small_data) -> dict[str, Any]:
         "adapter": begun,
         "data": small_data,
         "device": "cpu",
-        "steps": 4,
+        "steps": 2,
         "prompts_per_step": 2,
         "num_generations": 4,
         "temperature": 2.0,
         "max_completion_length": 4,
-        "save_steps": 2,
+        "save_steps": 1,
         "memory": {"top_k": 2, "embedder": "minilm"},
         "rewards": "length(low=2, high=4)",
     }
@@ -92,10 +92,10 @@ def test_a_resumed_run_keeps_its_reference_to_the_bit(tmp_path, settings, begun)
     copy = tmp_path / "begun"
     shutil.copytree(begun, copy)
     whole = train(MemoryQATrainConfig(out=tmp_path / "whole", **settings))
-    cut = {**settings, "adapter": copy, "steps": 2}
+    cut = {**settings, "adapter": copy, "steps": 1}
     half = train(MemoryQATrainConfig(out=tmp_path / "half", **cut))
     shutil.rmtree(copy)
-    train(MemoryQATrainConfig(resume=half, steps=4))
+    train(MemoryQATrainConfig(resume=half, steps=2))
     rows = [RunFolder.open(run).read_metrics() for run in (whole, half)]
     assert rows[0][0]["kl"] is None or abs(rows[0][0]["kl"]) < 1e-5
     for one, other in zip(*rows, strict=True):

@@ -107,45 +107,59 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+# A process sees its packages once, when it starts; all commands of a test run in one.
+COMMANDS = """
+import json, sys
+from memograd.cli import main
+
+for line in sys.stdin:
+    try:
+        main(json.loads(line))
+    except SystemExit as ended:
+        print(f"exit code {ended.code}", file=sys.stderr, flush=True)
+"""
+
+
+def commands(folder: Path, *lines: list[str]) -> tuple[str, str]:
+    """What they printed, and what they said to standard error with the exit code of each."""
     source = Path(memograd.__file__).parents[1]
     path = os.pathsep.join([str(folder / "site"), str(source)])
-    return subprocess.run(
-        [sys.executable, "-m", "memograd", *arguments],
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "COLUMNS": "100"},
+        input="\n".join(map(json.dumps, lines)),
         capture_output=True,
         text=True,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
 
 
 def test_it_is_listed_trained_measured_and_resumed(
     installed: Path, tiny_model_folder: Path
 ) -> None:
-    shown = command(installed, "train", "--help").stdout
-    assert "toy" in shown and "Train a model to say one letter." in shown
-    assert "lost" in shown and "does not load" in shown
-
-    trained = command(
-        installed,
+    trained = [
         *("train", "toy", "--wanted", "~", f"model={tiny_model_folder}", "device=cpu", "out=run"),
         *("steps=1", "prompts_per_step=2", "num_generations=2", "max_completion_length=4"),
         *("lora.r=2", "eval_steps=1"),
-    )
-    assert trained.returncode == 0, trained.stderr
+    ]
+    more = ["train", "toy", "resume=run", "steps=2"]
+    shown, said = commands(installed, ["train", "--help"], trained, more)
+    assert said.count("exit code 0\n") == 3, said
+    assert "toy" in shown and "Train a model to say one letter." in shown
+    assert "lost" in shown and "does not load" in shown
     run = installed / "run"
     assert json.loads((run / "run.json").read_text())["task"] == "toy"
     assert json.loads((run / "config.json").read_text())["wanted"] == "~"
-    (row,) = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    assert set(row["rewards"]) == {"letters"} and row["eval_best"]
-    more = command(installed, "train", "toy", "resume=run", "steps=2")
-    assert more.returncode == 0, more.stderr
-    assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
+    first, second = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    assert set(first["rewards"]) == {"letters"} and first["eval_best"]
+    assert second["step"] == 2
 
 
 def test_what_does_not_fit_is_one_sentence(installed: Path) -> None:
-    broken = command(installed, "train", "lost")
-    assert broken.returncode == 2
-    assert "The task lost of the installed package lost-package does not load" in broken.stderr
-    foreign = command(installed, "train", "toy", "episodes.max_turns=3")
-    assert foreign.returncode == 2 and "episodes.max_turns" in foreign.stderr
+    foreign = ["train", "toy", "episodes.max_turns=3"]
+    _, said = commands(installed, ["train", "lost"], foreign)
+    broken, refused, end = said.split("exit code 2\n")
+    assert "The task lost of the installed package lost-package does not load" in broken
+    assert "episodes.max_turns" in refused and end == ""

@@ -24,7 +24,8 @@ import numpy as np
 
 from memograd.errors import BadInput
 
-_BLOCK: Final = 200  # resamples drawn at once
+_BLOCK: Final = 200  # resamples drawn at once, of few values
+_DRAWN: Final = 1_000_000  # values drawn at once, of many
 
 
 def bootstrap_interval(
@@ -39,8 +40,11 @@ def bootstrap_interval(
     _check(values_N, confidence, resamples)
     rng = np.random.default_rng(seed)
     n = values_N.size
-    # One draw at a time: memory stays at n however many resamples are asked for.
-    means = [values_N[rng.integers(0, n, size=n)].mean() for _ in range(resamples)]
+    block = max(1, min(_BLOCK, _DRAWN // n))  # memory stays at that however much is asked for
+    means: list[float] = []
+    while len(means) < resamples:
+        drawn = rng.integers(0, n, size=(min(block, resamples - len(means)), n))
+        means += values_N[drawn].mean(axis=1).tolist()
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)

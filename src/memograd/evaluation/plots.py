@@ -33,14 +33,9 @@ _CJK_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "Microsoft YaHei", "Ping
 
 def new_figure(width: float, height: float = 3.6) -> Figure:
     """An empty white figure of that size in inches, at 160 pixels an inch."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08, wspace=0.03)
-    figure = Figure(figsize=(width, height), dpi=160, facecolor="white", layout=layout)
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), dpi=160, facecolor="white")
 
 
 def font_families() -> list[str]:
@@ -52,10 +47,17 @@ def font_families() -> list[str]:
 
 
 def save_figure(figure: Figure, out_png: Path) -> None:
-    """Write the figure as PNG; missing folders are made."""
+    """Lay the figure out and write it as PNG; missing folders are made.
+
+    `savefig` with a layout that is computed while drawing draws everything twice.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     out_png = Path(out_png)
     out_png.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out_png, format="png")
+    canvas = FigureCanvasAgg(figure)
+    figure.tight_layout(pad=0.9, w_pad=1.8)
+    canvas.print_png(out_png)  # type: ignore[no-untyped-call]
 
 
 _RUN_COLOURS = (BLUE, ORANGE, GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")

@@ -303,6 +303,9 @@ class SavedBytes:
         return self.layers * (self.hidden if checkpointing else self.layer)
 
 
+_saved: dict[tuple[str, torch.dtype, str], SavedBytes] = {}
+
+
 def saved_bytes(
     config: PreTrainedConfig, dtype: torch.dtype, *, lora: LoraConfig | None
 ) -> SavedBytes:
@@ -311,9 +314,17 @@ def saved_bytes(
 
     Nothing of the model's size is made: two small models are, on the meta device, of one layer and
     of two, and what the second keeps more is a layer's. There attention keeps all of its weights,
-    as no kernel does that computes; two lengths tell these, which grow with the square, apart.
+    as no kernel does that computes; two lengths tell these, which grow with the square, apart. A
+    process counts once for a `config`.
     """
     text = config.get_text_config()
+    asked = (text.to_json_string(), dtype, str(lora and lora.to_dict()))
+    if asked not in _saved:
+        _saved[asked] = _count(text, dtype, lora)
+    return _saved[asked]
+
+
+def _count(text: PreTrainedConfig, dtype: torch.dtype, lora: LoraConfig | None) -> SavedBytes:
     one, two = (_kept(text, dtype, lora, layers) for layers in (1, 2))
     short, long = (more - less for more, less in zip(two, one, strict=True))
     number = torch.finfo(dtype).bits // 8

