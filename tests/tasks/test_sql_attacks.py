@@ -383,6 +383,8 @@ DOUBLING = {
     "alias": "a@ AS (SELECT k + 1 k FROM a# GROUP BY k HAVING k + k + (SELECT k FROM a#))",
     "window": "a@ AS (SELECT sum(k) OVER (ORDER BY k) k FROM a#)",
     "subquery": "a@ AS (SELECT k FROM (SELECT k FROM a#) JOIN (SELECT 1 FROM a#))",
+    "distinct": "a@ AS (SELECT DISTINCT 1 k FROM a# x, a# y)",
+    "grouped": "a@ AS (SELECT x.k FROM a# x, a# y GROUP BY 1)",
     "two of one alias": "a@ AS (SELECT x.k + x.k k FROM (SELECT k FROM a#) x, (SELECT 1 j) x)",
     "star over two": "a@ AS (SELECT k + k k FROM (SELECT * FROM a# x, (SELECT 1 k) y))",
     "second of a name": 'a@ AS (SELECT "k:1" + "k:1" k FROM (SELECT 1 k, k k FROM a#))',
