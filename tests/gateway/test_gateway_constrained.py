@@ -13,7 +13,7 @@ import pytest
 import torch
 from pydantic import BaseModel
 
-from memograd.gateway.grammar import grammar_of
+from memograd.gateway.grammar import Grammars, grammar_of
 from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
@@ -104,6 +104,38 @@ def test_forced_tools_are_called(gateway) -> None:
         assert calls and all(arguments in CALLED[name] for name, arguments in calls)
 
 
+def allowed(mode: str, *names: str) -> dict:
+    """What OpenAI's chats call it when some of the tools alone may be called."""
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+def test_allowed_tools_alone_are_called(gateway) -> None:
+    rollout = gateway.rollout()
+    for seed in range(3):
+        choice = asked(rollout, tools=TOOLS, tool_choice=allowed("required", "look_up"), seed=seed)
+        called = calls_of(choice["message"])
+        assert called and {name for name, _ in called} == {"look_up"}
+    shown = gateway.store.calls(rollout.id)[0].tools
+    assert [tool["function"]["name"] for tool in shown] == ["look_up", "wait"]
+
+
+def test_allowed_tools_of_a_response(gateway) -> None:
+    rollout = gateway.rollout()
+    client = openai.OpenAI(base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0)
+    response = client.responses.create(
+        model="m",
+        input="八号?",
+        tools=[{"type": "function", **tool["function"], "strict": False} for tool in TOOLS],
+        tool_choice={
+            "type": "allowed_tools",
+            "mode": "required",
+            "tools": [{"type": "function", "name": "wait"}],
+        },
+    )
+    assert {item.name for item in response.output if item.type == "function_call"} == {"wait"}
+
+
 def test_with_tools_a_form_is_for_the_answer_only(gateway) -> None:
     rollout = gateway.rollout()
     kinds = set()
@@ -119,7 +151,6 @@ def test_with_tools_a_form_is_for_the_answer_only(gateway) -> None:
 
 def test_one_call_at_most(tiny_policy) -> None:
     """A random model never calls by itself; the grammar is asked what it would let through."""
-    from memograd.gateway.grammar import Grammars
 
     request = ChatRequest.model_validate(
         {
@@ -128,22 +159,43 @@ def test_one_call_at_most(tiny_policy) -> None:
             "parallel_tool_calls": False,
         }
     )
-    grammars = Grammars(tiny_policy)
-    call = '<tool_call>\n{"name": "wait", "arguments": {}}\n</tool_call>'
     for text, fits in [
         ("你好 <tool", True),
-        (f"看一下\n{call}", True),
-        (call, True),
-        (f"{call}\n{call}", False),
-        (f"{call} x", False),
+        (f"看一下\n{WAIT}", True),
+        (WAIT, True),
+        (f"{WAIT}\n{WAIT}", False),
+        (f"{WAIT} x", False),
         ('<tool_call>\n{"name": "go"', False),
     ]:
-        answer = grammars.constraint(grammar_of(request), "tools")
-        ids = tiny_policy.tokenizer.encode(text, add_special_tokens=False)
-        assert all(_takes(answer, token) for token in ids) is fits, text
-        if fits:
-            [end] = tiny_policy.end_ids
-            assert _takes(answer, end)
+        assert _holds(tiny_policy, request, text) is fits, text
+
+
+def test_where_some_tools_are_allowed_text_may_come_instead(tiny_policy) -> None:
+    request = ChatRequest.model_validate(
+        {
+            "messages": [{"role": "user", "content": "a"}],
+            "tools": TOOLS,
+            "tool_choice": allowed("auto", "wait"),
+        }
+    )
+    for text, fits in [
+        ("你好 <tool", True),
+        (f"看一下\n{WAIT}\n{WAIT}", True),
+        (LOOK_UP, False),
+        (f"{WAIT}\n{LOOK_UP}", False),
+    ]:
+        assert _holds(tiny_policy, request, text) is fits, text
+
+
+WAIT = '<tool_call>\n{"name": "wait", "arguments": {}}\n</tool_call>'
+LOOK_UP = '<tool_call>\n{"name": "look_up", "arguments": {"patient": 7}}\n</tool_call>'
+
+
+def _holds(policy, request: ChatRequest, text: str) -> bool:
+    """Whether the text may be said, and may end there."""
+    answer = Grammars(policy).constraint(grammar_of(request), "tools")
+    ids = policy.tokenizer.encode(text, add_special_tokens=False)
+    return all(_takes(answer, token) for token in (*ids, *policy.end_ids))
 
 
 def _takes(answer, token: int) -> bool:
@@ -168,6 +220,11 @@ def _takes(answer, token: int) -> bool:
             {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
             "tool_choice",
         ),
+        ({"tool_choice": allowed("auto", "no"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": allowed("auto", "wait")}, "tool_choice"),
+        ({"tool_choice": allowed("auto"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": allowed("never", "wait"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> None:
@@ -273,6 +330,45 @@ def test_structured_output_of_langchain(gateway, method: str, by_responses: bool
     assert isinstance(said, Dose)
     [call] = gateway.store.calls(rollout.id)
     assert call.choices[0].allowed is not None  # the learner knows what was allowed
+
+
+def test_structured_output_of_a_langgraph_agent(gateway) -> None:
+    """The agent's last call is held to its answer's form, whatever was said before."""
+    pytest.importorskip("langgraph", reason="langgraph is not installed")
+    langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
+    from langchain_core.tools import tool
+    from langgraph.prebuilt import create_react_agent
+
+    @tool
+    def look_up(patient: Literal[7, 8]) -> str:
+        """Which drug a patient takes."""
+        return "二甲双胍"
+
+    rollout = gateway.rollout()
+    model = langchain.ChatOpenAI(
+        model="m", base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0
+    )
+    agent = create_react_agent(model, [look_up], response_format=Dose)
+    done = agent.invoke({"messages": [("user", "八号病人吃什么药?")]}, {"recursion_limit": 9})
+    assert isinstance(done["structured_response"], Dose)
+    *before, last = gateway.store.calls(rollout.id)
+    assert before and all(call.choices[0].allowed is None for call in before)
+    assert last.choices[0].allowed is not None
+
+
+@pytest.mark.parametrize("strategy", ["ToolStrategy", "ProviderStrategy"])
+def test_structured_output_of_langchains_agents(gateway, strategy: str) -> None:
+    agents = pytest.importorskip("langchain.agents", reason="langchain is not installed")
+    from langchain.agents import structured_output
+    from langchain_openai import ChatOpenAI
+
+    rollout = gateway.rollout()
+    model = ChatOpenAI(model="m", base_url=rollout.base_url, api_key=rollout.api_key, max_retries=0)
+    form = getattr(structured_output, strategy)(Dose)
+    agent = agents.create_agent(model, tools=[], response_format=form)
+    done = agent.invoke({"messages": [("user", "八号病人吃什么药?")]}, {"recursion_limit": 9})
+    assert isinstance(done["structured_response"], Dose)
+    assert gateway.store.calls(rollout.id)[-1].choices[0].allowed is not None
 
 
 @pytest.mark.parametrize("model_class", ["OpenAIResponsesModel", "OpenAIChatCompletionsModel"])

@@ -383,6 +383,17 @@ DOUBLING = {
     "alias": "a@ AS (SELECT k + 1 k FROM a# GROUP BY k HAVING k + k + (SELECT k FROM a#))",
     "window": "a@ AS (SELECT sum(k) OVER (ORDER BY k) k FROM a#)",
     "subquery": "a@ AS (SELECT k FROM (SELECT k FROM a#) JOIN (SELECT 1 FROM a#))",
+    "distinct": "a@ AS (SELECT DISTINCT 1 k FROM a# x, a# y)",
+    "grouped": "a@ AS (SELECT x.k FROM a# x, a# y GROUP BY 1)",
+    "two of one alias": "a@ AS (SELECT x.k + x.k k FROM (SELECT k FROM a#) x, (SELECT 1 j) x)",
+    "star over two": "a@ AS (SELECT k + k k FROM (SELECT * FROM a# x, (SELECT 1 k) y))",
+    "second of a name": 'a@ AS (SELECT "k:1" + "k:1" k FROM (SELECT 1 k, k k FROM a#))',
+    "a cast's text": 'a@ AS (SELECT "CAST(k AS INT)" + "CAST(k AS INT)" k '
+    "FROM (SELECT CAST(k AS INT) FROM a#))",
+    "a call's text": 'a@ AS (SELECT "date(k)" || "date(k)" k FROM (SELECT date(k) FROM a#))',
+    "in a quoted table": "a@ AS (SELECT 1 k FROM drugs_info WHERE id IN 'a#' OR id + 1 IN 'a#')",
+    "in a called table": "a@ AS (SELECT 1 k FROM drugs_info WHERE id IN a#() OR id + 1 IN a#())",
+    "in text": "a@ AS (SELECT a#.'k' + a#.'k' k FROM 'a#')",
 }
 """What doubles with every level before SQLite runs anything."""
 
@@ -471,6 +482,50 @@ def test_a_few_levels_are_answered_as_sqlite_answers_them(database: Path, step: 
             assert Sandbox(database).run(statement).error == str(error)
             return
     assert list(Sandbox(database).run(statement).rows[:20]) == rows
+
+
+@pytest.mark.parametrize("names", ["Éé", "\u212ak", "Жж"], ids=["accent", "kelvin", "cyrillic"])
+def test_names_that_python_and_sqlite_compare_differently_hide_nothing(
+    database: Path, names: str
+) -> None:
+    """Only ASCII is the same in capitals for SQLite, so these are two chains: one doubles."""
+    large, small = names
+    doubling = [
+        f"{large}{n} AS (SELECT 1 k FROM {large}{n - 1} x, {large}{n - 1} y)" for n in range(1, 17)
+    ]
+    single = [f"{small}{n} AS (SELECT 1 k)" for n in range(1, 17)]
+    chains = ", ".join([f"{large}0 AS ({ROWS})", *doubling, *single])
+    result = Sandbox(database).run(f"WITH {chains} SELECT count(*) FROM {large}16")
+    assert "at most 32 are allowed" in (result.error or "")
+    assert Sandbox(database).run(f"WITH {chains} SELECT k FROM {small}16").rows == ((1,),)
+
+
+def test_a_table_named_in_other_capitals_than_ascii_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "medical.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE Лекарства(Имя text)")
+        connection.execute("INSERT INTO Лекарства VALUES ('аспирин')")
+    assert Sandbox(path).run("SELECT Имя FROM Лекарства").rows == (("аспирин",),)
+
+
+def test_grouped_views_are_one_table_each_where_they_are_joined(tmp_path: Path) -> None:
+    path = tmp_path / "medical.sqlite"
+    tables = ", ".join(f"drugs d{n}" for n in range(12))
+    joined = " AND ".join(f"d0.id = d{n}.id" for n in range(1, 12))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE drugs(id integer primary key, name text)")
+        connection.executemany("INSERT INTO drugs VALUES (?, ?)", [(1, "a"), (2, "b")])
+        for name, first, last in (
+            ("grouped", "", " GROUP BY d0.id"),
+            ("distinct_ones", "DISTINCT", ""),
+            ("plain", "", ""),
+        ):
+            asked = f"SELECT {first} d0.id FROM {tables} WHERE {joined}{last}"
+            connection.execute(f"CREATE VIEW {name} AS {asked}")
+    for name, fine in (("grouped", True), ("distinct_ones", True), ("plain", False)):
+        four = ", ".join(f"{name} v{n}" for n in range(4))
+        result = Sandbox(path).run(f"SELECT count(*) FROM {four}")
+        assert result.rows == ((16,),) if fine else "joins 48 tables" in (result.error or "")
 
 
 @pytest.mark.parametrize("name", ["date", "char", "decimal", "datetime"])

@@ -144,6 +144,17 @@ class Gateway:
 
         return await self._answer(request, begin)
 
+    def not_kept(self, rest: str) -> CallRefused:
+        """Why what OpenAI has below `/v1/responses/` (to read, delete or cancel a response, to
+        count tokens) is refused; by a status that clients do not try again."""
+        return CallRefused(
+            404,
+            f"/v1/responses/{rest} is not served here: a response is told once, as the answer to "
+            "its request, and is neither read, changed nor deleted later. It can be gone on from "
+            "with previous_response_id; what a rollout said, `memograd traces show` prints.",
+            code="not_served",
+        )
+
     async def _begin(
         self,
         request: Request,

@@ -49,6 +49,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody}
     for status in (400, 401, 404, 405, 409, 413, 422, 429, 500, 502, 503, 504)
 }
+NOT_KEPT: Mapping[str, Any] = {
+    "methods": ["GET", "POST", "DELETE"],
+    "response_model": None,
+    "include_in_schema": False,
+}
+"""Paths that are known and always refused: OpenAI's clients offer what is below a response."""
 AgentName = Annotated[str | None, Header(alias="X-Agent-Name", max_length=200)]
 
 
@@ -158,6 +164,10 @@ def _routes(gateway: Gateway) -> APIRouter:
     ) -> Response:
         return await gateway.respond(request, asked, None, agent)
 
+    @routes.api_route("/v1/responses/{rest:path}", dependencies=[own], **NOT_KEPT)
+    async def kept_response(rest: str) -> Response:
+        raise gateway.not_kept(rest)
+
     @routes.post("/v1/embeddings", dependencies=[own], response_model=None)
     async def embeddings(asked: EmbeddingRequest) -> Response:
         return await gateway.embed(asked)
@@ -221,6 +231,10 @@ def _routes(gateway: Gateway) -> APIRouter:
         agent: AgentName = None,
     ) -> Response:
         return await gateway.respond(request, asked, owned_id, agent)
+
+    @routes.api_route("/rollout/{rollout_id}/v1/responses/{rest:path}", **NOT_KEPT)
+    async def rollout_kept_response(rest: str, _owned_id: str = owned) -> Response:
+        raise gateway.not_kept(rest)
 
     @routes.post("/rollout/{rollout_id}/v1/embeddings", response_model=None)
     async def rollout_embeddings(asked: EmbeddingRequest, _owned_id: str = owned) -> Response:

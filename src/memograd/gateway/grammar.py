@@ -3,6 +3,7 @@
     response_format                     JSON of the schema, or any object; or calls, with tools
     tool_choice required                one call or more, each of a tool and its schema
     tool_choice of a function           one call of it
+    tool_choice allowed_tools           as auto or required, with calls of those tools only
     parallel_tool_calls false           text, and one call at most
 
 The grammar is written in llguidance's Lark, with JSON schemas in it; calls are written as the chat
@@ -19,7 +20,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from memograd.errors import MemogradError
@@ -44,43 +46,45 @@ _OPEN: Final = {
 """Words of a schema that may allow properties beside those that it lists."""
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """What `tool_choice` says: the tools that may be called, and whether text may come instead.
+
+    `free`: a call need not be made. `bounded`: other tools are shown, and must not be called.
+    `single`: one call, and no more.
+    """
+
+    tools: Sequence[Mapping[str, Any]]
+    free: bool = True
+    bounded: bool = False
+    single: bool = False
+
+
 def grammar_of(request: ChatRequest) -> str | None:
     """The grammar in Lark; None where there is nothing to hold to. Raises `CallRefused`."""
     form = _form(request.response_format)
-    forced = _forced(request)
-    tools = request.tool_schemas()
-    one = request.parallel_tool_calls is False
-    if forced is not None:
-        return _written("start: call" if forced else _several(one), form=None, request=request)
+    choice = _choice(request)
+    one = choice.single or request.parallel_tool_calls is False
+    calls = "call" if one else 'call ("\\n" call)*'
+    if not choice.free:
+        return _written(f"start: {calls}", form=None, tools=choice.tools)
     if form is not None:
-        start = "start: form" if not tools else f"start: form | calls\n{_calls(one)}"
-        return _written(start, form=form, request=request)
-    if tools and one:
+        start = f"start: form | {calls}" if choice.tools else "start: form"
+        return _written(start, form=form, tools=choice.tools)
+    if choice.bounded or (choice.tools and one):
         # Two ways to read what is said: to its end, or up to where a call begins.
         said = f"SAID: /(.|\\n)*/ & ~/(.|\\n)*{OPEN}(.|\\n)*/"
         before = f"before[lazy]: /(.|\\n)*{OPEN}/"
-        start = f"start: SAID | before body\n{said}\n{before}"
-        return _written(start, form=None, request=request)
+        start = f"start: SAID | before {calls.replace('call', 'body', 1)}\n{said}\n{before}"
+        return _written(start, form=None, tools=choice.tools)
     return None
 
 
-def _several(one: bool) -> str:
-    return f"start: calls\n{_calls(one)}"
-
-
-def _calls(one: bool) -> str:
-    return "calls: call" if one else 'calls: call ("\\n" call)*'
-
-
-def _written(start: str, *, form: Any, request: ChatRequest) -> str:
-    """The whole grammar: `start`, the form of the answer, the calls of all tools it may make."""
+def _written(start: str, *, form: Any, tools: Sequence[Mapping[str, Any]]) -> str:
+    """The whole grammar: `start`, the form of the answer, the calls of the tools."""
     lines = [start]
     if form is not None:
         lines.append(f"form: {_json(form)}")
-    chosen = _chosen(request.tool_choice)
-    tools = [tool["function"] for tool in request.tool_schemas()]
-    if chosen is not None:
-        tools = [tool for tool in tools if tool["name"] == chosen]
     if tools:
         names = [f"call_{place}" for place in range(len(tools))]
         lines.append(f"call: {json.dumps(OPEN)} body")
@@ -131,30 +135,41 @@ def _form(asked: Mapping[str, Any] | None) -> Any:
     return described["schema"]
 
 
-def _forced(request: ChatRequest) -> bool | None:
-    """Whether one function is forced (True) or any (False); None where none is."""
-    choice = request.tool_choice
-    if choice in (None, "auto", "none"):
-        return None
-    names = {tool["function"]["name"] for tool in request.tool_schemas()}
-    if not names:
+def _choice(request: ChatRequest) -> _Choice:
+    """What the request says of its tools; `CallRefused` where it cannot be followed."""
+    tools = {tool["function"]["name"]: tool["function"] for tool in request.tool_schemas()}
+    asked = request.tool_choice
+    if asked in (None, "auto", "none"):
+        return _Choice([*tools.values()])
+    if not tools:
         raise _refused("tool_choice", "there is no tool to choose; send tools")
-    if choice == "required":
-        return False
-    chosen = _chosen(choice)
-    if chosen not in names:
-        known = ", ".join(sorted(names))
-        raise _refused("tool_choice", f"ask for auto, none, required or one of {known}")
-    return True
+    if asked == "required":
+        return _Choice([*tools.values()], free=False)
+    kind = asked.get("type") if isinstance(asked, Mapping) else None
+    if kind == "function":
+        return _Choice([_named(asked, tools)], free=False, single=True)
+    if kind == "allowed_tools":
+        allowed = asked.get("allowed_tools")
+        listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
+        mode = allowed.get("mode") if isinstance(allowed, Mapping) else None
+        if not isinstance(listed, list) or not listed or mode not in ("auto", "required"):
+            what = "allowed_tools needs a mode, auto or required, and tools, one or more"
+            raise _refused("tool_choice", what)
+        chosen = {tool["name"]: tool for tool in (_named(one, tools) for one in listed)}
+        return _Choice([*chosen.values()], free=mode == "auto", bounded=True)
+    raise _refused("tool_choice", _KNOWN.format(", ".join(sorted(tools))))
 
 
-def _chosen(choice: Any) -> str | None:
-    """The function that is named."""
-    if not isinstance(choice, Mapping) or choice.get("type") != "function":
-        return None
-    function = choice.get("function")
+_KNOWN: Final = "ask for auto, none, required, allowed_tools or one of {}"
+
+
+def _named(asked: Any, tools: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The tool of the request that `{"type": "function", "function": {"name": ...}}` names."""
+    function = asked.get("function") if isinstance(asked, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
-    return name if isinstance(name, str) else None
+    if not isinstance(name, str) or name not in tools:
+        raise _refused("tool_choice", _KNOWN.format(", ".join(sorted(tools))))
+    return tools[name]
 
 
 def _refused(param: str, what: str) -> CallRefused:

@@ -221,10 +221,24 @@ def _tool_choice(choice: Any) -> Any:
     if not isinstance(choice, Mapping):
         return choice
     if choice.get("type") == "function":
-        return {"type": "function", "function": {"name": choice.get("name")}}
+        return _choice_of(choice)
+    if choice.get("type") == "allowed_tools":
+        tools = choice.get("tools")
+        listed = [_choice_of(tool) for tool in tools] if isinstance(tools, list) else tools
+        return {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": choice.get("mode"), "tools": listed},
+        }
     raise CallRefused(
         400, f"tool_choice: {choice.get('type')!r} is not known here.", param="tool_choice"
     )
+
+
+def _choice_of(tool: Any) -> Any:
+    """A tool that is named by its type and name, as chats name it; others stay as they are."""
+    if not isinstance(tool, Mapping) or tool.get("type") != "function":
+        return tool
+    return {"type": "function", "function": {"name": tool.get("name")}}
 
 
 def _response_format(form: Any) -> dict[str, Any] | None:

@@ -17,7 +17,9 @@ takes time in the length of the text and of the views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -26,17 +28,29 @@ from sqlglot import exp
 from memograd.tasks.sql.sandbox.check import Refusal
 
 MOST_TABLES = 32
-"""Joined in one SELECT, those of subqueries and views in its FROM included."""
+"""Joined in one SELECT, those of subqueries and views in its FROM included, which SQLite joins with
+them; not where these have GROUP BY or DISTINCT, because it never does then."""
+
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_WRITTEN = re.compile(r"[^\W\d]\w*")
+"""A name that somebody gave. SQLite makes others: `k:1` for a second `k`, the text of an expression
+for one without a name."""
+
+
+def folded(name: str) -> str:
+    """A name as SQLite compares it: capitals of ASCII alone are as good as small letters."""
+    return name.translate(_SMALL)
+
 
 ViewOf = Callable[[str], exp.Expression | None]
-"""The query of a view, by its name in small letters; None if there is no such view."""
+"""The query of a view, by its `folded` name; None if there is no such view."""
 
 
 @dataclass(frozen=True)
 class _Shape:
     """A table or query: its `parts`, those of each named column, and those of every other one.
 
-    `arms`: the SELECTs of a union that it is; `tables`: those that it joins.
+    `arms`: the SELECTs of a union that it is; `tables`: those that whoever joins it joins.
     """
 
     parts: int = 1
@@ -46,7 +60,8 @@ class _Shape:
     tables: int = 1
 
     def column(self, name: str) -> int:
-        return self.columns.get(name, self.other)
+        unnamed = self.other if _WRITTEN.fullmatch(name) else self.widest
+        return self.columns.get(name, unnamed)
 
     @property
     def widest(self) -> int:
@@ -88,7 +103,7 @@ class _Sizes:
         within = _Scope(scope)
         for child in _children(node):
             if isinstance(child, exp.With):
-                within.ctes = {one.alias.lower(): one for one in child.expressions}
+                within.ctes = {folded(one.alias): one for one in child.expressions}
         if isinstance(node, exp.SetOperation):
             return self._set_operation(node, within)
         if isinstance(node, exp.Select):
@@ -135,15 +150,15 @@ class _Sizes:
         for shown in node.expressions:
             if shown.is_star:
                 for name, source in scope.sources.items():
-                    if isinstance(shown, exp.Column) and shown.table.lower() != name:
+                    if isinstance(shown, exp.Column) and folded(shown.table) != name:
                         continue
-                    columns |= source.columns
+                    columns = _widest_of(columns, source.columns)
                     other = max(other, source.other)
                     parts += sum(source.columns.values())
             size = self.expression(shown, scope)
             parts += size
             if shown.alias_or_name:
-                name = shown.alias_or_name.lower()
+                name = folded(shown.alias_or_name)
                 columns[name] = max(columns.get(name, 1), size)
             else:
                 other = max(other, size)
@@ -160,7 +175,10 @@ class _Sizes:
             raise Refusal(
                 f"a SELECT joins {shape.tables} tables; at most {MOST_TABLES} are allowed"
             )
-        return replace(shape, parts=shape.parts + parts * shape.arms)
+        # Grouped or distinct rows are made before anybody joins them, so they are one table there.
+        apart = any(node.args.get(made) for made in ("group", "distinct"))
+        tables = 1 if apart else shape.tables
+        return replace(shape, parts=shape.parts + parts * shape.arms, tables=tables)
 
     def _sources(self, origins: list[exp.Expression], scope: _Scope) -> list[_Shape]:
         """The tables of a FROM, which get their names in the scope."""
@@ -174,7 +192,12 @@ class _Sizes:
                 size = self.expression(origin, scope)
                 shape = _Shape(size, other=size)
             shapes.append(shape)
-            scope.sources[origin.alias_or_name.lower() or f" {len(scope.sources)}"] = shape
+            called = folded(origin.alias_or_name) or f" {len(scope.sources)}"
+            if called in scope.sources:  # two of one name: a column is of the one that has it
+                other = scope.sources[called]
+                columns = _widest_of(shape.columns, other.columns)
+                shape = replace(shape, columns=columns, other=max(shape.other, other.other))
+            scope.sources[called] = shape
             joins = [join for join in origin.args.get("joins") or () if isinstance(join, exp.Join)]
             if isinstance(origin, exp.Table):
                 shapes += self._sources([join.this for join in joins], scope)
@@ -185,7 +208,7 @@ class _Sizes:
         if not isinstance(table.this, exp.Identifier):  # a function that gives a table
             size = 1 + sum(self.expression(child, scope) for child in _children(table))
             return _Shape(size, other=size)
-        name = table.name.lower()
+        name = folded(table.name)
         for around in scope.outwards():
             if name in around.ctes and not table.db:
                 return self._cte(around.ctes[name], around)
@@ -228,17 +251,13 @@ class _Sizes:
             return self._column(node, scope)
         parts = 1
         for child in _children(node):
-            if (
-                isinstance(node, exp.In)
-                and isinstance(child, exp.Column)
-                and child is not node.this
-            ):
-                parts += self._named(exp.Table(this=child.this), scope).parts  # x IN some_table
+            if isinstance(node, exp.In) and child is node.args.get("field"):
+                parts += self._named(_table_of(child), scope).parts
             parts += self.expression(child, scope)
         return parts
 
     def _column(self, column: exp.Column, scope: _Scope) -> int:
-        name, table = column.name.lower(), column.table.lower()
+        name, table = folded(column.name), folded(column.table)
         size = 1
         for around in scope.outwards():
             for called, source in around.sources.items():
@@ -247,6 +266,15 @@ class _Sizes:
             if not table:
                 size = max(size, around.aliases.get(name, 1))
         return size
+
+
+def _table_of(field: exp.Expression) -> exp.Table:
+    """What `x IN field` names: SQLite takes `t`, `'t'`, `main.t` and `t()` for a table."""
+    while isinstance(field, exp.Dot):
+        field = field.expression
+    if not field.name:
+        raise Refusal("IN takes values or a query in brackets, or the name of a table")
+    return exp.Table(this=exp.to_identifier(field.name, quoted=True))
 
 
 def _joined(
@@ -260,6 +288,12 @@ def _joined(
         arms=prod(source.arms for source in sources),
         tables=sum(source.tables for source in sources),
     )
+
+
+def _widest_of(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The columns of both; where both have one, the name may mean either."""
+    names: Iterable[str] = (*some, *others)
+    return {name: max(some.get(name, 1), others.get(name, 1)) for name in names}
 
 
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:

@@ -48,7 +48,7 @@ from memograd.tasks.sql.sandbox.functions import (
     searches_briefly,
 )
 from memograd.tasks.sql.sandbox.result import Result, SqlLimits, Value, encode
-from memograd.tasks.sql.sandbox.size import query_parts
+from memograd.tasks.sql.sandbox.size import folded, query_parts
 
 HEADER = struct.Struct(">I")
 READY = b"ready"
@@ -181,7 +181,7 @@ class _Statement:
         self._ctes = frozenset(
             name
             for one in query.find_all(exp.CTE)
-            if not (name := one.alias.lower()).startswith(("sqlite_", "pragma_"))
+            if not (name := folded(one.alias)).startswith(("sqlite_", "pragma_"))
         )
 
     def run(self) -> Result:
@@ -267,10 +267,10 @@ class _Statement:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             # A read of "" is a mere count of rows; names in FROM (...) are not tables of anybody.
-            if (first or "").lower() in self._tables or not first:
+            if folded(first or "") in self._tables or not first:
                 return sqlite3.SQLITE_OK
             # So is a read of no column, which names a WITH where none of its columns is wanted.
-            if not second and first.lower() in self._ctes:
+            if not second and folded(first) in self._ctes:
                 return sqlite3.SQLITE_OK
             return self._refuse(f"the table {first} may not be read")
         if action == sqlite3.SQLITE_FUNCTION:
@@ -308,7 +308,7 @@ class _Statement:
 
 
 def tables_and_views(connection: sqlite3.Connection) -> Mapping[str, str | None]:
-    """Names of tables and views in small letters; the statement that made it, for a view."""
+    """Names of tables and views, `folded`; the statement that made it, for a view."""
     asked = (
         "SELECT lower(name), CASE type WHEN 'view' THEN sql END FROM sqlite_master "
         "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
