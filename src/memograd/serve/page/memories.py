@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, Response
@@ -24,6 +24,9 @@ from memograd.serve.page.page_memory import PageMemory
 from memograd.serve.page.view import Viewing
 from memograd.serve.page.why import Reasons, explained
 from memograd.serve.refusals import NotFound
+
+MOST_EVENTS: Final = 50
+"""Of an item's history; differences take their time."""
 
 routes = APIRouter()
 
@@ -99,11 +102,13 @@ def item(view: Viewing, memory_id: str) -> HTMLResponse:
     memory = view.memory
     found, living = memory.past_or_present(memory_id)
     linked = (found["metadata"] or {}).get("may_change")
+    history = memory.history(memory_id)
     return view.page(
         "item.html",
         item=found,
         living=living,
-        history=memory.history(memory_id),
+        history=history[: -MOST_EVENTS - 1 : -1],
+        earlier=max(len(history) - MOST_EVENTS, 0),
         turns=memory.turns_behind(memory_id) if living else [],
         related=list(memory.related(memory_id, found["memory"], found["owner"])),
         linked=_linked(memory, linked),
@@ -153,9 +158,12 @@ def _against_now(
     return [judged(row) for row in rows], memory.learnt_since(owner, moment)
 
 
-def _linked(memory: PageMemory, memory_id: str | None) -> dict[str, Any] | None:
-    """The item that another one may have changed, as it stands or stood; None if it was purged."""
-    if memory_id is None:
+def _linked(memory: PageMemory, memory_id: object) -> dict[str, Any] | None:
+    """The item that another one may have changed, as it stands or stood; None if it was purged.
+
+    The id stands in metadata, where an application may write whatever it likes.
+    """
+    if not isinstance(memory_id, str) or "\0" in memory_id:
         return None
     try:
         return memory.past_or_present(memory_id)[0]
