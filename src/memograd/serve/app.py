@@ -31,7 +31,7 @@ from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
-from memograd.web.safe_headers import SafeHeaders
+from memograd.web.safe_headers import SAFE, SafeHeaders
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 
@@ -111,6 +111,11 @@ def _explain_errors(app: FastAPI) -> None:
             return JSONResponse(refusal(str(error)), 400)
         logger.error("%s", error)
         return _told(Unavailable())
+
+    @app.exception_handler(Exception)
+    async def mistake(_: Request, __: Exception) -> JSONResponse:
+        # A mistake of ours, whose traceback is in the log. It is answered outside of all else.
+        return JSONResponse(refusal("The server failed; its log says how."), 500, dict(SAFE))
 
 
 def _told(error: Refused) -> JSONResponse:
