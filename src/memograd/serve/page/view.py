@@ -110,7 +110,7 @@ async def viewing(request: Request) -> AsyncIterator[View]:
     """Who looks, with one of the places for calls until the answer is made."""
     served: Served = request.app.state.served
     identity = await served.identify(request.headers, request.method)
-    with served.places.taken():
+    with served.places.taken(identity):
         yield View(request, served, identity)
 
 

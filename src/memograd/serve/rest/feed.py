@@ -68,9 +68,9 @@ def routes(served: Served) -> APIRouter:
             place = await asyncio.to_thread(memory.last_operation)
         else:
             await asyncio.to_thread(memory.last_operation)  # may it read at all?
-        served.streams.check()
+        served.streams.check(identity)
         events = _events(served, memory, place, partial(served.check_known, request.headers, "GET"))
-        stream = asking_for_long(served, events)
+        stream = asking_for_long(served, identity, events)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
