@@ -67,7 +67,7 @@ def test_all_that_is_named_is_there(
 ) -> None:
     """Files, extras, options, ports, the path of the health check, the time to end in."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    build = text.split("\nFROM ")[0].replace("\\\n", " ")
+    build = text.split("\nFROM ")[1].replace("\\\n", " ")
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     for copied in re.findall(r"^COPY (.+) \S+$", build, re.M):
         for name in copied.split():
@@ -90,8 +90,8 @@ def test_all_that_is_named_is_there(
     ours = [one for one in services.values() if "build" in one]
     said = [entry, json.loads(dockerfile["CMD"][0]), *(one["command"] for one in ours)]
     options = {word for words in said for word in words if word.startswith("--")}
-    shown = "".join(line for line in (text + compose).splitlines() if "memograd --" in line)
-    options |= set(re.findall(r"(?<=memograd )--[\w-]+", shown))
+    comments = [line for line in (text + compose).splitlines() if line.startswith("#")]
+    options |= set(re.findall(r"(?<=memograd )--[\w-]+", "\n".join(comments)))
     assert options and options <= known
 
     [port] = dockerfile["EXPOSE"]

@@ -72,7 +72,7 @@ def test_the_first_page_shows_what_was_remembered_why_and_what_changed(
             page = Browser(serving).get("/memory", lang=language).text
             assert all(word in page for word in words)
             assert "<del>Boston</del><ins>Denver</ins>" in page
-            assert "edited" in page  # the reason
+            assert "updated by the application" in page  # the reason
             assert "Question 0?" in page and "<blockquote>new</blockquote>" in page
             assert "/page/runs/curves?run=good" in page and "/page/runs/good/answers" in page
             assert HOSTILE not in page
