@@ -14,6 +14,8 @@ from memograd.memory.journal.rows import to_json
 from memograd.web.json_depth import DEEPEST, too_deep
 from memograd.web.strict_json import StrictRoute
 
+KIND = {"Content-Type": "application/json"}
+
 
 def nested(depth: int, opening: str = "[", closing: str = "]") -> Any:
     return json.loads(opening * depth + closing * depth)
@@ -49,7 +51,7 @@ def web() -> TestClient:
 def test_what_others_would_read_in_another_way_is_refused(
     web: TestClient, body: str, said: str
 ) -> None:
-    answer = web.post("/", content=body)
+    answer = web.post("/", content=body, headers=KIND)
     assert answer.status_code == 422
     assert said in answer.json()["detail"][0]["ctx"]["error"]
 
@@ -63,7 +65,7 @@ def test_what_others_would_read_in_another_way_is_refused(
     ],
 )
 def test_everything_else_comes_through(web: TestClient, body: str) -> None:
-    answer = web.post("/", content=body)
+    answer = web.post("/", content=body, headers=KIND)
     assert answer.json() == json.loads(body)
 
 
