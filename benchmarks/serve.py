@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py overhead [--calls 400]   REST beside the in-process call
     python benchmarks/serve.py application [--calls 400] the same without sockets, one caller
+    python benchmarks/serve.py mem0 [--calls 64]        REST beside mem0's `Memory` behind REST
     python benchmarks/serve.py crash [--calls 10000]    kill -9 of one of two servers
 
 All use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
@@ -12,7 +13,10 @@ that neither client nor connection is in the number. `crash` starts two servers 
 lets 32 clients add for 8 users under names (Idempotency-Key), kills one server half-way, lets its
 clients go to the other one, and looks for what is missing, there twice, or under another user.
 
-mem0's server is not measured: the package mem0ai holds no server.
+`mem0` sends the same requests to two servers in turns: ours, and mem0's `Memory` (the package
+mem0ai, `infer=False`, faiss, the same embedder) behind an application of two routes that is written
+here, as the package holds no server any more: it does what `POST /memories` and `POST /search` of
+mem0's own `server/main.py` did, without keys, and runs under the same HTTP server as ours.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ TOKEN = "the-token-of-the-benchmark"
 CLIENTS = (1, 8, 32)
 ROUNDS = 5
 ITEMS = 500
+CHOICES = ("overhead", "application", "mem0", "crash", "server", "mem0-server")
 
 
 class Trigrams:
@@ -70,6 +75,31 @@ def open_memory(path: Path, url: str | None) -> Any:
     return Memory.open(path, embedder=Trigrams(), ranking="fusion", **more)
 
 
+def mem0_server(path: Path) -> None:
+    """mem0's `Memory` behind its two routes, in a process; prints its port."""
+    from fastapi import FastAPI
+    from long_messages import Mem0
+
+    from memograd.web.running import listen, serve
+
+    path.mkdir()
+    memory = Mem0(path, Trigrams()).memory
+    app = FastAPI()
+
+    # Plain functions, as mem0's server had them: each call in a thread.
+    @app.post("/memories")
+    def add(told: dict[str, Any]) -> Any:
+        return memory.add(told.pop("messages"), **told)
+
+    @app.post("/search")
+    def search(told: dict[str, Any]) -> Any:
+        return memory.search(told["query"], filters={"user_id": told["user_id"]})
+
+    listening = listen("127.0.0.1", 0)
+    print(listening.getsockname()[1], flush=True)
+    serve(app, listening)
+
+
 def server(path: Path, url: str | None) -> None:
     """One server process; prints its port."""
     from memograd.serve.app import create_app
@@ -85,8 +115,10 @@ def server(path: Path, url: str | None) -> None:
 
 
 @contextmanager
-def started(path: Path, url: str | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    command = [sys.executable, __file__, "server", "--path", str(path)]
+def started(
+    path: Path, url: str | None = None, *, what: str = "server"
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, __file__, what, "--path", str(path)]
     command += [] if url is None else ["--url", url]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -200,6 +232,57 @@ def overhead(calls: int) -> None:
                         flush=True,
                     )
         inside.close()
+
+
+def beside_mem0(calls: int) -> None:
+    """The same requests to both servers, in turns."""
+    words = [f"user {n % 5} likes subject {n}" for n in range(ITEMS)]
+    fresh = random.Random(0)
+
+    def said(text: str, user: str) -> dict[str, Any]:
+        messages = [{"role": "user", "content": text}]
+        return {"messages": messages, "user_id": user, "infer": False}
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(Path(folder) / "ours") as ours,
+        started(Path(folder) / "mem0", what="mem0-server") as theirs,
+    ):
+        servers = {"memograd": ours, "mem0": theirs}
+        for _, port in servers.values():
+            web = Web(port)
+            for n, text in enumerate(words):
+                web.post("/memories", said(text, f"u{n % 5}"))
+
+        def asking(what: str, port: int) -> Callable[[int], Callable[[int], object]]:
+            def of(client: int) -> Callable[[int], object]:
+                user, mine = f"u{client % 5}", Web(port)
+                if what == "search":
+                    return lambda n: mine.post("/search", {"query": words[n % 50], "user_id": user})
+                return lambda n: mine.post("/memories", said(f"a new thing {fresh.random()}", user))
+
+            return of
+
+        print("what   clients server    p50 ms  p95 ms  server CPU ms/call")
+        for what in ("search", "add"):
+            for clients in CLIENTS:
+                took: dict[str, list[float]] = {name: [] for name in servers}
+                used = dict.fromkeys(servers, 0.0)
+                for round_ in range(ROUNDS + 1):  # the first warms up
+                    for name, (process, port) in servers.items():
+                        before = processor_seconds(process.pid)
+                        times = together(clients, calls, asking(what, port))
+                        if round_:
+                            took[name] += times
+                            used[name] += processor_seconds(process.pid) - before
+                for name, times in took.items():
+                    p95 = statistics.quantiles(times, n=20)[-1]
+                    cpu = 1000 * used[name] / len(times)
+                    print(
+                        f"{what:<6} {clients:>7} {name:<9} {statistics.median(times):>6.2f}"
+                        f" {p95:>7.2f} {cpu:>10.2f}",
+                        flush=True,
+                    )
 
 
 def application(calls: int) -> None:
@@ -330,13 +413,17 @@ def crash(calls: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=["overhead", "application", "crash", "server"])
+    parser.add_argument("what", choices=CHOICES)
     parser.add_argument("--calls", type=int)
     parser.add_argument("--path", type=Path)
     parser.add_argument("--url")
     asked = parser.parse_args()
     if asked.what == "server":
         server(asked.path, asked.url)
+    elif asked.what == "mem0-server":
+        mem0_server(asked.path)
+    elif asked.what == "mem0":
+        beside_mem0(asked.calls or 64)
     elif asked.what == "overhead":
         overhead(asked.calls or 400)
     elif asked.what == "application":

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md")]
+PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_relative_links_resolve(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
     targets = re.findall(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)", text)
@@ -37,7 +41,7 @@ OF_USERS = {"my_task", "my_env.py", "my_agent.py", "my_rewards.py", "FILE.py", "
 @pytest.mark.parametrize(
     "page",
     [*(page for page in PAGES if page.name != "log.md"), ROOT / "CONTRIBUTING.md"],
-    ids=lambda page: page.name,
+    ids=name,
 )
 def test_paths_in_code_are_there(page: Path) -> None:
     """`memory/state/`, `grpo/trainer` and `test_bandit.py`: from the root, from the package, or by

@@ -13,7 +13,11 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CHINESE = {"memory", "serve", "page", "mcp", "integrations"}
+CHINESE = {
+    *("memory", "serve", "page", "mcp", "integrations", "retrieval", "relations"),
+    *("data", "tasks", "runs", "gateway", "episodes", "sql-agent", "results"),
+}
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +42,23 @@ def test_both_languages_have_the_same_pages(site: ModuleType) -> None:
         assert site.pages("zh")[f"{name}.md"] == ROOT / "docs" / "zh" / f"{name}.md"
         titles = re.findall(r"^# .*", site.text_of(f"{name}.md", "zh"), flags=re.MULTILINE)
         assert titles
+
+
+@pytest.mark.parametrize("page", sorted(CHINESE))
+def test_a_chinese_page_says_no_figure_that_the_english_one_does_not(page: str) -> None:
+    english, chinese = (
+        (ROOT / "docs" / folder / f"{page}.md").read_text("utf-8") for folder in ("", "zh")
+    )
+    in_words = re.sub(r"^```.*?^```", "", chinese, flags=re.DOTALL | re.MULTILINE)
+    more = set(NUMBER.findall(in_words)) - set(NUMBER.findall(english))
+    assert not more, sorted(more)
+
+
+@pytest.mark.parametrize("page", sorted(CHINESE))
+def test_a_chinese_page_leads_to_chinese_pages(page: str) -> None:
+    text = (ROOT / "docs" / "zh" / f"{page}.md").read_text("utf-8")
+    for other in re.findall(r"\]\(\.\./([\w-]+)\.md", text):
+        assert other == page or other not in CHINESE, f"{page} leads to the English {other}"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

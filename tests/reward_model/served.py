@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
-
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model.scorer import Item
+from memograd.web.running import running
 
 
 class Lengths:
@@ -36,16 +33,5 @@ class Lengths:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """The address of `app` on a free port of this machine, while the block runs."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            thread.join(0.01)
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with running(app) as address:
+        yield address

@@ -179,3 +179,26 @@ def test_a_bug_is_a_sentence_too() -> None:
         500,
         "The server failed; its log says how.",
     )
+
+
+def test_pages_of_other_sites_reach_nothing() -> None:
+    with serving(make_app(Lengths(), name="l", hosts=["scores.example"])) as url:
+        for headers, status in (
+            ({}, 200),
+            ({"Host": "localhost:1"}, 200),
+            ({"Host": "scores.example"}, 200),
+            ({"Host": "evil.example"}, 403),
+            ({"Origin": "http://evil.example"}, 403),
+        ):
+            answer = PLAIN.get(url + "/health", headers=headers)
+            assert answer.status_code == status, headers
+            assert answer.headers["X-Frame-Options"] == "DENY"
+    with pytest.raises(BadInput, match="is no host"):
+        make_app(Lengths(), name="l", hosts=["http://x"])
+
+
+@pytest.mark.parametrize(("key", "status"), [(None, 200), ("geheim", 404)])
+def test_what_is_offered_is_told_where_all_may_ask(key: str | None, status: int) -> None:
+    with serving(make_app(Lengths(), name="l", api_key=key)) as url:
+        assert PLAIN.get(url + "/openapi.json").status_code == status
+        assert PLAIN.get(url + "/docs").status_code == 404  # its scripts would be others'

@@ -10,13 +10,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import typer
 
+from memograd.cli.app import app
 from memograd.config.memory_settings import ENVIRONMENT
+from memograd.web.running import GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-of-the-composition"
@@ -56,6 +60,53 @@ def test_the_image_runs_as_nobody_with_its_memory_in_a_volume(
     [run] = dockerfile["RUN"]
     assert "--owner memograd" in run and run.endswith("/data")
     assert "ARG" not in dockerfile  # nothing secret becomes a layer
+
+
+def test_all_that_is_named_is_there(
+    dockerfile: dict[str, list[str]], services: dict[str, Any]
+) -> None:
+    """Files, extras, options, ports, the path of the health check, the time to end in."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    build = text.split("\nFROM ")[1].replace("\\\n", " ")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    for copied in re.findall(r"^COPY (.+) \S+$", build, re.M):
+        for name in copied.split():
+            assert (ROOT / name).exists(), name
+            assert f"!{name}" in ignored, name
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (ROOT / project["readme"]).name in build  # the build of the package reads it
+    assert all(name in build for name in project["license-files"])
+    [extras] = re.findall(r'pip install .*"\.\[([\w,-]+)\]"', build)
+    assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+    assert "memograd" in project["scripts"]
+
+    [serve] = [one for one in app.registered_groups if one.name == "serve"]
+    assert serve.typer_instance is not None
+    command = typer.main.get_command(serve.typer_instance)
+    known = {name for one in command.params for name in one.opts}
+    compose = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    entry = json.loads(dockerfile["ENTRYPOINT"][0])
+    assert entry[:2] == ["memograd", "serve"]
+    ours = [one for one in services.values() if "build" in one]
+    said = [entry, json.loads(dockerfile["CMD"][0]), *(one["command"] for one in ours)]
+    options = {word for words in said for word in words if word.startswith("--")}
+    comments = [line for line in (text + compose).splitlines() if line.startswith("#")]
+    options |= set(re.findall(r"(?<=memograd )--[\w-]+", "\n".join(comments)))
+    assert options and options <= known
+
+    [port] = dockerfile["EXPOSE"]
+    assert entry[entry.index("--port") + 1] == port
+    assert all(mapping.endswith(f":{port}") for one in ours for mapping in one["ports"])
+    [check] = dockerfile["HEALTHCHECK"]
+    assert f":{port}/healthz'" in check
+    assert dockerfile["STOPSIGNAL"] == ["SIGTERM"]
+    for one in ours:
+        assert int(one["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
+        assert one["build"] == "." and set(one["depends_on"]) <= services.keys()
+        for waited, how in one["depends_on"].items():
+            assert how["condition"] != "service_healthy" or "healthcheck" in services[waited]
+    volumes = {name.partition(":")[0] for one in services.values() for name in one["volumes"]}
+    assert volumes == yaml.safe_load(compose)["volumes"].keys()
 
 
 def test_what_is_pulled_has_a_version(services: dict[str, Any]) -> None:

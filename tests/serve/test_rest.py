@@ -305,7 +305,7 @@ def test_keys_are_made_and_revoked_by_an_admin(serving: Serving) -> None:
         ("PUT", "/memories/unknown", {"json": {"text": "x", "data": "y"}}, 400, "same"),
         ("DELETE", "/memories/unknown", {}, 404, "no memory"),
         ("DELETE", "/memories", {}, 400, "Say whose memory"),
-        ("DELETE", "/v1/memories/?user=a", {}, 400, "no parameter 'user'"),
+        ("DELETE", "/v1/memories/?user=a", {}, 422, "no parameter 'user'"),
         ("POST", "/purge", {"json": {"memory_id": "unknown"}}, 404, "no memory"),
         ("POST", "/purge", {"json": {}}, 400, "needs an owner"),
         ("POST", "/compact/unknown/undo", {}, 404, "no compaction"),

@@ -22,6 +22,7 @@ from asked import ADMIN, Serving
 
 from memograd.cli import main
 from memograd.errors import BadInput
+from memograd.serve.refusals import TooMany
 from memograd.serve.served import ServeLimits
 from memograd.web.running import listen, running
 
@@ -128,6 +129,27 @@ def test_more_feeds_than_there_are_places_are_refused(
                     break
             time.sleep(0.05)
         assert again.status_code == 200
+
+
+def test_one_users_client_shuts_nobody_out(make_serving: Callable[..., Serving]) -> None:
+    serving = make_serving(limits=ServeLimits(max_streams=8, max_calls=8))
+    alice, bob = serving.key("user:alice"), serving.key("user:bob")
+    identities = serving.served.identities
+    places = serving.served.streams
+    with contextlib.ExitStack() as held:
+        who = [identities.of({"x-api-key": one}, "GET") for one in (alice, bob, ADMIN)]
+        for _ in range(2):
+            held.enter_context(places.taken(who[0]))
+        with pytest.raises(TooMany, match="This key holds as many streams"):
+            places.check(who[0])
+        for _ in range(2):
+            held.enter_context(places.taken(who[1]))
+        for _ in range(4):  # an application speaks for all
+            held.enter_context(places.taken(who[2]))
+        with pytest.raises(TooMany, match="The server answers as many streams"):
+            places.check(who[2])
+    assert places.free == 8
+    places.check(who[0])
 
 
 def test_a_port_in_use_is_told_in_one_sentence() -> None:

@@ -17,7 +17,7 @@ import typer
 from memograd.cli.help import epilog, setting_paragraphs
 from memograd.cli.warm_start import NumberType
 from memograd.config.load import load_settings
-from memograd.errors import BadInput
+from memograd.errors import BadInput, Stopped
 from memograd.warm_start.reward_model_settings import RewardModelSettings
 
 app = typer.Typer()
@@ -196,6 +196,10 @@ def serve(
     max_body_kib: Annotated[
         int, typer.Option(min=1, help="Size of a request, in KiB, at most.")
     ] = 4096,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that clients may call it by; repeat."),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Answer scores by HTTP: /score, /score-pair, /score-batch, /health."""
@@ -203,7 +207,7 @@ def serve(
     server.check_binding(host, api_key)
     scorer = _module("reward_model.model").RewardModel.open(model, device=device)
     typer.echo(f"Scoring with {model} on http://{host}:{port}")
-    server.serve(
+    ended_by = server.serve(
         scorer,
         name=model,
         host=host,
@@ -211,7 +215,10 @@ def serve(
         api_key=api_key,
         max_batch=max_batch,
         max_body_bytes=max_body_kib * 1024,
+        hosts=allow_host or (),
     )
+    if ended_by is not None:
+        raise Stopped("The server has ended; what it was asked is answered.", ended_by)
 
 
 def _module(name: str) -> ModuleType:

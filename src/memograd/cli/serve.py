@@ -34,7 +34,8 @@ app = typer.Typer(
         "  memograd serve keys create phone --user alice\n"
         "  memograd serve --host 0.0.0.0 --allow-host memory.example.org",
         "On this machine it prints an address that opens the page once, and an admin token for\n"
-        "clients unless there is a key. Beyond this machine it needs a key and --allow-host.",
+        "clients unless there is a key. Beyond this machine it needs a key and --allow-host.\n"
+        "Where no memory is named and there is none yet, it shows what the last demo left.",
         "Environment:\n"
         f"  {TOKEN}   an admin key, kept nowhere: the same for all processes\n"
         "  MEMOGRAD_PATH, MEMOGRAD_JOURNAL_URL, ...   the memory's settings, as everywhere",
@@ -81,15 +82,34 @@ def serve(
         return
     _need_packages()
     from memograd.memory import Memory
+    from memograd.serve import left_by_run
     from memograd.serve.app import create_app
     from memograd.serve.starting import settle
+    from memograd.web.host_check import is_loopback
     from memograd.web.running import address, listen
     from memograd.web.running import serve as run
 
     named = token or os.environ.get(TOKEN) or None
     settings = given.settings(path)
+    shown = None
+    if named is None and is_loopback(host):
+        shown = left_by_run.instead_of(settings, runs)
+    if shown is not None:
+        typer.echo(
+            f"There is no memory in {settings.path} yet. What is shown is what the run"
+            f" {shown.name} left; for your own memory: memograd serve --path {settings.path}"
+        )
+        settings = left_by_run.settings_of(shown, settings)
     listening = listen(host, port)
-    start = settle(settings, host, token=named, allowed=allow_host or (), runs=runs, traces=traces)
+    start = settle(
+        settings,
+        host,
+        token=named,
+        allowed=allow_host or (),
+        runs=runs,
+        traces=traces,
+        clients=shown is None,
+    )
     with Memory.open(settings=settings) as memory:
         served = create_app(memory, start.settings)
         place = address(listening)

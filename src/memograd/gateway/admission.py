@@ -11,7 +11,6 @@ call ends. (`memograd.web.body_limit` counts the bytes of a request.)
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Final
 
 from memograd.errors import BadInput
 from memograd.gateway.protocol import CallRefused
+from memograd.web.host_check import is_loopback
 
 KNOWN_KEYS: Final = 65_536
 """Rollouts whose keys are known without asking the store."""
@@ -71,11 +71,7 @@ def unauthorised(message: str) -> CallRefused:
 
 def check_address(host: str, key: str | None) -> None:
     """Raise BadInput for an address that others reach while no key protects the gateway."""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    if not local and not key:
+    if not is_loopback(host) and not key:
         raise BadInput(
             f"The address {host} can be reached from other machines, so the gateway needs a key: "
             "set MEMOGRAD_GATEWAY_KEY, or listen on 127.0.0.1."

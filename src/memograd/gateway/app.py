@@ -43,6 +43,7 @@ from memograd.gateway.store import TraceStore
 from memograd.memory.embedders.embedder import Embedder
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
+from memograd.web.safe_headers import SafeHeaders
 from memograd.web.strict_json import StrictRoute
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -98,6 +99,7 @@ def create_app(
     refusal = error_body(too_large, kind="invalid_request_error", code="too_large")
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=refusal)
     app.add_middleware(HostCheck, hosts=[*map(checked_host, hosts)], refusal=_foreign)
+    app.add_middleware(SafeHeaders)
     return app
 
 

@@ -1,8 +1,9 @@
 """The scoring server: `/score`, `/score-pair`, `/score-batch` and `/health`.
 
 Safe by default: it binds to this machine, and to anything else only with an API key, which every
-request but `/health` must then bring as `Authorization: Bearer KEY`. Bodies, answers of a request
-and answers that wait are limited.
+request but `/health` must then bring as `Authorization: Bearer KEY`. It answers to the names of
+this machine, to the address that was connected to and to names that are given, and to pages of no
+other site. Bodies, answers of a request and answers that wait are limited.
 
 Concurrent requests share forwards (`JoiningScorer`). They wait in a queue; one worker takes all
 that wait (up to `max_batch` answers), scores them together in a thread of its own, and gives every
@@ -18,9 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from memograd.reward_model import api
 from memograd.reward_model.length import controlled
 from memograd.reward_model.scorer import Item, Scorer
 from memograd.web.body_limit import BodyLimit
+from memograd.web.host_check import HostCheck, checked_host, is_loopback
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -48,12 +49,19 @@ def make_app(
     api_key: str | None = None,
     max_batch: int = 64,
     max_body_bytes: int = MAX_BODY_BYTES,
+    hosts: Collection[str] = (),
 ) -> FastAPI:
-    """The server over `scorer` as an ASGI application; `name` is what `/health` calls it."""
+    """The server over `scorer` as an ASGI application; `name` is what `/health` calls it.
+
+    hosts: names that it answers to besides those of this machine. Raises BadInput for one that is
+    none.
+    """
     try:
         from fastapi import Depends, FastAPI, Header, HTTPException, Request
         from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
+
+        from memograd.web.safe_headers import SafeHeaders
     except ModuleNotFoundError as error:
         raise BadInput(
             f"Serving needs the package {error.name}; run pip install 'memograd[gateway]'."
@@ -73,9 +81,18 @@ def make_app(
         if not hmac.compare_digest(given, f"Bearer {api_key}".encode()):
             raise HTTPException(401, "Give the API key as Authorization: Bearer KEY.")
 
-    app = FastAPI(title="memograd reward model", lifespan=lifespan)
+    app = FastAPI(
+        title="memograd reward model",
+        lifespan=lifespan,
+        # FastAPI's pages load scripts from elsewhere; and whoever has no key is told nothing.
+        openapi_url="/openapi.json" if api_key is None else None,
+        docs_url=None,
+        redoc_url=None,
+    )
     refusal = {"detail": f"The body is larger than {max_body_bytes} bytes."}
     app.add_middleware(BodyLimit, limit=max_body_bytes, refusal=refusal)
+    app.add_middleware(HostCheck, hosts=[*map(checked_host, hosts)], refusal=_foreign)
+    app.add_middleware(SafeHeaders)
     app.state.joining = joining
     guarded: dict[str, Any] = {"dependencies": [Depends(authorised)]}
 
@@ -136,11 +153,7 @@ def make_app(
 
 def check_binding(host: str, api_key: str | None) -> None:
     """Refuse to listen beyond this machine without an API key."""
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local and not api_key:
+    if not is_loopback(host) and not api_key:
         raise BadInput(
             f"--host {host} can be reached from other machines: set an API key in "
             f"{API_KEY_VARIABLE}, or leave --host out to serve this machine only."
@@ -156,8 +169,12 @@ def serve(
     api_key: str | None = None,
     max_batch: int = 64,
     max_body_bytes: int = MAX_BODY_BYTES,
-) -> None:
-    """Serve until interrupted."""
+    hosts: Collection[str] = (),
+) -> int | None:
+    """Serve until SIGINT or SIGTERM; returns the number of the signal.
+
+    hosts: names that clients call it by, besides `host`. Raises BadInput where it cannot listen.
+    """
     check_binding(host, api_key)
     app = make_app(
         scorer,
@@ -165,11 +182,16 @@ def serve(
         api_key=api_key,
         max_batch=max_batch,
         max_body_bytes=max_body_bytes,
+        hosts=(host, *hosts),
     )
-    import uvicorn
+    from memograd.web.running import listen
+    from memograd.web.running import serve as run
 
-    # Without log_config, uvicorn would shut the log handlers of the whole process.
-    uvicorn.run(app, host=host, port=port, log_level="warning", log_config=None)
+    return run(app, listen(host, port))
+
+
+def _foreign(why: str) -> dict[str, Any]:
+    return {"detail": why}
 
 
 def _compared(first: float, second: float) -> api.PairResponse:

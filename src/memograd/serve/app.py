@@ -1,9 +1,9 @@
 """The web application: what stands before every route, its parts, and how a refusal is told.
 
-Outermost first: Host and Origin (403), a key where there is a body (401), the time and the size of
-the body (408, 413), then the routes of `PARTS`. Invariants: what is refused has the form
-`{"detail": SENTENCE}`; a failure of the database is 503 with Retry-After, and its own words go to
-the log, not to the client.
+Outermost first: the headers of every answer, Host and Origin (403), a key where there is a body
+(401), the time and the size of the body (408, 413), then the routes of `PARTS`. Invariants: what is
+refused has the form `{"detail": SENTENCE}`; a failure of the database is 503 with Retry-After, and
+its own words go to the log, not to the client.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
+from memograd.web.safe_headers import SAFE, SafeHeaders
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 
@@ -80,6 +81,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(SlowBody, seconds=limits.body_seconds)
     app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
+    app.add_middleware(SafeHeaders)
     return app
 
 
@@ -98,6 +100,8 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def misfit(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return JSONResponse(refusal(f"The body is no JSON: {first['ctx']['error']}."), 422)
         where = ".".join(str(part) for part in first["loc"])
         return JSONResponse(refusal(f"{where}: {first['msg']}."), 422)
 
@@ -107,6 +111,11 @@ def _explain_errors(app: FastAPI) -> None:
             return JSONResponse(refusal(str(error)), 400)
         logger.error("%s", error)
         return _told(Unavailable())
+
+    @app.exception_handler(Exception)
+    async def mistake(_: Request, __: Exception) -> JSONResponse:
+        # A mistake of ours, whose traceback is in the log. It is answered outside of all else.
+        return JSONResponse(refusal("The server failed; its log says how."), 500, dict(SAFE))
 
 
 def _told(error: Refused) -> JSONResponse:

@@ -45,9 +45,13 @@ class Identity:
         if not self.may(right):
             raise Forbidden(f"This key may not do that: it needs the right {right.value!r}.")
 
+    def is_operator(self) -> bool:
+        """Whether this is an admin over everybody's memory."""
+        return self.owner is None and self.may(Right.admin)
+
     def need_operator(self) -> None:
         """Raise `Forbidden` unless this is an admin over everybody's memory."""
-        if self.owner is not None or not self.may(Right.admin):
+        if not self.is_operator():
             raise Forbidden("This needs an admin key that is bound to no owner.")
 
 

@@ -209,6 +209,9 @@ class Keys:
             .values(revoked_at=now)
             .returning(KEYS)
         )
+        with self._database.reading() as connection:  # whoever guesses holds up no writer
+            if connection.execute(_FIND, {"hash": hashed(login_token)}).one_or_none() is None:
+                return None
         with self._database.writing() as connection:
             row = connection.execute(spend).one_or_none()
         if row is None:

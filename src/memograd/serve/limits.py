@@ -10,39 +10,53 @@ import asyncio
 import json
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from starlette.datastructures import Headers
 
+from memograd.serve.identity import Identity
 from memograd.serve.refusals import Refused, TooMany, refusal
 from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, still_sending
 
 KEYS_COUNTED: Final = 65_536
+SHARES: Final = 4
 
 
 class Places:
-    """The calls that are being answered by this process; for one event loop."""
+    """The calls that are being answered by this process; for one event loop.
+
+    A key that is bound to an owner gets a quarter of them at most, so that one user's client shuts
+    nobody else out. The key of everybody's memory belongs to an application and speaks for all.
+    """
 
     def __init__(self, count: int, what: str) -> None:
         self.free, self._what = count, what
+        self._of_one = max(1, count // SHARES)
+        self._held: Counter[str] = Counter()
 
-    def check(self) -> None:
+    def check(self, who: Identity) -> None:
         """Raise `TooMany` if there is no place."""
         if self.free <= 0:
             raise TooMany(f"The server answers as many {self._what} as it may: try again.")
+        if who.owner is not None and self._held[who.key_id] >= self._of_one:
+            raise TooMany(f"This key holds as many {self._what} as one key may: try again.")
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self, who: Identity) -> Iterator[None]:
         """A place within this block; raises `TooMany` if there is none."""
-        self.check()
+        self.check(who)
         self.free -= 1
+        self._held[who.key_id] += 1
         try:
             yield
         finally:
             self.free += 1
+            self._held[who.key_id] -= 1
+            if not self._held[who.key_id]:
+                del self._held[who.key_id]
 
 
 class Rates:

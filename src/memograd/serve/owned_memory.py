@@ -228,7 +228,7 @@ class OwnedMemory:
 
     def _listed(self, ids: Ids, filters: Filters | None) -> Filter:
         """What a listing may see."""
-        everybodys = self._is_operator() and not filters and not any(ids.values())
+        everybodys = self.identity.is_operator() and not filters and not any(ids.values())
         return parse_filter(None if everybodys else self._wall.filters(ids, filters))
 
     def get_all(
@@ -364,9 +364,6 @@ class OwnedMemory:
         return count
 
     # Whose
-
-    def _is_operator(self) -> bool:
-        return self.identity.owner is None and self.identity.may(Right.admin)
 
     def _owner_of_living(self, memory_id: str) -> str:
         """The owner of a living item that the key may know of; raises `NotFound`."""

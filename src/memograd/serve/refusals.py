@@ -6,7 +6,10 @@ Invariant: an item of another owner is refused exactly as one that never was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+MOST_DETAIL: Final = 600
+"""Characters of a sentence. It may quote what was sent, and that may be megabytes."""
 
 
 class Refused(Exception):
@@ -81,4 +84,4 @@ class Unavailable(Refused):
 
 def refusal(detail: str) -> dict[str, Any]:
     """The body of every refusal: `detail`, as mem0's clients and FastAPI have it."""
-    return {"detail": detail}
+    return {"detail": detail if len(detail) <= MOST_DETAIL else f"{detail[:MOST_DETAIL]}…"}

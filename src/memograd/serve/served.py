@@ -29,8 +29,8 @@ from memograd.serve.owned_memory import OwnedMemory
 @dataclass(frozen=True)
 class ServeLimits:
     """`max_body` bytes of a request, sent within `body_seconds`; `max_calls` answered at once and
-    `max_streams` feeds held open by the process; `calls_per_minute` of one key; `max_batch`
-    elements of a list in a request."""
+    `max_streams` feeds held open by the process, a quarter of either for a key with an owner;
+    `calls_per_minute` of one key; `max_batch` elements of a list in a request."""
 
     max_body: int = 8 * 1024 * 1024
     body_seconds: float = 30.0
@@ -100,13 +100,15 @@ async def asking(request: Request) -> AsyncIterator[Identity]:
     """Who asks, with one of the places for calls until the answer is made."""
     served: Served = request.app.state.served
     identity = await served.identify(request.headers, request.method)
-    with served.places.taken():
+    with served.places.taken(identity):
         yield identity
 
 
-async def asking_for_long(served: Served, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+async def asking_for_long(
+    served: Served, identity: Identity, stream: AsyncIterator[str]
+) -> AsyncIterator[str]:
     """The stream, with one of the places for streams for as long as it lasts."""
-    with served.streams.taken():
+    with served.streams.taken(identity):
         async for part in stream:
             yield part
 

@@ -20,8 +20,7 @@ from memograd.serve.database import ServeDatabase
 from memograd.serve.keys import Keys, Right
 from memograd.serve.served import ServeSettings
 from memograd.serve.session import login_path
-from memograd.web.host_check import checked_host
-from memograd.web.running import is_loopback
+from memograd.web.host_check import checked_host, is_loopback
 
 LEAST_TOKEN = 16
 
@@ -44,8 +43,12 @@ def settle(
     allowed: Sequence[str],
     runs: Path,
     traces: str | None = None,
+    clients: bool = True,
 ) -> Start:
-    """Check what was asked for, and make the first keys. Raises BadInput."""
+    """Check what was asked for, and make the first keys. Raises BadInput.
+
+    clients: whether there shall be a token for them where there is no key yet.
+    """
     hosts = [checked_host(name) for name in (host, *allowed)]
     if token is not None and len(token) < LEAST_TOKEN:
         raise BadInput(f"The token is too easily guessed: give at least {LEAST_TOKEN} characters.")
@@ -66,7 +69,7 @@ def settle(
                 f"The address {host} can be reached from other machines: say by --allow-host NAME"
                 " which names clients may call it by."
             )
-        made = f"mg-{secrets.token_urlsafe(32)}" if needs_key else None
+        made = f"mg-{secrets.token_urlsafe(32)}" if needs_key and clients else None
         login = keys.login_token(name="first page", owner=None, rights=[Right.admin])
     settings = ServeSettings(hosts=tuple(hosts), token=token or made, runs=runs, traces=traces)
     return Start(settings, made, login_path(login))

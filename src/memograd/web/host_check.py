@@ -111,6 +111,12 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
 def checked_host(host: str) -> str:
     """A host as it is compared; raises BadInput for what is no name and no address."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host

@@ -1,18 +1,22 @@
 """Routes whose JSON is JSON, for every server of ours.
 
 Python's parser takes NaN and Infinity, which no database, no other server and no client would, and
-raises RecursionError for a body of brackets. Invariant: what a route is given can be written as
-JSON again.
+raises RecursionError for a body of brackets. Of two members with one name it takes the last, where
+a proxy or a filter before us may take the first. Invariants: what a route is given can be written
+as JSON again, and has one meaning for everybody who reads it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+
+from memograd.web.json_depth import DEEPEST, too_deep
 
 
 class _StrictRequest(Request):
@@ -21,11 +25,20 @@ class _StrictRequest(Request):
         if not hasattr(self, "_json"):
             body = await self.body()
             try:
-                self._json = json.loads(body, parse_constant=_no_constant)
+                told = json.loads(
+                    body,
+                    parse_constant=_no_constant,
+                    parse_float=_finite,
+                    object_pairs_hook=_once,
+                )
             except RecursionError:
                 raise json.JSONDecodeError("nested too deep", "", 0) from None
             except UnicodeDecodeError:
                 raise json.JSONDecodeError("not UTF-8", "", 0) from None
+            # Only a body of that many brackets can be so deep, and to count them takes no time.
+            if body.count(b"[") + body.count(b"{") > DEEPEST and too_deep(told):
+                raise json.JSONDecodeError("nested too deep", "", 0)
+            self._json = told
         return self._json
 
 
@@ -44,3 +57,19 @@ class StrictRoute(APIRoute):
 
 def _no_constant(name: str) -> None:
     raise json.JSONDecodeError(f"{name} is no number", name, 0)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise json.JSONDecodeError(f"{digits[:60]} is no number of a computer", digits, 0)
+    return number
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise json.JSONDecodeError(f"{name[:60]!r} is there twice", "", 0)
+        found[name] = value
+    return found

@@ -29,6 +29,7 @@ from memograd.errors import BadInput
 from memograd.memory.journal.schema import DERIVED, EVENTS
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.scope import Scope, check_unicode
+from memograd.web.json_depth import DEEPEST, too_deep
 
 BATCH: Final = 500  # owners in one IN (...)
 HELD_OWNERS: Final = 10_000
@@ -156,6 +157,8 @@ def to_json(value: Any, where: str) -> tuple[str, Any]:
         raise BadInput(f"{where} cannot be written as JSON: {error}. Use JSON values.") from None
     check_unicode(text, where)
     back = json.loads(text)
+    if text.count("[") + text.count("{") > DEEPEST and too_deep(back):
+        raise BadInput(f"{where} is nested more than {DEEPEST} levels deep: flatten it.")
     if back != value:
         _check_keys(value, where)
     return text, back

@@ -82,11 +82,19 @@ def check_answered(store: MemoryStore, answered: Answered, scope: Scope) -> None
             raise BadInput(f"{name} must be a text with something in it, not {text!r}.")
         check_unicode(text, name.lower())
     for one in (*answered.shown, *answered.behind):
-        if not isinstance(one, str) or store.journal.latest(one, owner=scope.owner) is None:
+        if not _is_of(store, one, scope.owner):
             raise BadInput(
-                f"The answer was shown {one!r}, which is no memory of {scope.owner}: give ids that"
-                " search returned for the same user."
+                f"The answer was shown {str(one)[:60]!r}, which is no memory of {scope.owner}:"
+                " give ids that search returned for the same user."
             )
+
+
+def _is_of(store: MemoryStore, an_id: object, owner: str) -> bool:
+    """Whether it is the id of an item or a turn of the owner."""
+    if not isinstance(an_id, str) or "\0" in an_id:
+        return False  # no database of texts takes it, so there is nothing by that name
+    check_unicode(an_id, "an id that the answer was shown")
+    return store.journal.latest(an_id, owner=owner) is not None
 
 
 def is_of_one_owner(store: MemoryStore, answered: Answered, scope: Scope) -> bool:

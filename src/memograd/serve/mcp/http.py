@@ -76,7 +76,7 @@ class _Endpoint:
         scope["user"] = AuthenticatedUser(token)
         # A GET is a stream that is held open; a POST is a call.
         places = self._served.streams if request.method == "GET" else self._served.places
-        with places.taken():
+        with places.taken(known):
             await self._while_known(request, self._protocol(scope, receive, send))
 
     async def _while_known(self, request: Request, answering: Awaitable[None]) -> None:

@@ -38,7 +38,7 @@ from memograd.memory.results import hit_result, item_result, operation_result
 from memograd.memory.search import Context
 from memograd.serve.keys import Right
 from memograd.serve.page.page_memory import PageMemory
-from memograd.serve.page.view import SECURITY, View, Viewing
+from memograd.serve.page.view import View, Viewing
 from memograd.serve.page.why import Reasons, explained
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def say(view: Viewing, user: Annotated[str, Form()], text: Annotated[str, Form()
     if not text.strip() or len(text) > MOST_TEXT:
         raise BadInput(view.say("chat.empty", most=MOST_TEXT))
     talk = _talks(view).of(memory.identity.key_id, user, view.served.memory)
-    headers = dict(SECURITY) | {"X-Accel-Buffering": "no"}
+    headers = {"X-Accel-Buffering": "no"}
     parts = _parts(view, memory, talk, user, text)
     return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
 

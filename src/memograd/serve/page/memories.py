@@ -9,21 +9,28 @@ Invariant: a change is made by POST alone, and purging needs the confirmation th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, Response
 
 from memograd.errors import BadInput
 from memograd.memory.records.items import Kind
+from memograd.serve import left_by_run
 from memograd.serve.keys import Right
-from memograd.serve.page.page_memory import PageMemory
-from memograd.serve.page.view import Viewing
+from memograd.serve.page import run_files
+from memograd.serve.page.page_memory import OwnerCount, PageMemory
+from memograd.serve.page.view import View, Viewing
 from memograd.serve.page.why import Reasons, explained
 from memograd.serve.refusals import NotFound
+
+MOST_EVENTS: Final = 50
+"""Of an item's history; differences take their time."""
+SHOWN: Final = 3
+"""Operations of an owner, and questions, of a memory that a run left."""
 
 routes = APIRouter()
 
@@ -44,6 +51,16 @@ class MemoryRow:
     now: str | None = None
 
 
+@dataclass(frozen=True)
+class LeftByRun:
+    """A memory that a run left. latest: the newest operations by owner, each with its reason.
+    answered: some questions with what was found before and after training, by name."""
+
+    run: str
+    latest: Mapping[str, Sequence[Mapping[str, Any]]]
+    answered: Sequence[run_files.RunAnswer]
+
+
 @routes.get("/memory")
 def memory(
     view: Viewing,
@@ -62,7 +79,13 @@ def memory(
     if not owner:
         owners, count = memory.owners(find, page=page)
         return view.page(
-            "owners.html", owners=owners, count=count, find=find, page=page, policy=_policy(view)
+            "owners.html",
+            owners=owners,
+            count=count,
+            find=find,
+            page=page,
+            policy=_policy(view),
+            left=None if find or page else _left_by_run(view, memory, owners),
         )
     if kind and kind not in list(Kind):
         raise BadInput(f"There is no kind {kind!r}: choose among {', '.join(Kind)}.")
@@ -99,11 +122,13 @@ def item(view: Viewing, memory_id: str) -> HTMLResponse:
     memory = view.memory
     found, living = memory.past_or_present(memory_id)
     linked = (found["metadata"] or {}).get("may_change")
+    history = memory.history(memory_id)
     return view.page(
         "item.html",
         item=found,
         living=living,
-        history=memory.history(memory_id),
+        history=history[: -MOST_EVENTS - 1 : -1],
+        earlier=max(len(history) - MOST_EVENTS, 0),
         turns=memory.turns_behind(memory_id) if living else [],
         related=list(memory.related(memory_id, found["memory"], found["owner"])),
         linked=_linked(memory, linked),
@@ -153,14 +178,33 @@ def _against_now(
     return [judged(row) for row in rows], memory.learnt_since(owner, moment)
 
 
-def _linked(memory: PageMemory, memory_id: str | None) -> dict[str, Any] | None:
-    """The item that another one may have changed, as it stands or stood; None if it was purged."""
-    if memory_id is None:
+def _linked(memory: PageMemory, memory_id: object) -> dict[str, Any] | None:
+    """The item that another one may have changed, as it stands or stood; None if it was purged.
+
+    The id stands in metadata, where an application may write whatever it likes.
+    """
+    if not isinstance(memory_id, str) or "\0" in memory_id:
         return None
     try:
         return memory.past_or_present(memory_id)[0]
     except NotFound:
         return None
+
+
+def _left_by_run(view: View, memory: PageMemory, owners: Sequence[OwnerCount]) -> LeftByRun | None:
+    """What to see at once of a memory that a run left; None of any other memory."""
+    settings, runs = view.served.memory.store.settings, view.served.settings.runs
+    operator = memory.identity.is_operator()
+    name = left_by_run.name_of(settings.path, runs) if operator else None
+    if name is None:
+        return None
+    path = run_files.run_path(runs, name)
+    answered = run_files.answers(path, 0)[0] if run_files.has_answers(path) else []
+    return LeftByRun(
+        run=name,
+        latest={one.owner: memory.latest_operations(one.owner, SHOWN) for one in owners},
+        answered=answered[:SHOWN],
+    )
 
 
 def _policy(view: Viewing) -> dict[str, str]:

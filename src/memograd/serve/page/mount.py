@@ -7,6 +7,7 @@ does not have is still the server's to refuse, unless it begins with `/page`.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
-from memograd.serve.page.view import PREFIX, STATIC, View
+from memograd.serve.page.view import PREFIX, STATIC, YEAR_SECONDS, View
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.served import Served
 
@@ -30,7 +31,7 @@ def add_to(app: FastAPI, served: Served) -> None:
     page.state.served = served
     page.state.server = app
     page.state.talks = chat.Talks()
-    page.mount("/static", StaticFiles(directory=STATIC))
+    page.mount("/static", _Static(directory=STATIC))
     for part in (memories, chat, runs, versions, traces, keys, api):
         page.include_router(part.routes)
 
@@ -44,6 +45,15 @@ def add_to(app: FastAPI, served: Served) -> None:
     @app.get("/", include_in_schema=False)
     def root() -> Response:
         return RedirectResponse(f"{PREFIX}/memory", status_code=303)
+
+
+class _Static(StaticFiles):
+    """Files whose addresses change with their contents, so that a browser may keep them."""
+
+    def file_response(self, *args: Any, **given: Any) -> Response:
+        answer = super().file_response(*args, **given)
+        answer.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
+        return answer
 
 
 def _explain_errors(page: FastAPI, served: Served) -> None:

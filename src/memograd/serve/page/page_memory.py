@@ -17,7 +17,7 @@ from memograd.memory import Memory
 from memograd.memory.records.events import Event
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
-from memograd.memory.results import item_result, turn_json
+from memograd.memory.results import history_result, item_result, turn_json
 from memograd.memory.state import MemoryState
 from memograd.serve.keys import Right, checked_owner, owner_field
 from memograd.serve.owned_memory import OwnedMemory
@@ -25,7 +25,8 @@ from memograd.serve.refusals import Forbidden, NotFound
 
 PAGE_ITEMS: Final = 30
 PAGE_OWNERS: Final = 50
-OPERATIONS: Final = frozenset({"ADD", "UPDATE", "DELETE", "NONE"})
+CHANGES: Final = frozenset({"ADD", "UPDATE", "DELETE"})
+OPERATIONS: Final = CHANGES | {"NONE"}
 FOUND: Final = 20
 RELATED: Final = 5
 
@@ -76,6 +77,16 @@ class PageMemory(OwnedMemory):
         field, value = owner_field(checked_owner(owner))
         ids: dict[str, str | None] = {field: value}
         return ids
+
+    def latest_operations(self, owner: str, count: int) -> list[dict[str, Any]]:
+        """The newest operations of an owner that changed something, the newest first, with actor
+        and reason. Reads all that happened to the owner."""
+        self.check_owner(owner)
+        events = self._memory.store.journal.tail(owner)
+        changes = [event for event in events if event.kind.value in CHANGES and not event.erased]
+        found = changes[: -count - 1 : -1]
+        self._note("operations", owner, (event.subject for event in found))
+        return [history_result(event) for event in found]
 
     # Items
 

@@ -22,7 +22,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from memograd.evaluation.rollout_view import TokenText, logged_steps, read_rollouts, spans
 from memograd.serve.page import run_files
-from memograd.serve.page.view import SECURITY, View, Viewing
+from memograd.serve.page.view import View, Viewing
 from memograd.serve.refusals import NotFound
 
 MOST_BESIDE: Final = 8
@@ -74,7 +74,7 @@ def curves(view: Viewing, run: Annotated[list[str], Query()]) -> JSONResponse:
     }
     order = [name for name in run_files.CURVES if any(name in one for one in series.values())]
     titles = {name: view.say("curve." + name) for name in order}
-    return JSONResponse({"runs": series, "curves": titles}, headers=dict(SECURITY))
+    return JSONResponse({"runs": series, "curves": titles})
 
 
 @routes.get("/runs/{name}")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Final, Literal
 
 from memograd.errors import MemogradError
@@ -20,6 +21,8 @@ from memograd.errors import MemogradError
 # A Latin word, a space, or a single character of any other script: what a difference is made of.
 _PIECE: Final = re.compile(r"[A-Za-z0-9À-ɏ']+|\s+|.", re.S)
 _LEAST_COMMON: Final = 0.75
+_MOST_COMPARED: Final = 400
+"""Pieces of a text. To compare takes up to the cube of them, and a text may be megabytes."""
 Change = Literal["same", "gone", "new"]
 
 
@@ -94,14 +97,15 @@ def number(value: float | None, digits: int = 2) -> str:
 def difference(before: str | None, after: str | None) -> Iterator[tuple[Change, str]]:
     """The pieces of two texts, as what is the same, gone or new, in reading order.
 
-    Texts that have little in common are told one after the other.
+    Texts that have little in common are told one after the other, and so are very long ones.
     """
-    old, new = _PIECE.findall(before or ""), _PIECE.findall(after or "")
+    old, new = _pieces(before), _pieces(after)
+    if before == after or old is None or new is None:
+        yield from _one_after_the_other(before, after)
+        return
     matched = SequenceMatcher(None, old, new, autojunk=False)
     if before and after and matched.ratio() < _LEAST_COMMON:
-        yield "gone", before
-        yield "same", " "
-        yield "new", after
+        yield from _one_after_the_other(before, after)
         return
     for tag, old_from, old_to, new_from, new_to in matched.get_opcodes():
         if tag == "equal":
@@ -111,6 +115,24 @@ def difference(before: str | None, after: str | None) -> Iterator[tuple[Change, 
             yield "gone", "".join(old[old_from:old_to])
         if new_to > new_from:
             yield "new", "".join(new[new_from:new_to])
+
+
+def _pieces(text: str | None) -> list[str] | None:
+    """None where there are too many."""
+    found = [one.group() for one in islice(_PIECE.finditer(text or ""), _MOST_COMPARED + 1)]
+    return found if len(found) <= _MOST_COMPARED else None
+
+
+def _one_after_the_other(before: str | None, after: str | None) -> Iterator[tuple[Change, str]]:
+    if before == after:
+        yield "same", after or ""
+        return
+    if before:
+        yield "gone", before
+    if before and after:
+        yield "same", " "
+    if after:
+        yield "new", after
 
 
 def _moment(value: str | datetime) -> datetime:

@@ -1,7 +1,7 @@
 """One request of the page: who looks, in which language, and how the answer is written.
 
-A view takes `Viewing` and returns `view.page(template, ...)`. Invariants: a view reaches memories
-by `view.memory` alone; every answer, refusals too, carries the headers of `SECURITY`.
+A view takes `Viewing` and returns `view.page(template, ...)`. Invariant: a view reaches memories by
+`view.memory` alone.
 """
 
 from __future__ import annotations
@@ -29,15 +29,6 @@ PREFIX: Final = "/page"
 LANGUAGE_COOKIE: Final = "memograd_language"
 STATIC: Final = Path(str(files("memograd.serve.page") / "static"))
 YEAR_SECONDS: Final = 365 * 24 * 3600
-SECURITY: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
-        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
-        " frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 class View:
@@ -70,7 +61,7 @@ class View:
 
     def moved(self, path: str, **query: object) -> Response:
         """Tell htmx to go to another page, after a change."""
-        return Response(headers={"HX-Redirect": address(path, **query), **SECURITY})
+        return Response(headers={"HX-Redirect": address(path, **query)})
 
     def refused(self, status: int, sentence: str) -> HTMLResponse:
         """One sentence: as a page, or into the notice of the page that asked."""
@@ -97,7 +88,7 @@ class View:
         )
         # What a model or an agent said may hold half a surrogate pair, which UTF-8 cannot say.
         body = text.encode("utf-8", "replace")
-        answer = HTMLResponse(body, status, headers=dict(SECURITY))
+        answer = HTMLResponse(body, status)
         if self.request.query_params.get("lang") in LANGUAGES:
             answer.set_cookie(
                 LANGUAGE_COOKIE,
@@ -119,7 +110,7 @@ async def viewing(request: Request) -> AsyncIterator[View]:
     """Who looks, with one of the places for calls until the answer is made."""
     served: Served = request.app.state.served
     identity = await served.identify(request.headers, request.method)
-    with served.places.taken():
+    with served.places.taken(identity):
         yield View(request, served, identity)
 
 

@@ -268,15 +268,24 @@ class ContextQuestion(Owned):
 
 
 class Purge(Owned):
-    """What to erase for good."""
+    """What to erase for good: one memory, or without `memory_id` everything of the ids."""
 
-    memory_id: str | None = None
+    memory_id: str = ""
+
+    def one(self) -> str | None:
+        """The memory that is named; None where none is. Null and an empty text name nothing, and
+        are refused: whoever sends them meant one memory."""
+        if "memory_id" not in self.model_fields_set:
+            return None
+        if not self.memory_id:
+            raise BadInput("memory_id is empty: name a memory, or leave it out to erase all.")
+        return self.memory_id
 
 
 class Compaction(Owned):
     """How much may stay."""
 
-    budget: Annotated[int, Field(ge=0)]
+    budget: Annotated[int, Field(ge=0, strict=True)]
 
 
 class AnAnswer(Owned):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.refusals import Unprocessable
 from memograd.serve.rest.bodies import Listing
 from memograd.serve.served import Asking, Served
 from memograd.web.strict_json import StrictRoute
@@ -32,8 +34,23 @@ def router(tag: str) -> APIRouter:
 
 
 async def _owned(request: Request, identity: Asking) -> OwnedMemory:
+    _check_query(request)
     served: Served = request.app.state.served
     return served.memory_of(identity, via="rest")
+
+
+def _check_query(request: Request) -> None:
+    """Raise `Unprocessable` for a parameter that would be passed over, or stands there twice: what
+    is asked for would reach further than it says, and `DELETE /memories?user=bob` too far."""
+    route: APIRoute = request.scope["route"]
+    known = [field.alias for field in route.dependant.query_params]
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in known:
+            use = f"use {', '.join(known)}" if known else "there is none"
+            raise Unprocessable(f"There is no parameter {name[:60]!r} here: {use}.")
+        if given.count(name) > 1:
+            raise Unprocessable(f"The parameter {name} is given more than once: give one.")
 
 
 Door = Annotated[OwnedMemory, Depends(_owned)]

@@ -32,7 +32,10 @@ ALIVE_SECONDS: Final = 15.0
 """How often a silent feed says that it lives, so that a half-open connection is noticed."""
 BATCH: Final = 500
 
-Place = Annotated[int | None, Query(ge=0, le=2**62)]
+LAST_PLACE: Final = 2**62
+"""More than a journal has; databases count to 2**63 - 1."""
+
+Place = Annotated[int | None, Query(ge=0, le=LAST_PLACE)]
 
 
 def routes(served: Served) -> APIRouter:
@@ -60,14 +63,14 @@ def routes(served: Served) -> APIRouter:
         identity = await served.identify(request.headers, request.method)
         memory = served.memory_of(identity, via="rest")
         seen = last_event_id or ""
-        place = int(seen) if seen.isdecimal() else after
+        place = min(int(seen), LAST_PLACE) if seen.isdecimal() else after
         if place is None:
             place = await asyncio.to_thread(memory.last_operation)
         else:
             await asyncio.to_thread(memory.last_operation)  # may it read at all?
-        served.streams.check()
+        served.streams.check(identity)
         events = _events(served, memory, place, partial(served.check_known, request.headers, "GET"))
-        stream = asking_for_long(served, events)
+        stream = asking_for_long(served, identity, events)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 

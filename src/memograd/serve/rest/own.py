@@ -59,12 +59,12 @@ def routes(served: Served) -> APIRouter:
     @api.post("/purge")
     def purge(asked: Purge, memory: Door) -> Any:
         """Erase for good: one memory, or everything of somebody. It cannot be undone."""
-        ids = asked.ids_alone()
-        if asked.memory_id is None:
+        ids, one = asked.ids_alone(), asked.one()
+        if one is None:
             return memory.purge_all(ids=ids)
         if any(ids.values()):
             raise BadInput("purge takes either the id of a memory or user, agent and run ids.")
-        return memory.purge(asked.memory_id)
+        return memory.purge(one)
 
     @api.post("/compact")
     def compact(asked: Compaction, memory: Door) -> Any:

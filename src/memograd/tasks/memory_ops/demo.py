@@ -66,6 +66,8 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
         "\n\nThe policy is what a memory uses:"
         f'\n  Memory.open("memories/", policy="{run}/final", embedder="{config.embedder}")'
         "\n\nWhat one unseen life left in a memory, why, and what training changed:"
+        f"\n  memograd serve{'' if run.parent == Path('runs') else f' --runs {run.parent}'}"
+        "\nor, where there is a memory of your own already:"
         f"\n  MEMOGRAD_EMBEDDER={config.embedder} MEMOGRAD_POLICY={run}/final \\"
         f"\n    memograd serve --path {run / MEMORY} --runs {run.parent}"
         "\nOpen the address that it prints; the run is at"

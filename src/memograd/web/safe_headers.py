@@ -1,0 +1,50 @@
+"""Headers by which a browser keeps an answer to itself, on every answer of a server of ours.
+
+What is answered may be somebody's memory or conversation, and what was remembered may be anything.
+So a browser shall run nothing that it holds, load nothing for it from elsewhere, show it in no
+frame of another page, give it to no other site, and keep no copy. Invariant: every answer has all
+of them, refusals and streams too; what a route says itself about caching stands. Pure ASGI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+from starlette.datastructures import MutableHeaders
+
+from memograd.web.body_limit import Application, Receive, Scope, Send
+
+SAFE: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
+        " frame-ancestors 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class SafeHeaders:
+    """ASGI middleware that adds `SAFE`, and `no-store` where a route says nothing of caching."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and add to what is answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def safely(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=list(message.get("headers", ())))
+                headers.update(SAFE)
+                headers.setdefault("Cache-Control", "no-store")
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        await self._app(scope, receive, safely)
