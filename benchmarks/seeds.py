@@ -4,7 +4,10 @@
 
 Reads `evaluation.json` of finished memory-qa runs on the same questions. A question's score is the
 mean over seeds; intervals are 95% bootstrap over questions, differences are paired by question.
-With `--sft` the supervised baseline stands beside it. `--plot PNG` draws the seeds' reward curves.
+They say nothing about other seeds: `over_seeds` does, with the mean of the seeds and its 95%
+interval of Student's t. With `--sft` the supervised baseline stands beside it; where it has as many
+seeds, in the same order, their differences seed by seed do too. `--plot PNG` draws the seeds'
+reward curves.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from policies_bench.results import over_seeds as interval_over_seeds
 
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference, plot_comparison
 from memograd.tasks.memory_qa.measure import TRAINED, UNTRAINED
@@ -51,6 +55,7 @@ def main() -> None:
         line["trained"] = _rounded(after.mean(), *bootstrap_interval(after.tolist()))
         line["difference"] = _rounded(*paired_bootstrap_difference(before.tolist(), after.tolist()))
         line["trained_by_seed"] = seeds
+        line["trained_over_seeds"] = interval_over_seeds(seeds)
         if arguments.sft:
             sft, sft_seeds = over_seeds(arguments.sft, "retrieved memory, supervised", metric)
             line["supervised"] = _rounded(sft.mean(), *bootstrap_interval(sft.tolist()))
@@ -58,6 +63,10 @@ def main() -> None:
                 *paired_bootstrap_difference(sft.tolist(), after.tolist())
             )
             line["supervised_by_seed"] = sft_seeds
+            line["supervised_over_seeds"] = interval_over_seeds(sft_seeds)
+            if len(sft_seeds) == len(seeds):
+                apart = [own - other for own, other in zip(seeds, sft_seeds, strict=True)]
+                line["trained_minus_supervised_over_seeds"] = interval_over_seeds(apart)
         print(json.dumps(line))
     if arguments.plot:
         curves = {folder.name: folder / "metrics.jsonl" for folder in arguments.runs}

@@ -133,7 +133,7 @@ def test_the_shipped_ranker_can_be_written_and_read(tmp_path: Path) -> None:
         ({"features_version": 99}, "version 99"),
         ({"features": ["dense.gap"]}, "train it again"),
         ({"embedder": None}, "which embedder"),
-        ({"turns": {}}, "finite numbers as mean of turns"),
+        ({"turns": {}}, "finite numbers of at most"),
     ],
 )
 def test_what_cannot_rank_is_one_sentence(
@@ -149,13 +149,32 @@ def test_what_cannot_rank_is_one_sentence(
     assert words in chosen.reason
 
 
-def test_nan_in_the_weights_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, 10**400, None, "1"])
+def test_what_is_no_number_to_count_with_is_refused(tmp_path: Path, number: Any) -> None:
     content = json.loads(SHIPPED.read_text("utf-8"))
-    content["items"]["weights"][3] = float("nan")
+    content["items"]["weights"][3] = number
     path = tmp_path / "r.json"
     path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(BadInput, match="finite numbers as weights of items"):
+    with pytest.raises(BadInput, match=r"finite numbers of at most .* as weights of items"):
         load_ranker(path)
+
+
+@pytest.mark.parametrize("scale", [0, -1.0, 1e-300])
+def test_a_scale_that_nothing_can_be_divided_by_is_refused(tmp_path: Path, scale: float) -> None:
+    content = json.loads(SHIPPED.read_text("utf-8"))
+    content["turns"]["scale"][0] = scale
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert "has a scale below 1e-12 in turns" in choose_ranking(str(path), "e5").reason
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"[" * 200_000, b'{"format": 1}'])
+def test_a_file_that_is_no_ranker_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(content)
+    chosen = choose_ranking(str(path), "e5")
+    assert chosen.ranker is None
+    assert "is not a ranker" in chosen.reason
 
 
 def test_another_embedder_and_what_lost_to_fusion_rank_by_fusion(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.search.ranker.files import SHIPPED, save_ranker, shipped_ranker
 
@@ -120,6 +121,16 @@ def test_a_scope_of_one_turn_and_of_none(tmp_path: Path, trigrams: Any) -> None:
         assert 0.0 <= found["turns"][0]["score"] <= 1.0
         empty = memory.search("How is Oslo?", user_id="one", turns=3, as_of="2001-01-01T00:00:00Z")
         assert empty == {"results": [], "turns": []}
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), "x", True])
+def test_a_threshold_that_is_no_number_is_refused(
+    tmp_path: Path, trigrams: Any, threshold: Any
+) -> None:
+    with opened(tmp_path / "m", trigrams) as memory:
+        memory.add(TALK, user_id="u")
+        with pytest.raises(BadInput, match="threshold must be a number"):
+            memory.search("Where do I live?", user_id="u", threshold=threshold)
 
 
 def test_without_training_the_arguments_hold_for_turns_too(tmp_path: Path, trigrams: Any) -> None:

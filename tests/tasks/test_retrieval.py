@@ -26,6 +26,7 @@ from memograd.tasks.retrieval.learning import (
     PlackettLuce,
     evidence_shown,
     fit_probability,
+    items_part,
     loss_and_slope,
     pack,
     turns_part,
@@ -230,6 +231,23 @@ def test_probabilities_tell_what_is_answered() -> None:
     probability = fit_probability(trainer.linear(0), told, turns_part)
     assert np.isfinite(probability.answerable).all()
     assert (probability.hit[:2] >= 0).all()
+
+
+def test_talks_that_no_memory_is_read_from_train_a_ranker_of_turns() -> None:
+    asked = ("Why so blue?", "What about the kite?", "Where is it?", "Is it in the shed?")
+    turns = tuple(
+        RawTurn(f"1:{at}", ("Ann", "Ben")[at % 2], text, datetime(2024, 1, 1), 1)
+        for at, text in enumerate(asked)
+    )
+    question = Question("q", "Where is the kite?", "shed", "single", ("1:3",))
+    talk = Conversation("c", ("Ann", "Ben"), turns, (question,), ())
+    told = list(rows_of(told_of([talk], set_name="s", group="g"), Letters()))
+    assert [row.items for row in told] == [None]
+    trainer = RankerTrainer(told, RetrievalConfig(steps=1))
+    trainer.advance()
+    for kind, part in enumerate((turns_part, items_part)):
+        probability = fit_probability(trainer.linear(kind), told, part)
+        assert np.isfinite(probability.answerable).all()
 
 
 def test_a_run_writes_a_ranker_and_goes_on_to_the_bit(files: list[Path], tmp_path: Path) -> None:

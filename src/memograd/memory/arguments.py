@@ -98,8 +98,10 @@ def checked_count(given: int | None, default: int, name: str, *, least: int = 0)
 
 
 def checked_number(given: float | None, name: str) -> float | None:
-    """A number, or None where none is given."""
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+    """A number, or None where none is given; NaN, which nothing is at least, is none."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given:
         raise BadInput(f"{name} must be a number, not {given!r}.")
     return given
 

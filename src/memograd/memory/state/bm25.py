@@ -91,7 +91,8 @@ class Matches:
 def _cover(term: np.ndarray, of: np.ndarray, n: int, idf: np.ndarray) -> np.ndarray:
     counting = np.where(np.arange(len(idf)) < COVERED_TERMS, idf, 0.0)[term]
     cover: np.ndarray = np.bincount(of, weights=counting, minlength=n)
-    return cover / max(float(idf.sum()), 1e-9)
+    cover /= max(float(idf.sum()), 1e-9)
+    return cover
 
 
 def bm25_scores(

@@ -187,8 +187,9 @@ class Corpus(Generic[T]):
             view.layout.append(layout_of(view))
         layout = view.layout[0]
         pending = view.pending()
-        words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
         starts = view.starts()
+        # Meaning before words: all vectors pass through the processor's cache, and what is
+        # computed after them is still there when it is used.
         dense = np.zeros(starts[-1] + len(pending), np.float32)
         if vector is not None and len(dense):
             query = self._vectors([vector])[0]
@@ -196,6 +197,7 @@ class Corpus(Generic[T]):
                 np.matmul(part.segment.matrix, query, out=dense[start : start + part.size])
             if pending:
                 np.matmul(stacked(pending), query, out=dense[starts[-1] :])
+        words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
         if layout.places is not None:
             dense = dense[layout.places]
             matches = words.matches  # of living rows alone

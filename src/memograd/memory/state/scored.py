@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Final, Generic
 
 import numpy as np
@@ -80,7 +81,7 @@ class Scored(Generic[T]):
         not here."""
         found = np.full(len(ids), -1, np.int64)
         for rows, dead, start in zip(self._rows, self._dead, self._starts, strict=False):
-            here = np.fromiter((rows.get(id, -1) for id in ids), np.int64, len(ids))
+            here = np.fromiter(map(rows.get, ids, repeat(-1)), np.int64, len(ids))
             alive = here >= 0 if dead is None else (here >= 0) & ~dead[here]
             found[alive] = here[alive] + start
         if self.layout.places is not None:

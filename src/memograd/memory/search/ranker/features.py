@@ -110,7 +110,7 @@ def candidate_features(
     cover = own.words.cover[at]
     values["cover.own"] = cover
     values["cover.window"] = np.maximum(around.here(turns.words.window_cover), cover)
-    in_sitting = around.here(turns.words.session_cover)
+    in_sitting = around.of_sitting(turns.words.sitting_cover)
     values["cover.session"] = cover + around.context * (in_sitting - cover)
     values["cover.full"] = (cover > 0.6).astype(float)
     values |= around.neighbours(cover)
@@ -173,19 +173,21 @@ class _Around:
     ) -> None:  # fmt: skip
         scored, sat = turns.scored, turns.scored.layout.sittings()
         n = len(scored)
-        self._turns, self._at, self._n = turns, at, n
+        self._turns, self._n = turns, n
         self._best, self._spread, self._most = best, spread, most
         self._with_dense = with_dense
         self.known = at >= 0
+        self._at = np.maximum(at, 0)
         if not n:
             self._index = np.zeros((7, len(at)), np.int64)
             self._valid = np.zeros((7, len(at)), bool)
             self.talk = self.context = np.zeros(len(at))
             return
+        self._sitting = sat.of[self._at]
         index = at[None, :] + np.arange(-3, 4)[:, None]
         valid = (index >= 0) & (index < n) & self.known
         index = np.where(valid, index, 0)
-        self._valid = valid & (sat.of[index] == sat.of[np.maximum(at, 0)])
+        self._valid = valid & (sat.of[index] == self._sitting)
         self._index = index
         self.talk, self.context = self.here(sat.talk), self.here(sat.context)
 
@@ -193,7 +195,13 @@ class _Around:
         """A number of each candidate's own turn, 0 without one."""
         if not self._n:
             return np.zeros(len(self._at))
-        return np.where(self.known, of_turns[np.maximum(self._at, 0)], 0.0)
+        return np.where(self.known, of_turns[self._at], 0.0)
+
+    def of_sitting(self, of_sittings: np.ndarray) -> np.ndarray:
+        """A number of each candidate's sitting, 0 without one."""
+        if not self._n:
+            return np.zeros(len(self._at))
+        return np.where(self.known, of_sittings[self._sitting], 0.0)
 
     def _shifted(self, of_turns: np.ndarray, fill: float = 0.0) -> np.ndarray:
         """`[7, c]`: of the turns three before to three behind."""
@@ -205,7 +213,7 @@ class _Around:
         """Somebody else's turn answers or asks; one's own goes on, or speaks of something else."""
         turns, values = self._turns, {}
         columns = turns.scored.layout.columns
-        speakers = self._shifted(columns.speaker.astype(float), -1.0)
+        speakers = self._shifted(columns.speaker, -1)
         other = (speakers != speakers[3]) & self._valid
         words = self._shifted(turns.words.bm25) / self._most
         covers = self._shifted(turns.words.cover)
@@ -222,8 +230,8 @@ class _Around:
             both = [3 - step, 3 + step]
             values[f"near.dense_{name}"] = close[both].max(axis=0) * self.talk
             values[f"near.bm25_{name}"] = words[both].max(axis=0) * self.talk
-        asked = (self._shifted(columns.flags.astype(float))[2]).astype(np.int64)
-        answers = ((asked & BIT["question"]) != 0) * other[2]
+        before = columns.flags[self._index[2]] if self._n else self._index[2]
+        answers = ((before & BIT["question"]) != 0) * other[2]
         values["near.answers"] = answers.astype(float)
         values["near.answers_bm25"] = answers * words[2]
         values["near.answers_dense"] = answers * close[2]
@@ -236,22 +244,23 @@ class _Around:
         values = {"session.best": floored, "session.mean": np.zeros(len(gap))}
         if self._with_dense and self._n:
             dense = turns.scored.dense
-            best = np.maximum.reduceat(dense, sat.starts)[sat.of[self._at]]
+            best = np.maximum.reduceat(dense, sat.starts)[self._sitting]
             best = np.maximum((best - self._best) / self._spread, _FLOOR)
             values["session.best"] = floored + self.context * (best - floored)
             sizes = np.diff(np.append(sat.starts, self._n))
             mean = np.add.reduceat(dense, sat.starts) / sizes
-            away = (mean[sat.of[self._at]] - turns.scored.mean) / self._spread
+            away = (mean[self._sitting] - turns.scored.mean) / self._spread
             values["session.mean"] = away * self.context
-        most = max(float(turns.words.session.max(initial=0.0)), 1e-9)
-        words = self.here(turns.words.session) / most
+        whole = turns.words.sitting
+        most = max(float(whole.max(initial=0.0)), 1e-9)
+        own = self.of_sitting(whole)
+        words = own / most
         values["session.bm25"] = rel + self.context * (words - rel)
         if self._n:
             best = np.maximum.reduceat(turns.words.bm25, sat.starts)
-            top = best[sat.of[np.maximum(self._at, 0)]] / self._most
+            top = best[self._sitting] / self._most
             values["session.bm25best"] = rel + self.context * (np.minimum(top, 1.0) - rel)
-            whole = turns.words.session[sat.starts]
-            rank = 1 + np.searchsorted(np.sort(-whole), -self.here(turns.words.session))
+            rank = 1 + np.searchsorted(np.sort(-whole), -own)
             values["session.rank"] = -np.log(np.minimum(rank, 50)) * self.context
         else:
             values["session.bm25best"], values["session.rank"] = rel, np.zeros(len(gap))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ FACTS: Final = (
     "best_cosine", "second_cosine", "best_gap", "best_cover", "best_window_cover", "best_bm25",
     "unseen", "unseen_terms", "terms", "log_records", "match_gap", "agree", "margin",
 )  # fmt: skip
+MOST: Final = 1e12  # of a number in a file: scores of larger ones overflow
 HIT_FACTS: Final = ("behind", "share", "log_candidates", "margin")
 
 
@@ -104,7 +104,7 @@ def load_ranker(path: Path | str) -> Ranker:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"There is no ranker at {path} ({error.strerror}).") from None
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or nested without end
         raise BadInput(f"{path} is not a ranker: it is not JSON.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise BadInput(f"{path} is not a ranker of memograd train retrieval.")
@@ -257,8 +257,11 @@ def _written(linear: Linear, probability: Probability) -> dict[str, Any]:
 def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
     read = [_numbers(content, part, name, len(FEATURES), path) for name in ("mean", "scale")]
     weights = _numbers(content, part, "weights", len(FEATURES), path)
-    if not (read[1] > 0).all():
-        raise BadInput(f"The ranker in {path} has a scale that is not above 0 in {part}.")
+    if not (read[1] >= 1 / MOST).all():
+        raise BadInput(
+            f"The ranker in {path} has a scale below {1 / MOST:.0e} in {part}: train it again with"
+            " memograd train retrieval."
+        )
     return Linear(read[0], read[1], weights)
 
 
@@ -276,10 +279,10 @@ def _numbers(
     if (
         not isinstance(values, list)
         or len(values) != count
-        or not all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+        or not all(isinstance(one, int | float) and abs(one) <= MOST for one in values)
     ):
         raise BadInput(
-            f"The ranker in {path} needs {count} finite numbers as {name} of {part}, which it does"
-            " not have: train it again with memograd train retrieval."
+            f"The ranker in {path} needs {count} finite numbers of at most {MOST:.0e} as {name} of"
+            f" {part}, which it does not have: train it again with memograd train retrieval."
         )
     return np.array(values, np.float64)

@@ -26,38 +26,38 @@ Eligible = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """By words: bm25, cover (the idf-weighted share of the query's terms), each float64 `[n]`."""
+    """By words: BM25 and cover (the idf-weighted share of the query's terms), each float64: of the
+    records and of them with their neighbours `[n]`, of whole sittings `[sittings]`, which are not
+    there for records that stand alone."""
 
     bm25: np.ndarray
     cover: np.ndarray
     window: np.ndarray
     window_cover: np.ndarray
-    session: np.ndarray
-    session_cover: np.ndarray
+    sitting: np.ndarray
+    sitting_cover: np.ndarray
 
 
 def words_of(scored: Scored[Any], *, around: bool) -> Words:
     """Words of the record and, with `around`, of it with its neighbours and of its sitting."""
     words = scored.words
     bm25 = words.bm25
+    sat = scored.layout.sittings() if around else None
+    alone = np.zeros(len(sat.starts) if sat else 0)
     if not len(words.matches.place):
         zeros = np.zeros(len(bm25))
-        return Words(bm25, zeros, zeros, zeros, zeros, zeros)
+        return Words(bm25, zeros, zeros, zeros, alone, alone)
     cover = words.matches.cover(len(bm25), words.idf)
-    if not around:
-        return Words(bm25, cover, bm25, cover, bm25, cover)
-    sat = scored.layout.sittings()
+    if sat is None:
+        return Words(bm25, cover, bm25, cover, alone, alone)
     window, near_cover = _window(scored, sat.joined)
-    of, lengths = sat.of, scored.layout.sitting_lengths()
-    session, session_cover = words.matches.grouped(of[words.matches.place], lengths, words.idf)
-    return Words(
-        bm25,
-        cover,
-        bm25 + sat.talk * (window - bm25),
-        cover + sat.talk * (near_cover - cover),
-        session[of],
-        session_cover[of],
-    )
+    near = np.flatnonzero(window)  # everywhere else all is 0
+    talk = sat.talk[near]
+    for around_it, own in ((window, bm25[near]), (near_cover, cover[near])):
+        around_it[near] = own + talk * (around_it[near] - own)
+    lengths = scored.layout.sitting_lengths()
+    sitting, sitting_cover = words.matches.grouped(sat.of[words.matches.place], lengths, words.idf)
+    return Words(bm25, cover, window, near_cover, sitting, sitting_cover)
 
 
 def _window(scored: Scored[Any], joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -178,14 +178,21 @@ class Sources:
 
 def sources_of(items: Seen, turns: Seen) -> Sources:
     """The sources of the best items, looked up once for both kinds of candidates."""
-    numbers = np.unique(np.concatenate([items.dense_best, items.words_best])).astype(np.int64)
+    numbers = _distinct(items.dense_best, items.words_best)
     records: list[MemoryItem] = items.scored.records(numbers)
-    of = np.repeat(np.arange(len(records)), [len(record.sources) for record in records])
+    counts = np.array([len(record.sources) for record in records], np.int64)
+    of = np.repeat(np.arange(len(records)), counts)
     turn = turns.scored.numbers([source for record in records for source in record.sources])
     last = np.full(len(numbers), -1, np.int64)
-    ends = np.flatnonzero(np.append(of[1:] != of[:-1], np.ones(min(len(of), 1), bool)))
-    last[of[ends]] = turn[ends]
+    some = counts > 0
+    last[some] = turn[counts.cumsum()[some] - 1]
     return Sources(numbers, of, turn, last)
+
+
+def _distinct(*numbers: np.ndarray) -> np.ndarray:
+    """int64, rising: every number once."""
+    rising = np.sort(np.concatenate(numbers)).astype(np.int64)
+    return rising[np.diff(rising, prepend=-1) > 0]
 
 
 def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
@@ -195,9 +202,7 @@ def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
     if turns.allowed is not None:
         known[known] = [turns.allowed(place) for place in sources.turn[known].tolist()]
     of, came_from = sources.item[known], sources.turn[known]
-    numbers = np.unique(
-        np.concatenate([turns.dense_best, turns.words_best, window_best, came_from])
-    ).astype(np.int64)
+    numbers = _distinct(turns.dense_best, turns.words_best, window_best, came_from)
     ranks = np.full((5, len(numbers)), np.inf)
     for row, best in enumerate((turns.dense_best, turns.words_best, window_best)):
         ranks[row, np.searchsorted(numbers, best)] = np.arange(1, len(best) + 1)

@@ -11,6 +11,7 @@ rising from one hit to the next.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,9 +141,10 @@ def asked(
     with_turns: bool,
 ) -> Asked:
     """What lists and the question's wording say; without turns, those are seen by words alone."""
+    of_items = state.items.scored(query.vector, query.terms)
     told = state.turns.scored(query.vector if with_turns else None, query.terms)
+    items = seen(of_items, item_eligible, around=False)
     turns = seen(told, turn_eligible, around=True, best=with_turns)
-    items = seen(state.items.scored(query.vector, query.terms), item_eligible, around=False)
     layout = told.layout
     question = read_question(
         query.text,
@@ -208,19 +210,25 @@ def candidates_of(
         order = order[chances[order] >= threshold]
     found: list[Candidate[T]] = []
     ranks, scored, rows = judged.lists.ranks, judged.own.scored, judged.features.rows
-    records = [scored.record(int(judged.lists.numbers[at])) for at in order.tolist()]
+    numbers = judged.lists.numbers[order]
+    records = [scored.record(number) for number in numbers.tolist()]
     similarities = corpus.similarities(query.vector, [record.id for record in records])
-    for record, at, similarity in zip(records, order.tolist(), similarities, strict=True):
+    by_words = judged.own.words.bm25[numbers].tolist()
+    by_source = ranks[3:, order].min(axis=0)
+    listed = [*ranks[:3, order], by_source]
+    dense, lexical, window, source = ([_rank(rank) for rank in row.tolist()] for row in listed)
+    for place, at in enumerate(order.tolist()):
+        chance = float(chances[at])
         candidate: Candidate[T] = Candidate(
-            record,
-            similarity,
-            dense_rank=_rank(ranks[0, at]),
-            lexical_rank=_rank(ranks[1, at]),
-            lexical_score=float(judged.own.words.bm25[judged.lists.numbers[at]]),
-            source_rank=_rank(ranks[3:, at].min()),
-            window_rank=_rank(ranks[2, at]),
-            fused=float(chances[at]),
-            probability=float(chances[at]),
+            records[place],
+            similarities[place],
+            dense_rank=dense[place],
+            lexical_rank=lexical[place],
+            lexical_score=by_words[place],
+            source_rank=source[place],
+            window_rank=window[place],
+            fused=chance,
+            probability=chance,
         )
         if explain:
             candidate.reasons = _reasons(linear.contributions(rows[at], rows))
@@ -234,4 +242,4 @@ def _reasons(parts: dict[str, float]) -> tuple[tuple[str, float], ...]:
 
 
 def _rank(rank: float) -> int | None:
-    return int(rank) if np.isfinite(rank) else None
+    return int(rank) if rank < math.inf else None
