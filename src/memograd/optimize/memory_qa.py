@@ -30,7 +30,7 @@ from memograd.grpo import RunFolder
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
 from memograd.optimize.optimizers import optimised
-from memograd.optimize.plans import Plan, plan
+from memograd.optimize.plans import OptimizerPlan, plan
 from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import EndpointConfig, OptimizeConfig
 from memograd.optimize.table import GRPO, UNTRAINED, TableRow, answers_of, write_results
@@ -79,7 +79,9 @@ def optimize(config: OptimizeConfig) -> Path:
     settings = config.questions()
     rewards = parse_rewards(config.rewards)
     split = _split(settings)
-    plans: dict[str, Plan] = {name: _plan(name, config, split) for name in config.optimizer}
+    plans: dict[str, OptimizerPlan] = {
+        name: _plan(name, config, split) for name in config.optimizer
+    }
     names = [*config.optimizer, *(file.stem for file in config.program)]
     if len({*names, UNTRAINED, GRPO}) < len(names) + 2:
         raise BadInput(
@@ -122,7 +124,7 @@ def _split(settings: MemoryQATrainConfig) -> ConversationSplit:
     )
 
 
-def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> Plan:
+def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> OptimizerPlan:
     return plan(name, config.budget, sum(len(one.questions) for one in split.train))
 
 
@@ -154,7 +156,7 @@ def _questions(
 
 def _searched(
     config: OptimizeConfig,
-    plans: dict[str, Plan],
+    plans: dict[str, OptimizerPlan],
     rewards: Sequence[WeightedReward],
     policy: LanguageModel,
     questions: _Questions,

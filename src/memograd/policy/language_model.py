@@ -34,7 +34,7 @@ from memograd.policy.batching import batches_by_sum, batches_by_tokens
 from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
 from memograd.policy.kv_cache import KeptPrefixes
 from memograd.policy.loading import Quantization, choose_device, load_causal_lm, load_tokenizer
-from memograd.policy.memory_model import LearnerMemory, MemoryBudget
+from memograd.policy.memory_model import MemoryBudget, PlannedMemory
 from memograd.policy.model_tokens import ModelTokens
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.remote.probe import explain
@@ -65,7 +65,7 @@ logger = logging.getLogger(__name__)
 _FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
 
 
-class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemory):
+class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, PlannedMemory):
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
     `peft_model` is the model with its adapter, `model` the causal language model inside (its layers

@@ -60,7 +60,7 @@ UNPLANNED_TOKENS = 16_384
 _COUNTED = 128
 
 
-class LearnerMemory(ABC):
+class PlannedMemory(ABC):
     """The part of a `LanguageModel` that cuts its work to the device's memory."""
 
     model: PreTrainedModel

@@ -217,7 +217,7 @@ class Examples:
         if said.group is not None:
             right = tuple(RELATIONS.index(name) for name in said.group)
             return [(said.items[0].statement, right, _PAIR)]
-        wording = Wording(rng.random() < self._config.items_as_read, rng)
+        wording = ItemWording(rng.random() < self._config.items_as_read, rng)
         own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
@@ -267,7 +267,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Wording:
+class ItemWording:
     """The words in which the items of a row stand; as_read: those of the memory's reader."""
 
     as_read: bool

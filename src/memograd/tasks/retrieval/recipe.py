@@ -30,7 +30,7 @@ from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
 from memograd.tasks.base.steps import environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
-from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
+from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
 
@@ -69,9 +69,11 @@ def sources_of(files: Sequence[Path]) -> list[Source]:
     return sources
 
 
-def memories_of(sources: Sequence[Source], together: Sequence[int], seed: int) -> list[Told]:
+def memories_of(
+    sources: Sequence[Source], together: Sequence[int], seed: int
+) -> list[MemoryMaterial]:
     """The memories that these conversations are told to; single ones in every size."""
-    memories: list[Told] = []
+    memories: list[MemoryMaterial] = []
     for source in sources:
         told = source.conversations
         if source.single:
@@ -299,7 +301,7 @@ def settled(config: RetrievalConfig) -> RetrievalConfig:
     return config.model_copy(update=given)
 
 
-def fingerprint(memories: Sequence[Told]) -> str:
+def fingerprint(memories: Sequence[MemoryMaterial]) -> str:
     """SHA-256 of everything that is told and asked."""
     digest = hashlib.sha256()
     for told in memories:
