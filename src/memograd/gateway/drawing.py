@@ -30,7 +30,7 @@ from memograd.gateway.store import TraceStore
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
 from memograd.grpo.batch import rollout_ids
 from memograd.grpo.drawing import Attempts
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.async_calls import wait_for
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.episode_metrics import episode_metrics
@@ -50,7 +50,7 @@ class ServedAgent:
 
     def __init__(
         self,
-        policy: LanguageModel,
+        policy: ModelPolicy,
         agent: Agent,
         store: TraceStore,
         *,

@@ -34,7 +34,7 @@ from memograd.optimize.plans import OptimizerPlan, plan
 from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import EndpointConfig, OptimizeConfig
 from memograd.optimize.table import GRPO, UNTRAINED, TableRow, answers_of, write_results
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
@@ -146,7 +146,7 @@ def _judge(endpoint: EndpointConfig, out: Path) -> Judge | None:
 
 
 def _questions(
-    settings: MemoryQATrainConfig, policy: LanguageModel, split: ConversationSplit, out: Path
+    settings: MemoryQATrainConfig, policy: ModelPolicy, split: ConversationSplit, out: Path
 ) -> _Questions:
     setup = MemoryQASetup(settings, policy, out / "memory.db")
     setup.check_unseen(split.eval)
@@ -158,7 +158,7 @@ def _searched(
     config: OptimizeConfig,
     plans: dict[str, OptimizerPlan],
     rewards: Sequence[WeightedReward],
-    policy: LanguageModel,
+    policy: ModelPolicy,
     questions: _Questions,
     store: TraceStore,
     out: Path,
@@ -241,7 +241,7 @@ def _measure(
 
 @contextlib.contextmanager
 def _answering(
-    config: OptimizeConfig, policy: LanguageModel, store: TraceStore
+    config: OptimizeConfig, policy: ModelPolicy, store: TraceStore
 ) -> Iterator[CountedModel]:
     """The local model behind a gateway."""
     longest = config.max_completion_length

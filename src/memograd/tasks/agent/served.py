@@ -30,7 +30,7 @@ from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Attempts
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
@@ -91,7 +91,7 @@ class Serving:
 
     @contextmanager
     def opened(
-        self, policy: LanguageModel, rewards: Sequence[WeightedReward], folder: Path
+        self, policy: ModelPolicy, rewards: Sequence[WeightedReward], folder: Path
     ) -> Iterator[None]:
         """Within this block there is a gateway over `policy`, whose traces are in `folder` or where
         the settings say."""
@@ -206,7 +206,7 @@ def need_gateway() -> None:
 class ServedJob:
     """What is trained and measured, and the agent that does it."""
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import (
     ENVIRONMENT,
@@ -57,7 +57,7 @@ class AgentJob:
     `template_note`: a sentence where the chat template is not the model's own.
     """
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]
@@ -190,7 +190,7 @@ def _check_environments(rows: Sequence[TextRow], environments: Environments) -> 
             )
 
 
-def _limits(config: AgentTrainConfig, policy: LanguageModel) -> Limits:
+def _limits(config: AgentTrainConfig, policy: ModelPolicy) -> Limits:
     episodes, longest = config.episodes, policy.context_length
     if episodes.max_tokens is not None and episodes.max_tokens > longest:
         raise BadInput(
@@ -205,7 +205,7 @@ def _limits(config: AgentTrainConfig, policy: LanguageModel) -> Limits:
     )
 
 
-def _check_template(policy: LanguageModel, checkpoint: Path | None) -> None:
+def _check_template(policy: ModelPolicy, checkpoint: Path | None) -> None:
     """A run goes on with the chat template that it began with."""
     saved = None if checkpoint is None else checkpoint / "chat_template.jinja"
     if saved is None or not saved.is_file():

@@ -25,7 +25,7 @@ from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
 from memograd.grpo.tracking import Tracker
 from memograd.grpo.trainer import Trainer
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward
 from memograd.rewards.spec import Makers
@@ -151,7 +151,7 @@ def _scored(measure: Callable[[str], M], score: Callable[[M], float]) -> Callabl
 
 @contextmanager
 def _opened(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     config: TrainConfig,
     opened: Callable[[Path], AbstractContextManager[object]],
     folder: Path,
@@ -161,7 +161,7 @@ def _opened(
 
 
 def policy_job(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     rewards: Sequence[WeightedReward],
     scenarios: Callable[[World], Sequence[Scenario]],
     config: TrainConfig,

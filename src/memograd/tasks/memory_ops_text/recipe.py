@@ -18,7 +18,7 @@ from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_language
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located
@@ -110,7 +110,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
 
 
 def _describe(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     rewards: list[WeightedReward],
     known: list[Scenario],
     held_out: list[Scenario],

@@ -27,7 +27,7 @@ from memograd.evaluation.harness import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.located import located
@@ -68,7 +68,7 @@ class QAJob:
     """A policy, the conversations that it is trained and measured on, and their memory."""
 
     config: MemoryQATrainConfig
-    policy: LanguageModel
+    policy: ModelPolicy
     split: ConversationSplit
     setups: dict[str, MemoryQASetup]  # the one setup, once the run folder is there
 
@@ -233,7 +233,7 @@ def _refuse_seen(run: Path, known: Sequence[Told], chosen: Sequence[Conversation
         )
 
 
-def _as_it_was(policy: LanguageModel, method: str) -> AbstractContextManager[None]:
+def _as_it_was(policy: ModelPolicy, method: str) -> AbstractContextManager[None]:
     if method in WITH_ADAPTER:
         return nullcontext()
     return policy.at_start() if method == WARM_START else policy.untrained()

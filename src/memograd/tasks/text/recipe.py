@@ -17,7 +17,7 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rollout.types import Scenario
@@ -46,7 +46,7 @@ from memograd.tasks.text.settings import TextTrainConfig
 class TextJob:
     """Everything that is trained and measured; `dropped` are the rows left out for their length."""
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]
