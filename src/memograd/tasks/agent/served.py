@@ -36,7 +36,7 @@ from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
+from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
 from memograd.tasks.base.located import with_section
@@ -231,14 +231,8 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=job.evaluation,
-        measured=MeasuredEpisodes,
-        score=lambda episodes: episodes.measured.score,
+        held_out_episodes(job.evaluation, job.measure, console),
         describe=partial(_describe, job, config),
-        measure=job.measure if job.evaluation else None,
-        report=lambda before, after, folder: report_episodes(
-            before, after, job.evaluation, folder, console
-        ),
         drawing=job.serving,
         opened=partial(job.serving.opened, job.policy, job.rewards),
     )

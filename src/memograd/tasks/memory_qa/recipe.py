@@ -32,7 +32,7 @@ from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import REWARD_MODEL, load_policy
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import Evaluation, HeldOut, Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.memory_qa.measure import (
     EVERY,
     TRAINED,
@@ -149,12 +149,14 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
         parse_rewards(config.rewards),
         job.scenarios,
         config,
+        HeldOut(
+            split.eval,
+            PolicyAnswers,
+            measure=job.measure,
+            score=lambda answered: mean(answered.report.scores["locomo_f1"]),
+            report=job.report,
+        ),
         describe=job.describe,
-        measure=job.measure,
-        held_out=split.eval,
-        measured=PolicyAnswers,
-        score=lambda answered: mean(answered.report.scores["locomo_f1"]),
-        report=job.report,
         opened=job.opened,
     )
     # Whoever measures the run later must know what it was trained on.

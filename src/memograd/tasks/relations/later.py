@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from memograd.grpo.advantage import group_advantages
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import LossTerms, grpo_loss
 from memograd.memory.relations.rows import RowBuilder
 from memograd.tasks.relations.decisions import (
     DecisionDistributions,
@@ -165,15 +165,14 @@ class QuestionTraining(Steps):
         # A joint decision is one action: the log-probabilities of its choices add up.
         weights_RT = policy.real_BT.repeat_interleave(config.group, 0) / rollouts
         parts = grpo_loss(
+            # Nothing is clipped: every decision is learnt from once, as it was drawn.
+            LossTerms(beta=config.beta),
             logprobs_RT=logprobs_RT,
             old_logprobs_RT=logprobs_RT.detach(),
             reference_logprobs_RT=reference.logprobs(items_BGI, segments_BGS).flatten(0, 1),
             entropies_RT=torch.zeros_like(logprobs_RT),
             advantages_RT=torch.from_numpy(advantages.advantages_K).float()[:, None],
             weights_RT=weights_RT,
-            epsilon=0.2,  # never reached: every decision is learnt from once, as it was drawn
-            beta=config.beta,
-            entropy_coef=0.0,
         )
         return parts.loss, {
             "reward_mean": float(rewards_BG.mean()),

@@ -28,8 +28,7 @@ from memograd.tasks.text.measure import (
     MeasuredRows,
     describe_dropped,
     describe_rewards,
-    measure,
-    report,
+    held_out_rows,
 )
 from memograd.tasks.text.rows import (
     Dropped,
@@ -123,22 +122,13 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
-    held_out = job.evaluation
     return policy_job(
         job.policy,
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=held_out,
-        measured=MeasuredRows,
-        score=lambda measured: measured.score,
+        held_out_rows(job.policy, job.evaluation, job.rewards, config, console),
         describe=partial(_describe, job),
-        measure=(
-            (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))
-            if held_out
-            else None
-        ),
-        report=lambda before, after, folder: report(before, after, held_out, folder, console),
     )
 
 
