@@ -79,7 +79,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no life log"):
         read_lifelogs(path)
     path.write_text('{"id": ', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"logs\.jsonl:1 is not JSON"):
+    with pytest.raises(BadInput, match=r"logs\.jsonl:1: not valid JSON"):
         read_lifelogs(path)
     path.write_bytes("日".encode("gb18030"))
     with pytest.raises(BadInput, match="not UTF-8"):

@@ -16,7 +16,6 @@ up to the rounding of calls decoded together.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Attempts
 from memograd.policy.model_policy import ModelPolicy
@@ -45,7 +44,7 @@ from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import check_columns
-from memograd.tasks.text.rows import TextRow, check_apart, read_rows, split_rows
+from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
     import torch
@@ -69,7 +68,9 @@ class Serving:
     """
 
     def __init__(self, config: ServedTrainConfig) -> None:
-        need_gateway()
+        need_packages(
+            "Training an agent of your own", ("fastapi", "uvicorn", "sqlalchemy"), "gateway"
+        )
         from memograd.gateway.agents import load_agent
         from memograd.gateway.store import TraceStore
 
@@ -188,20 +189,6 @@ def rewards_itself(rewards: Sequence[WeightedReward]) -> bool:
     )
 
 
-def need_gateway() -> None:
-    """BadInput where the packages of the extra are missing."""
-    missing = [
-        name
-        for name in ("fastapi", "uvicorn", "sqlalchemy")
-        if importlib.util.find_spec(name) is None
-    ]
-    if missing:
-        raise BadInput(
-            f"Agents are trained through the gateway, which needs {', '.join(missing)}: "
-            "pip install 'memograd[gateway]'."
-        )
-
-
 @dataclass(frozen=True)
 class ServedJob:
     """What is trained and measured, and the agent that does it."""
@@ -253,22 +240,13 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     serving = Serving(config)
     rewards = parse_rewards(config.rewards)
-    train, evaluation = _rows(config, config.data)
+    train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
     for part, file in zip((train, evaluation), files, strict=True):
         if part:
             check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
     policy = load_policy(config, checkpoint)
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
-
-
-def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
-    rows = read_rows(data)
-    if config.text.eval_data is None:
-        return split_rows(rows, config.text.eval_fraction, by_columns=True)
-    evaluation = read_rows(config.text.eval_data)
-    check_apart(rows, evaluation, by_columns=True)
-    return rows, evaluation
 
 
 def _scenarios(rows: Sequence[TextRow]) -> list[Scenario]:

@@ -41,10 +41,8 @@ from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
-    check_apart,
-    read_rows,
-    split_rows,
     text_scenarios,
+    told_apart,
 )
 
 C = TypeVar("C", bound=TrainConfig)
@@ -98,7 +96,7 @@ def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     if config.episodes.environment is None:
         raise BadInput("An agent needs an environment; give --environment my_env.py:ClassName.")
-    train, evaluation = _rows(config, config.data)
+    train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
     return assemble(config, checkpoint, train, evaluation, files)
 
@@ -166,15 +164,6 @@ def _rewards(config: AgentTrainConfig) -> str:
         return ENVIRONMENT
     named = any(reward.name == ENVIRONMENT for reward in parse_rewards(config.rewards))
     return f"{ENVIRONMENT},{config.rewards}" if rewarding and not named else config.rewards
-
-
-def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
-    rows = read_rows(data)
-    if config.text.eval_data is None:
-        return split_rows(rows, config.text.eval_fraction, by_columns=True)
-    evaluation = read_rows(config.text.eval_data)
-    check_apart(rows, evaluation, by_columns=True)
-    return rows, evaluation
 
 
 def _check_environments(rows: Sequence[TextRow], environments: Environments) -> None:

@@ -33,9 +33,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.relations.weights import CLOSING
-from memograd.tasks.relations.rows import WrittenFact, WrittenTurn, lines_of, part_of, turns_of
+from memograd.tasks.relations.rows import WrittenFact, WrittenTurn, part_of, turns_of
 from memograd.tasks.relations.settings import LaterConfig
 
 
@@ -172,7 +173,7 @@ def read_asked(path: Path) -> list[AskedDialogue]:
     Raises BadInput where the file is missing or a line is not a dialogue with questions.
     """
     found = []
-    for number, case in lines_of(path):
+    for number, case in json_lines(path, "dialogues"):
         try:
             language, _, _ = path.stem.partition("-")
             found.append(_dialogue(case, [*turns_of(case, language, f"{path.stem}:{number}")]))

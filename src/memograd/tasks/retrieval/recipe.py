@@ -28,7 +28,7 @@ from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.base.steps import environment, train_by_steps
+from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
 from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.settings import RetrievalConfig
@@ -218,7 +218,7 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         held: list[Row] = []
 
         def describe(run: RunFolder) -> None:
-            _check_data(run, fingerprint([*to_train, *to_judge]))
+            check_began_with(run, fingerprint([*to_train, *to_judge]))
             console.print(
                 f"embedding {len(to_train)} memories to train on, {len(to_judge)} to judge by"
             )
@@ -311,17 +311,6 @@ def fingerprint(memories: Sequence[MemoryMaterial]) -> str:
         for asking in told.asked:
             digest.update(f"{asking.text}\0{sorted(asking.evidence)}\0".encode())
     return digest.hexdigest()
-
-
-def _check_data(run: RunFolder, now: str) -> None:
-    stored = run.read_data()
-    if stored is None:
-        run.write_data({"sha256": now})
-    elif stored.get("sha256") != now:
-        raise BadInput(
-            f"The data changed since {run.path} began: resume with the data as it was, or begin a"
-            " new run with out=FOLDER."
-        )
 
 
 RECIPE: Final[Recipe[RetrievalConfig, None]] = recipe_with()

@@ -33,10 +33,8 @@ from memograd.tasks.text.measure import (
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
-    check_apart,
-    read_rows,
-    split_rows,
     text_scenarios,
+    told_apart,
 )
 from memograd.tasks.text.settings import TextTrainConfig
 
@@ -67,12 +65,7 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
             "such as exact_match."
         )
     rewards = parse_rewards(config.rewards)
-    rows = read_rows(config.data)
-    if config.text.eval_data is None:
-        train, evaluation = split_rows(rows, config.text.eval_fraction)
-    else:
-        train, evaluation = rows, read_rows(config.text.eval_data)
-        check_apart(train, evaluation)
+    train, evaluation = told_apart(config.data, config.text)
     check_columns(rewards, train, config.data)
     if evaluation:
         check_columns(rewards, evaluation, config.text.eval_data or config.data)
