@@ -28,6 +28,7 @@ from rich.console import Console
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
@@ -47,8 +48,6 @@ from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
-    import torch
-
     from memograd.gateway.drawing import ServedAgent
 
 
@@ -124,27 +123,9 @@ class Serving:
             self._served = None
             store.close()
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
-        """Run the agent `num_generations` times on each scenario, or `sizes` times."""
-        return self._up()(
-            scenarios,
-            step=step,
-            attempt=attempt,
-            temperature=temperature,
-            generator=generator,
-            first=first,
-            sizes=sizes,
-        )
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
+        """Run the agent once for each rollout of all groups."""
+        return self._up()(scenarios, draw)
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """Stop reasons, turns, rows, mismatches."""
