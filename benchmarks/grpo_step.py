@@ -48,7 +48,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from memograd.config import LoraConfig
 from memograd.grpo.advantage import group_advantages
-from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
+from memograd.grpo.loss import LossTerms, grpo_loss, rollout_shares, token_weights
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL, load_causal_lm, resolve_model
 from memograd.policy.sampler import sample_trees
@@ -147,6 +147,7 @@ def our_learn(
         "rollout", counts_K.numpy(), max_completion_length=scores.mask_RT.shape[1]
     )
     grpo_loss(
+        LossTerms(beta=beta),
         logprobs_RT=scores.logprobs_RT,
         old_logprobs_RT=scores.logprobs_RT.detach(),
         reference_logprobs_RT=reference,
@@ -158,9 +159,6 @@ def our_learn(
             shares_K=torch.from_numpy(shares_K),
             counts_K=counts_K,
         ),
-        epsilon=0.2,
-        beta=beta,
-        entropy_coef=0.0,
     ).loss.backward()
 
 

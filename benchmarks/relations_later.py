@@ -24,7 +24,7 @@ import numpy as np
 from memograd.evaluation.tables import markdown_table
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.weights import Weights, read_weights
-from memograd.tasks.relations.heard import Answered, answered
+from memograd.tasks.relations.heard import HeardShares, answered
 from memograd.tasks.relations.measure import calibrated
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
 from memograd.tasks.relations.settings import LaterConfig
@@ -96,7 +96,7 @@ def main() -> None:
     given = parser.parse_args()
     unseen = dialogues_of(given.authors)
     chosen_by = dialogues_of(given.calibrate) if given.calibrate else []
-    names = [one.name for one in fields(Answered)]
+    names = [one.name for one in fields(HeardShares)]
     rows, encoded = [], dict[str, Encoded]()
     for model in given.models:
         label, _, paths = model.partition("=")

@@ -46,7 +46,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
 from memograd.memory.search.ranker.files import Linear, Probability, with_best
 from memograd.tasks.retrieval.learning import AGREE, fit_probability, recalls, turns_part
-from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
+from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.recipe import open_embedder
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
@@ -62,9 +62,9 @@ Line = dict[str, Any]
 Sets = dict[str, list[Row]]
 
 
-def load_memories(data: Path, corpus: Path, *, quick: bool) -> dict[str, list[Told]]:
+def load_memories(data: Path, corpus: Path, *, quick: bool) -> dict[str, list[MemoryMaterial]]:
     """The memories of every set, by its name; groups are what is held out together."""
-    sets: dict[str, list[Told]] = {}
+    sets: dict[str, list[MemoryMaterial]] = {}
     oracle = load_longmemeval(data / "longmemeval" / "longmemeval_oracle_dev180.json.gz")
     order = np.random.default_rng(0).permutation(len(oracle)).tolist()
     for half in (0, 1):
@@ -86,7 +86,7 @@ def load_memories(data: Path, corpus: Path, *, quick: bool) -> dict[str, list[To
     return sets
 
 
-def rows_of_sets(memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
+def rows_of_sets(memories: dict[str, list[MemoryMaterial]], embedder: Embedder) -> Sets:
     """The rows of every set; turns alone, which is what is measured."""
     sets: Sets = {}
     for name, told in memories.items():
@@ -97,7 +97,9 @@ def rows_of_sets(memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
     return sets
 
 
-def kept_rows(file: Path | None, memories: dict[str, list[Told]], embedder: Embedder) -> Sets:
+def kept_rows(
+    file: Path | None, memories: dict[str, list[MemoryMaterial]], embedder: Embedder
+) -> Sets:
     """The rows of every set: those in the file if it is there, else made, and kept in it."""
     if file is not None and file.exists():
         with file.open("rb") as stream:
@@ -265,7 +267,7 @@ def grpo_lines(sets: Sets) -> Iterator[Line]:
             yield line
 
 
-def mem0_lines(memories: dict[str, list[Told]], embedder: Embedder) -> Iterator[Line]:
+def mem0_lines(memories: dict[str, list[MemoryMaterial]], embedder: Embedder) -> Iterator[Line]:
     """mem0's own search of the same turns: LoCoMo, and LongMemEval's larger memories."""
     from long_messages import Mem0
 

@@ -1,4 +1,4 @@
-"""The kinds of failure a user can meet, and nothing else.
+"""The kinds of failure a user can meet, and the one for a package that is missing.
 
 `BadInput` is the caller's to mend: one sentence that says what is wrong, where, and what to do; the
 command line prints it and exits with 2. `Stopped` says that a signal ended the work and what was
@@ -7,6 +7,9 @@ made safe (128 + the signal's number). `MemogradError` is any other failure that
 """
 
 from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
 
 
 class MemogradError(Exception):
@@ -27,3 +30,10 @@ class Stopped(MemogradError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def need_packages(who: str, packages: Iterable[str], extra: str) -> None:
+    """Raise BadInput, naming those that are missing, where packages of an extra are not there."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise BadInput(f"{who} needs {', '.join(missing)}: pip install 'memograd[{extra}]'.")

@@ -270,10 +270,10 @@ def test_what_is_wrong_names_line_and_field(tmp_path: Path, record: Any, words: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b'{"id": ', "line 1: not valid JSON"),
-        (rb'{"id": "\ud800"}', "line 1: not valid JSON"),
+        (b'{"id": ', ":1: not valid JSON"),
+        (rb'{"id": "\ud800"}', ":1: not valid JSON"),
         (b"\n\n", "holds no conversation"),
-        (b"\xff\xfe", "not valid JSON"),
+        (b"\xff\xfe", "not UTF-8"),
     ],
 )
 def test_files_that_are_no_jsonl(tmp_path: Path, content: bytes, words: str) -> None:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from memograd.data import (
     load_longmemeval,
     load_memdaily,
     write_conversations_jsonl,
-    write_locomo,
 )
 from memograd.data.lifelog import Lifelog, Probe, ToldStatement, write_lifelogs
 from memograd.errors import BadInput
@@ -38,14 +36,16 @@ def test_the_real_files_are_recognised(shared_data: Path, name: str, load) -> No
     assert load_any(path) == load(path)
 
 
-def test_recognised_by_content_and_not_by_name(tmp_path: Path, lives) -> None:
+def test_recognised_by_content_and_not_by_name(tmp_path: Path) -> None:
     path = tmp_path / "01_simple_roles.jsonl"
-    [life] = lives(1, 0)
-    asked = (replace(question, category="single-hop") for question in life.questions)
-    day = datetime(2024, 5, 7)
-    turns = (replace(turn, time=day + timedelta(turn.session)) for turn in life.turns)
-    told = [replace(life, turns=tuple(turns), questions=tuple(asked))]
-    write_locomo(told, path)
+    said = {"speaker": "Ann", "dia_id": "D1:1", "text": "I moved to Bergen."}
+    about = {"speaker_a": "Ann", "speaker_b": "Bo", "session_1": [said]}
+    about["session_1_date_time"] = "1:56 pm on 8 May, 2023"
+    asked = {"question": "Where does Ann live?", "answer": "Bergen", "evidence": ["D1:1"]}
+    record = {"sample_id": "conv-1", "conversation": about, "qa": [asked | {"category": 4}]}
+    path.write_text(json.dumps([record]), encoding="utf-8")
+    told = load_locomo(path)
+    assert [question.text for question in told[0].questions] == ["Where does Ann live?"]
     assert load_any(path) == told
     gzipped = tmp_path / "longmemeval.gz"
     gzipped.write_bytes(gzip.compress(b"\xef\xbb\xbf \n" + path.read_bytes()))
@@ -95,7 +95,7 @@ def test_no_known_format_lists_those_that_are(tmp_path: Path, content: str) -> N
         (b"PAR1....", "load_mem_alpha or load_memory_agent_bench"),
         (b"hello", "not valid JSON"),
         (b"", "not valid JSON"),
-        (b"\xff", "not valid JSON"),
+        (b"\xff", "not UTF-8"),
     ],
 )
 def test_what_is_no_json(tmp_path: Path, content: bytes, words: str) -> None:

@@ -49,7 +49,7 @@ def _swap(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         (_swap("language", to="fr"), "language 'fr'"),
         (_swap("speakers", to=["Ann"]), "1 speakers"),
         (_swap("turns", 0, "text", to=7), "turn 0 is int"),
-        (_swap("statements", 0, "told_at", to="noon"), "told_at 'noon'"),
+        (_swap("statements", 0, "told_at", to="noon"), "'told_at' 'noon'"),
         (_swap("statements", 0, "gold", "kind", to="KEEP"), "gold operation 'KEEP'"),
         (_swap("statements", 0, "turn_id", to="D9:9"), "'D9:9', which is missing"),
         (_swap("probes", 0, "needed", to=["s99"]), "'s99', which is no statement"),
@@ -79,7 +79,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no life log"):
         read_lifelogs(path)
     path.write_text('{"id": ', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"logs\.jsonl:1 is not JSON"):
+    with pytest.raises(BadInput, match=r"logs\.jsonl:1: not valid JSON"):
         read_lifelogs(path)
     path.write_bytes("日".encode("gb18030"))
     with pytest.raises(BadInput, match="not UTF-8"):

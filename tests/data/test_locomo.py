@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memograd.data import NOT_MENTIONED, load_conversations, load_locomo, load_locomo_with_report
+from memograd.data import NOT_MENTIONED, load_locomo, load_locomo_with_report
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -138,7 +138,7 @@ def test_missing_and_broken_files(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="is not valid JSON"):
             load_locomo(path)
     path.write_bytes(b'["\xff"]')
-    with pytest.raises(BadInput, match="is not valid JSON"):
+    with pytest.raises(BadInput, match="not UTF-8"):
         load_locomo(path)
 
 
@@ -189,7 +189,7 @@ def test_wrong_shapes_are_named_in_one_sentence(
 
 def test_the_real_file_has_the_published_counts(locomo_file: Path) -> None:
     conversations, report = load_locomo_with_report(locomo_file)
-    assert conversations == load_conversations(locomo_file)
+    assert conversations == load_locomo(locomo_file)
     counts = {
         conversation.id: (
             len(conversation.turns),

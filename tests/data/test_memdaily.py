@@ -136,7 +136,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
 def test_a_file_that_says_gzip_and_is_not(tmp_path: Path) -> None:
     path = tmp_path / "01_simple_roles.json.gz"
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(BadInput, match="not valid JSON"):
+    with pytest.raises(BadInput, match="cannot be unpacked"):
         load_memdaily(path)
 
 

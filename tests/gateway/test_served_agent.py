@@ -14,6 +14,7 @@ from memograd.gateway.agents import AgentFailed, Running
 from memograd.gateway.drawing import ServedAgent
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import parse_rewards
@@ -57,7 +58,7 @@ def served(policy, store, **given) -> ServedAgent:
 
 def draw(drawing: ServedAgent, seed: int):
     generator = torch.Generator().manual_seed(seed)
-    return drawing(scenarios(), step=1, attempt=0, temperature=0.8, generator=generator)
+    return drawing(scenarios(), Draw(1, 0.8, generator))
 
 
 def test_groups_are_the_attempts_at_their_scenarios(policy, tmp_path) -> None:

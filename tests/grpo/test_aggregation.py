@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.grpo.learner import keep_rollouts_whole
-from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
+from memograd.grpo.loss import LossTerms, grpo_loss, rollout_shares, token_weights
 
 AGGREGATIONS = ["rollout", "token", "constant"]
 RATIOS = ["token", "sequence", "product", "weight"]
@@ -72,6 +72,7 @@ def evaluate(
             for name, values in {**tokens.values_KT, "logprobs_RT": leaf_KT}.items()
         }
         loss = grpo_loss(
+            LossTerms(ratio, epsilon_high=0.3, beta=0.1, kl_correction="ratio", entropy_coef=0.05),
             **rows,
             advantages_RT=tokens.advantages_K[rollouts_R][:, None],
             weights_RT=token_weights(
@@ -81,12 +82,6 @@ def evaluate(
                 counts_K=counts_K,
             ).double(),
             rollouts_R=rollouts_R,
-            ratio=ratio,
-            epsilon=0.2,
-            epsilon_high=0.3,
-            beta=0.1,
-            kl_correction="ratio",
-            entropy_coef=0.05,
         ).loss
         loss.backward()
         total += float(loss.detach())

@@ -15,7 +15,7 @@ from single_turn import score_groups
 
 from memograd.config import TrainConfig
 from memograd.config.algorithms import ALGORITHMS
-from memograd.grpo.batch import sample_groups
+from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.learner import learn
 from memograd.grpo.objective import Objective
 from memograd.policy.protocol import SampledGroup
@@ -107,11 +107,9 @@ def play(steps: int, **settings: object) -> np.ndarray:
         groups, sampled = sample_groups(
             policy,  # type: ignore[arg-type]  # no verify, no save
             [Scenario("left", ()), Scenario("right", ())],
-            step=step,
-            sizes=[8, 8],
-            temperature=1.0,
+            [8, 8],
+            Draw(step, generator=generator),
             max_completion_length=2,
-            generator=generator,
         )
         experience = score_groups(groups, sampled, [WeightedReward("payout", payout)], objective)
         learn(policy, optimizer, experience, objective)  # type: ignore[arg-type]

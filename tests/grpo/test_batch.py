@@ -10,6 +10,7 @@ from single_turn import score_groups
 
 from memograd.grpo.advantage import by_group
 from memograd.grpo.batch import (
+    Draw,
     epoch_order,
     replacement_scenarios,
     sample_groups,
@@ -62,11 +63,9 @@ def sampled(policy, scenarios):
     return sample_groups(
         policy,
         scenarios,
-        step=7,
-        sizes=[3] * len(scenarios),
-        temperature=1.0,
+        [3] * len(scenarios),
+        Draw(7),
         max_completion_length=4,
-        generator=None,
     )
 
 

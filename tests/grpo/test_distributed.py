@@ -19,7 +19,7 @@ from single_turn import score_groups
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.batch import sample_groups
+from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
@@ -65,11 +65,9 @@ def experience_of(policy: LanguageModel, count: int, objective: Objective) -> Ex
     groups, sampled = sample_groups(
         policy,
         SCENARIOS[:count],
-        step=1,
-        sizes=[4] * count,
-        temperature=1.0,
+        [4] * count,
+        Draw(1, generator=torch.Generator().manual_seed(0)),
         max_completion_length=5,
-        generator=torch.Generator().manual_seed(0),
     )
     lengths = iter([1, 4, 2, 5, 3, 3, 5, 1, 2, 2, 1, 4])
     cut_groups, cut_sampled = [], []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts, SingleTurn, join_attempts
 
 
 def drawn(policy, scenarios, first: int = 0) -> Attempts:
     drawing = SingleTurn(policy, num_generations=2, max_completion_length=3)
     generator = torch.Generator().manual_seed(0)
-    return drawing(scenarios, step=4, attempt=1, temperature=1.0, generator=generator, first=first)
+    return drawing(scenarios, Draw(4, generator=generator, attempt=1, first=first))
 
 
 def test_parts_are_numbered_and_named_through(tiny_policy, scenarios) -> None:

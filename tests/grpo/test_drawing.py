@@ -12,6 +12,7 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts, Episodes
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
@@ -98,7 +99,7 @@ def run(folder, config, scenarios, *, rewards=ENVIRONMENT, resume=False, task=No
 
 def attempts(policy: LanguageModel, config: TrainConfig, scenarios) -> Attempts:
     return drawing(policy, config, EchoTask())(
-        scenarios, step=1, attempt=0, temperature=0.9, generator=torch.Generator().manual_seed(1)
+        scenarios, Draw(1, 0.9, torch.Generator().manual_seed(1))
     )
 
 

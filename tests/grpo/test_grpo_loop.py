@@ -10,7 +10,7 @@ import pytest
 import torch
 from single_turn import score_groups
 
-from memograd.grpo.batch import sample_groups
+from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.learner import learn
 from memograd.grpo.objective import Objective
 from memograd.policy.language_model import LanguageModel
@@ -56,11 +56,9 @@ def test_it_moves_the_weights_as_the_learner_does(page, tiny_policy, scenarios, 
     groups, sampled = sample_groups(
         tiny_policy,
         scenarios[:3],
-        step=1,
-        sizes=[4] * 3,
-        temperature=1.0,
+        [4] * 3,
+        Draw(1, generator=torch.Generator().manual_seed(0)),
         max_completion_length=5,
-        generator=torch.Generator().manual_seed(0),
     )
     objective = Objective(beta=0.1, num_iterations=passes, max_completion_length=5)
     scored = score_groups(groups, sampled, [WeightedReward("numbers", numbers)], objective)

@@ -12,7 +12,7 @@ from single_turn import score_groups
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.config.algorithms import ALGORITHMS
-from memograd.grpo.batch import sample_groups
+from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.experience import Experience, NotFinite, join
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
@@ -29,11 +29,9 @@ def experience(policy, scenarios, reward, objective=OBJECTIVE) -> Experience:
     groups, sampled = sample_groups(
         policy,
         scenarios,
-        step=1,
-        sizes=[4] * len(scenarios),
-        temperature=1.0,
+        [4] * len(scenarios),
+        Draw(1, generator=torch.Generator().manual_seed(0)),
         max_completion_length=5,
-        generator=torch.Generator().manual_seed(0),
     )
     return score_groups(groups, sampled, [WeightedReward("reward", reward)], objective)
 

@@ -6,16 +6,17 @@ That it does not change with the layout of rows is `test_aggregation.py`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import LossTerms, grpo_loss
 
 RATIOS = ["token", "sequence", "product", "weight"]
 KLS = ["k1", "k2", "k3"]
-SETTINGS = {"epsilon": 0.2, "epsilon_high": 0.35, "beta": 0.1, "entropy_coef": 0.05}
+TERMS = LossTerms(epsilon=0.2, epsilon_high=0.35, beta=0.1, entropy_coef=0.05)
 
 
 def random_batch(seed: int, rows: int = 5, longest: int = 7) -> dict[str, torch.Tensor]:
@@ -75,9 +76,10 @@ def plain_loss(batch: dict[str, torch.Tensor], ratio: str, kl: str, correction: 
     ("ratio", "kl", "correction"), list(product(RATIOS, KLS, ["off", "ratio"]))
 )
 def test_it_equals_the_plain_formulas(ratio: str, kl: str, correction: str) -> None:
+    terms = replace(TERMS, ratio=ratio, kl=kl, kl_correction=correction)
     for seed in range(5):
         batch = random_batch(seed)
-        found = grpo_loss(**batch, **SETTINGS, ratio=ratio, kl=kl, kl_correction=correction).loss
+        found = grpo_loss(terms, **batch).loss
         assert float(found) == pytest.approx(plain_loss(batch, ratio, kl, correction), abs=1e-12)
 
 
@@ -85,16 +87,9 @@ def test_it_equals_the_plain_formulas(ratio: str, kl: str, correction: str) -> N
 @pytest.mark.parametrize("kl", KLS)
 def test_its_gradient_equals_finite_differences(ratio: str, kl: str) -> None:
     batch = random_batch(3)
+    terms = replace(TERMS, ratio=ratio, kl=kl, kl_correction="ratio")
     assert torch.autograd.gradcheck(
-        lambda logprobs: (
-            grpo_loss(
-                **{**batch, "logprobs_RT": logprobs},
-                **SETTINGS,
-                ratio=ratio,
-                kl=kl,
-                kl_correction="ratio",
-            ).loss
-        ),
+        lambda logprobs: grpo_loss(terms, **{**batch, "logprobs_RT": logprobs}).loss,
         batch["logprobs_RT"].clone().requires_grad_(),
     )
 
@@ -106,8 +101,7 @@ def test_on_policy_the_gradient_is_the_policy_gradient(ratio: str) -> None:
     batch["old_logprobs_RT"] = batch["logprobs_RT"]
     batch["advantages_RT"] = batch["advantages_RT"][:, :1]  # a rollout's, for all its tokens
     leaf = batch["logprobs_RT"].clone().requires_grad_()
-    choices = {"epsilon": 0.2, "beta": 0.0, "entropy_coef": 0.0, "ratio": ratio}
-    parts = grpo_loss(**{**batch, "logprobs_RT": leaf}, **choices)
+    parts = grpo_loss(LossTerms(ratio=ratio), **{**batch, "logprobs_RT": leaf})
     parts.loss.backward()
     torch.testing.assert_close(leaf.grad, -batch["advantages_RT"] * batch["weights_RT"])
     assert float(parts.kl) == float(parts.clip_fraction) == 0.0
@@ -115,7 +109,6 @@ def test_on_policy_the_gradient_is_the_policy_gradient(ratio: str) -> None:
 
 def test_no_upper_bound_given_means_the_lower_one() -> None:
     batch = random_batch(1)
-    same = {**SETTINGS, "epsilon_high": 0.2}
-    none = {**SETTINGS, "epsilon_high": None}
-    assert float(grpo_loss(**batch, **none).loss) == float(grpo_loss(**batch, **same).loss)
-    assert float(grpo_loss(**batch, **none).loss) != float(grpo_loss(**batch, **SETTINGS).loss)
+    same, none = replace(TERMS, epsilon_high=0.2), replace(TERMS, epsilon_high=None)
+    assert float(grpo_loss(none, **batch).loss) == float(grpo_loss(same, **batch).loss)
+    assert float(grpo_loss(none, **batch).loss) != float(grpo_loss(TERMS, **batch).loss)

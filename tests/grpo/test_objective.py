@@ -20,8 +20,8 @@ def test_it_takes_over_every_choice(name: str) -> None:
 
 def test_the_kl_counts_in_one_place_only() -> None:
     in_loss, in_reward = Objective(beta=0.3), Objective(beta=0.3, kl="k1", kl_in="reward")
-    assert (in_loss.loss_beta, in_loss.reward_beta) == (0.3, 0.0)
-    assert (in_reward.loss_beta, in_reward.reward_beta) == (0.0, 0.3)
+    assert (in_loss.terms.beta, in_loss.reward_beta) == (0.3, 0.0)
+    assert (in_reward.terms.beta, in_reward.reward_beta) == (0.0, 0.3)
 
 
 def test_which_groups_can_be_left_out() -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from memograd.grpo.loss import importance_weights, surrogate
+from memograd.grpo.loss import LossTerms, importance_weights, surrogate
 
 
 def run(
@@ -19,14 +19,12 @@ def run(
     """The surrogate of tokens with these ratios, and its gradient by log-probability."""
     logprobs_RT = torch.tensor(ratios, dtype=torch.float64).log().requires_grad_()
     found = surrogate(
-        ratio,
+        LossTerms(ratio, epsilon=0.2, epsilon_high=0.4),
         logprobs_RT=logprobs_RT,
         old_logprobs_RT=torch.zeros_like(logprobs_RT),
         advantages_RT=torch.tensor(advantages, dtype=torch.float64)[:, None],
         mask_RT=torch.ones_like(logprobs_RT).bool(),
         rollouts_R=torch.tensor(rollouts if rollouts else range(len(ratios))),
-        epsilon=0.2,
-        epsilon_high=0.4,
     )
     (gradient,) = torch.autograd.grad(found.objective_RT.sum(), logprobs_RT)
     return found, gradient

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from test_experience import made_up
 
-from memograd.grpo.batch import score_rows
+from memograd.grpo.batch import Draw, score_rows
 from memograd.grpo.drawing import SingleTurn
 from memograd.grpo.experience import Experience
 from memograd.grpo.objective import Objective
@@ -57,11 +57,7 @@ def check_equal(kept: list[KeptGroup], again: list[KeptGroup]) -> None:
 def test_sampled_answers(tiny_policy, scenarios, tmp_path) -> None:
     drawn = SingleTurn(tiny_policy, num_generations=3, max_completion_length=4)(
         scenarios[:2],
-        step=1,
-        attempt=0,
-        temperature=1.0,
-        generator=torch.Generator().manual_seed(0),
-        sizes=[2, 5],
+        Draw(1, generator=torch.Generator().manual_seed(0), sizes=[2, 5]),
     )
     experience = score_rows(
         drawn.groups,

@@ -19,6 +19,7 @@ from torch.distributed.tensor import DTensor
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update
@@ -193,15 +194,7 @@ def play(world: World, config: TrainConfig, scenarios: list[Scenario]) -> list[l
     mine = scenarios if world.leads else scenarios[:1]
     played = drawing(policy, config, EchoTask())
     groups = world.together(
-        lambda: (
-            played(
-                mine,
-                step=1,
-                attempt=0,
-                temperature=1.0,
-                generator=torch.Generator().manual_seed(world.rank),
-            ).groups
-        )
+        lambda: played(mine, Draw(1, generator=torch.Generator().manual_seed(world.rank))).groups
     )
     return [[rollout for group in of_rank for rollout in group.rollouts] for of_rank in groups]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from memograd.grpo.loss import grpo_loss, rollout_shares, token_weights
+from memograd.grpo.loss import LossTerms, grpo_loss, rollout_shares, token_weights
 
 pytestmark = pytest.mark.slow  # importing TRL's trainers takes ten seconds and more
 
@@ -83,11 +83,17 @@ def inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     }
 
 
-def ours(batch: dict[str, torch.Tensor], aggregation: str, **choices: Any) -> tuple[float, Any]:
+def ours(
+    batch: dict[str, torch.Tensor],
+    aggregation: str,
+    terms: LossTerms,
+    importance: torch.Tensor | None = None,
+) -> tuple[float, Any]:
     leaf = batch["logprobs"].clone().requires_grad_()
     lengths = batch["mask"].sum(1)
     shares = rollout_shares(aggregation, lengths.numpy(), max_completion_length=LONGEST)
     loss = grpo_loss(
+        terms,
         logprobs_RT=leaf,
         old_logprobs_RT=batch["old"],
         reference_logprobs_RT=batch["reference"],
@@ -99,8 +105,7 @@ def ours(batch: dict[str, torch.Tensor], aggregation: str, **choices: Any) -> tu
             shares_K=torch.from_numpy(shares),
             counts_K=lengths,
         ).double(),
-        entropy_coef=0.0,
-        **choices,
+        importance_RT=importance,
     ).loss
     loss.backward()
     return float(loss.detach()), leaf.grad
@@ -151,12 +156,14 @@ def test_grpo_trainers_loss(name: str, sampler_is_vllm: bool, corrected: bool, b
         found = ours(
             batch,
             aggregation,
-            ratio=ratio,
-            epsilon=epsilon,
-            epsilon_high=epsilon_high,
-            beta=beta,
-            kl_correction="ratio" if corrected else "off",
-            importance_RT=batch["importance"] if sampler_is_vllm else None,
+            LossTerms(
+                ratio,
+                epsilon,
+                epsilon_high,
+                beta,
+                kl_correction="ratio" if corrected else "off",
+            ),
+            batch["importance"] if sampler_is_vllm else None,
         )
         compare(found, loss, leaf)
 
@@ -169,7 +176,7 @@ def test_rloo_trainers_loss() -> None:
         leaf = batch["logprobs"].clone().requires_grad_()
         trainer = fake(RLOOTrainer, leaf, epsilon_low=0.2, epsilon_high=0.2, use_vllm=False)
         loss = trainer._compute_loss(trainer.model, inputs(batch))
-        compare(ours(batch, "rollout", ratio="product", epsilon=0.2, beta=0.0), loss, leaf)
+        compare(ours(batch, "rollout", LossTerms("product")), loss, leaf)
 
 
 def test_our_importance_weights_are_trls_token_truncation() -> None:

@@ -10,7 +10,7 @@ import torch
 from test_drawing import EchoTask, drawing
 from test_learner import PLAIN, gradient
 
-from memograd.grpo.batch import score_rows
+from memograd.grpo.batch import Draw, score_rows
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Attempts, SingleTurn, draw_share
 from memograd.grpo.experience import Experience
@@ -27,11 +27,7 @@ def lengths(completions) -> list[float]:
 def attempts(policy, scenarios, sizes=SIZES, seed: int = 0) -> Attempts:
     return SingleTurn(policy, num_generations=4, max_completion_length=5)(
         scenarios[: len(sizes)],
-        step=1,
-        attempt=0,
-        temperature=1.0,
-        generator=torch.Generator().manual_seed(seed),
-        sizes=sizes,
+        Draw(1, generator=torch.Generator().manual_seed(seed), sizes=sizes),
     )
 
 
@@ -76,11 +72,7 @@ def test_episodes(tiny_policy, tiny_config, scenarios, monkeypatch) -> None:
     # Two or three turns, as the ids' lengths are even or odd.
     drawn = drawing(tiny_policy, tiny_config, EchoTask())(
         [replace(scenario, id="q" * turns) for turns, scenario in enumerate(scenarios[:3], 2)],
-        step=1,
-        attempt=0,
-        temperature=0.9,
-        generator=torch.Generator().manual_seed(1),
-        sizes=SIZES,
+        Draw(1, 0.9, torch.Generator().manual_seed(1), SIZES),
     )
     check_numbering(drawn, SIZES)
     assert {len(rollout.turns) for group in drawn.groups for rollout in group.rollouts} >= {2, 3}
@@ -92,11 +84,7 @@ def test_ranks_draw_the_sizes_of_their_own_groups(tiny_policy, scenarios) -> Non
             World(rank, 2),
             SingleTurn(tiny_policy, num_generations=4, max_completion_length=2),
             scenarios[:3],
-            step=1,
-            attempt=0,
-            temperature=1.0,
-            generator=None,
-            sizes=SIZES,
+            Draw(1, sizes=SIZES),
         )
         assert [len(group.rollouts) for group in drawn.groups] == own
 
@@ -121,10 +109,7 @@ def test_sizes_that_are_equal_draw_what_one_size_draws(tiny_policy, scenarios) -
     given = attempts(tiny_policy, scenarios, [4] * 3)
     one_size = SingleTurn(tiny_policy, num_generations=4, max_completion_length=5)(
         scenarios[:3],
-        step=1,
-        attempt=0,
-        temperature=1.0,
-        generator=torch.Generator().manual_seed(0),
+        Draw(1, generator=torch.Generator().manual_seed(0)),
     )
     for ours, theirs in zip(given.old_logprobs, one_size.old_logprobs, strict=True):
         for mine, other in zip(ours, theirs, strict=True):

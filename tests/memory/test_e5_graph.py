@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from memograd.memory.embedders.e5_graph import adds_signed_bytes_exactly, build_graph, onnx_runtime
+from memograd.memory.embedders.e5_graph import build_graph
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
+from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
 
 TEXTS = (
     "query: Where did Ada live before she moved to Turin?",
@@ -70,7 +71,7 @@ def run(weights: E5Weights, graph: bytes, rows: list[list[int]]) -> np.ndarray:
         padded[number, : len(row)] = row
     words = weights.word_embeddings.rows(padded.ravel()).reshape(*padded.shape, weights.hidden)
     shares = (np.arange(padded.shape[1]) < lengths[:, None]) / lengths[:, None]
-    session = onnx_runtime().InferenceSession(graph, providers=["CPUExecutionProvider"])
+    session = start_session(graph)
     inputs = {"words": words, "lengths": lengths, "shares": shares[:, None].astype(np.float32)}
     return np.asarray(session.run(None, inputs)[0])
 

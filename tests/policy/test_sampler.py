@@ -12,7 +12,7 @@ from memograd.errors import MemogradError
 from memograd.policy import kv_cache
 from memograd.policy.prefill import LEAST_COMMON
 from memograd.policy.rows import row_logprobs
-from memograd.policy.sampler import Draw, sample_trees
+from memograd.policy.sampler import TokenDraw, sample_trees
 from memograd.rollout import TokenTree
 
 NO_END: frozenset[int] = frozenset()
@@ -174,7 +174,7 @@ def test_draws_follow_any_distribution_and_never_what_is_impossible() -> None:
     logits_FV = torch.tensor(
         [[impossible, 0.0, impossible, 1.0, impossible], [2.0, 0.0, 0.0, 0.0, impossible]]
     )
-    draw = Draw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
+    draw = TokenDraw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
     states = torch.arange(2).repeat_interleave(count)
     tokens, logprobs = draw.choose(logits_FV, states)
     for state in range(2):
@@ -189,7 +189,7 @@ def test_draws_follow_any_distribution_and_never_what_is_impossible() -> None:
 
 
 def test_nothing_is_drawn_from_numbers_that_are_none() -> None:
-    draw = Draw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
+    draw = TokenDraw(1.0, 1, NO_END, torch.Generator().manual_seed(0))
     with pytest.raises(MemogradError, match="NaN or infinity"):
         draw.choose(torch.tensor([[0.0, torch.nan]]), torch.tensor([0]))
 

@@ -13,6 +13,7 @@ import torch
 
 from memograd.config import LoraConfig
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
+from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.protocol import SampledGroup
@@ -102,10 +103,7 @@ def draw(
 ) -> Attempts:
     return drawing(
         [Scenario(name, (), {"n": 1}) for name in cases],
-        step=step,
-        attempt=0,
-        temperature=1.0,
-        generator=torch.Generator().manual_seed(seed),
+        Draw(step, generator=torch.Generator().manual_seed(seed)),
     )
 
 

@@ -13,6 +13,7 @@ from memograd.config import LoraConfig
 from memograd.data import Question
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.reading import BaseModelChat
 from memograd.tasks.base.recipe import Evaluation
@@ -132,9 +133,9 @@ def test_a_run_with_a_reader_is_resumed_to_the_bit(
 
     real = memory_construct_drawing.ConstructDrawing.__call__
 
-    def breaks(self: Any, scenarios: Any, *, step: int, **rest: Any) -> Any:
-        attempts = real(self, scenarios, step=step, **rest)
-        if step == 2:  # after its questions were answered
+    def breaks(self: Any, scenarios: Any, draw: Draw) -> Any:
+        attempts = real(self, scenarios, draw)
+        if draw.step == 2:  # after its questions were answered
             raise MemogradError("out of luck")
         return attempts
 

@@ -15,6 +15,7 @@ from memograd.config import load_settings
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
@@ -91,10 +92,10 @@ def test_resumed_it_equals_the_run_that_never_stopped(
 
     real = memory_construct_drawing.ConstructDrawing.__call__
 
-    def breaks(self: Any, scenarios: Any, *, step: int, **rest: Any) -> Any:
-        if step == 4:
+    def breaks(self: Any, scenarios: Any, draw: Draw) -> Any:
+        if draw.step == 4:
             raise MemogradError("out of luck")
-        return real(self, scenarios, step=step, **rest)
+        return real(self, scenarios, draw)
 
     cut = tmp_path / "cut"
     with monkeypatch.context() as broken:

@@ -23,7 +23,7 @@ from memograd.tasks.relations.decisions import (
     CLOSE,
     DOUBT,
     LEAVE,
-    Policy,
+    DecisionDistributions,
     State,
     carried,
     greedy,
@@ -33,7 +33,7 @@ from memograd.tasks.relations.decisions import (
     posed_for_training,
 )
 from memograd.tasks.relations.heard import answered, answers_table
-from memograd.tasks.relations.later import Walk, rewards
+from memograd.tasks.relations.later import DialogueWalk, rewards
 from memograd.tasks.relations.learning import Steps
 from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, Held, read_asked, value
@@ -205,7 +205,7 @@ def test_closing_an_item_of_another_dialogue_costs_its_answer(
     assert lost == pytest.approx(0.5)
 
 
-def policy(z: float, w: float, posed: Any) -> Policy:
+def policy(z: float, w: float, posed: Any) -> DecisionDistributions:
     """One state with one item whose log odds of being closed are z, and segments with w."""
     relations = torch.full((1, 1, len(RELATIONS)), -30.0)
     relations[..., RELATIONS.index("unrelated")], relations[..., RELATIONS.index("end")] = 0, z
@@ -249,7 +249,7 @@ def test_what_is_drawn_is_compared_within_its_group(batch_file: Path, e5: E5Weig
 
 
 def test_every_turn_is_met_in_its_order(batch_file: Path) -> None:
-    walk = Walk(read_asked(batch_file), seed=3)
+    walk = DialogueWalk(read_asked(batch_file), seed=3)
 
     def met() -> set[tuple[int, int]]:
         found = walk.next(4)
@@ -268,7 +268,7 @@ def test_every_turn_is_met_in_its_order(batch_file: Path) -> None:
 def test_a_walk_goes_on_from_its_state(batch_file: Path) -> None:
     dialogues = read_asked(batch_file)
 
-    def steps(walk: Walk, count: int) -> list[tuple[int, int, list[str]]]:
+    def steps(walk: DialogueWalk, count: int) -> list[tuple[int, int, list[str]]]:
         seen = []
         for _ in range(count):
             for place, _ in walk.next(3):
@@ -277,7 +277,7 @@ def test_a_walk_goes_on_from_its_state(batch_file: Path) -> None:
                 walk.move(place, place.held | told)
         return seen
 
-    whole, half, other = (Walk(dialogues, seed=1) for _ in range(3))
+    whole, half, other = (DialogueWalk(dialogues, seed=1) for _ in range(3))
     expected = steps(whole, 6)
     begun = steps(half, 3)
     other.restore(json.loads(json.dumps(half.state)))

@@ -12,6 +12,7 @@ from memograd.cli import main
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.tasks.agent.served import Serving, settled
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.registry import train
@@ -189,4 +190,4 @@ def test_bad_input_is_one_sentence(
 def test_nothing_is_drawn_before_the_gateway_is_up(folder: Path, tiny_model_folder: Path) -> None:
     serving = Serving(settled(config(folder, tiny_model_folder)))
     with pytest.raises(MemogradError, match="The gateway is not up"):
-        serving([], step=1, attempt=0, temperature=1.0, generator=None)
+        serving([], Draw(1))

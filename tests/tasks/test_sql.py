@@ -210,7 +210,7 @@ def test_what_the_task_chooses_and_what_is_given() -> None:
     [
         ({"sql": {"database": "other.sqlite"}}, r"no questions about .*other\.sqlite; give some"),
         ({"sql": {"database": "gone.sqlite"}, "data": "asked.jsonl"}, "no database .*gone"),
-        ({"data": "gone.jsonl"}, r"gone\.jsonl cannot be read"),
+        ({"data": "gone.jsonl"}, r"There is no file .*gone\.jsonl"),
         ({"data": "asked.jsonl"}, "None of 4 questions can be asked"),
         ({"text": {"eval_data": "same.jsonl"}, "data": "same.jsonl"}, "has the gold statement of"),
         ({"text": {"eval_data": "asks.jsonl"}, "data": "same.jsonl"}, "has the evidence of"),

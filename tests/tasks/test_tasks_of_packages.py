@@ -42,7 +42,7 @@ from rich.console import Console
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Recipe, policy_job
+from memograd.tasks.base.recipe import HeldOut, Recipe, policy_job
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 PROMPTS = [Scenario(f"p{n}", (), {}, text="say " + "x" * n) for n in range(4)]
@@ -78,12 +78,8 @@ def make_job(config, checkpoint):
         [WeightedReward("letters", letters)],
         lambda world: PROMPTS,
         config,
+        HeldOut(PROMPTS, Share, measure, score=lambda measured: measured.share, report=report),
         describe=lambda run: console.print("training on four prompts"),
-        measure=measure,
-        measured=Share,
-        held_out=PROMPTS,
-        score=lambda measured: measured.share,
-        report=report,
     )
 
 

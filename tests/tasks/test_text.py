@@ -206,7 +206,7 @@ def test_without_rows_to_evaluate_on_nothing_is_measured(
     ("change", "message"),
     [
         (["data=none"], "needs rows to train on; give --data"),
-        (["--data", "gone.jsonl"], "gone.jsonl cannot be read"),
+        (["--data", "gone.jsonl"], "There is no file "),
         (["--rewards", "gone.py:f"], "There is no reward file"),
         (["--rewards", "environment"], "that of an agent; use memograd train agent"),
         (["--rewards", "mine.py:gone"], 'no reward function "gone"; it has vowels, sometimes'),

@@ -15,7 +15,7 @@ import typer
 
 from memograd.cli import show
 from memograd.cli.help import epilog
-from memograd.errors import BadInput, Stopped
+from memograd.errors import BadInput, Stopped, need_packages
 
 if TYPE_CHECKING:
     from memograd.gateway.backend import Backend
@@ -103,7 +103,7 @@ def gateway(
     ] = None,
 ) -> None:
     """Serve a model to agents as OpenAI would, and write down every call."""
-    _need_packages()
+    need_packages("The gateway", ("fastapi", "uvicorn", "httpx", "torch"), "gateway")
     from memograd.gateway.admission import GatewayLimits, check_address
     from memograd.gateway.app import create_app
     from memograd.gateway.store import TraceStore
@@ -329,19 +329,6 @@ def _spans(url: str | None) -> SpanPusher | None:
     from memograd.gateway.export import SpanPusher
 
     return SpanPusher(url)
-
-
-def _need_packages() -> None:
-    """BadInput where the packages of the extra are missing."""
-    import importlib.util
-
-    missing = [
-        name
-        for name in ("fastapi", "uvicorn", "httpx", "torch")
-        if importlib.util.find_spec(name) is None
-    ]
-    if missing:
-        raise BadInput(f"The gateway needs {', '.join(missing)}: pip install 'memograd[gateway]'.")
 
 
 def _moment(seconds: float) -> str:

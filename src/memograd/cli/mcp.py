@@ -13,7 +13,7 @@ import typer
 
 from memograd.cli import given
 from memograd.cli.help import epilog
-from memograd.errors import BadInput
+from memograd.errors import BadInput, need_packages
 
 KEY = "MEMOGRAD_KEY"
 
@@ -35,7 +35,7 @@ def serve(
     path: given.Where = None,
 ) -> None:
     """Serve one owner's memory over standard input and output, for a client that starts it."""
-    _need_packages()
+    need_packages("MCP", ("mcp", "fastapi"), "serve")
     from memograd.memory import Memory
     from memograd.serve.keys import owner_of
     from memograd.serve.mcp.server import serve_stdio
@@ -73,7 +73,7 @@ def install(
     yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
 ) -> None:
     """Let a coding agent use the memory: shows what it would write, asks, and keeps a copy."""
-    _need_packages()
+    need_packages("MCP", ("mcp", "fastapi"), "serve")
     from memograd.serve.keys import owner_of
     from memograd.serve.mcp.install import RunningServer, Started, plan, write
 
@@ -107,11 +107,3 @@ def install(
         kept = write(change)
         typer.echo(f"written: {change.path}" + (f" (before: {kept})" if kept else ""))
     typer.echo(f"Start {client} again to use it.")
-
-
-def _need_packages() -> None:
-    """BadInput where the packages of the extra are missing."""
-    import importlib.util
-
-    if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("fastapi") is None:
-        raise BadInput("MCP needs the extra serve: pip install 'memograd[serve]'.")

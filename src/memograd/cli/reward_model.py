@@ -6,15 +6,14 @@ arrive, and torch with them, when a command runs.
 
 from __future__ import annotations
 
-import importlib
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
+from memograd.cli.training import room
 from memograd.cli.warm_start import NumberType
 from memograd.config.load import load_settings
 from memograd.errors import BadInput, Stopped
@@ -84,7 +83,7 @@ def convert(
     string_prompts: Strings = StringPrompts.chat,
 ) -> None:
     """Bring raw preference data into one format, and list what is wrong with it."""
-    done = _module("warm_start.reward_model_rows").convert(
+    done = room("warm_start.reward_model_rows", "trl,gateway").convert(
         data,
         out,
         held_out=held_out,
@@ -136,7 +135,7 @@ def train(
     options = {"data": data, "eval_data": evaluate, "adapter": begun, "out": out}
     given = [f"{key}={value}" for key, value in options.items() if value is not None]
     resolved = load_settings(RewardModelSettings, config, [*given, *(settings or [])])
-    run = _module("warm_start.reward_model").train_reward_model(resolved)
+    run = room("warm_start.reward_model", "trl,gateway").train_reward_model(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -153,7 +152,7 @@ def evaluate(
     device: Device = "auto",
 ) -> None:
     """Measure a reward model: accuracy, margins, calibration, length bias."""
-    folder = _module("warm_start.reward_model").evaluate_reward_model(
+    folder = room("warm_start.reward_model", "trl,gateway").evaluate_reward_model(
         model, data, out, string_prompts=string_prompts.value, device=device
     )
     typer.echo(f"The report is in {folder}")
@@ -170,7 +169,9 @@ def merge(
     ] = NumberType.float32,
 ) -> None:
     """Write a trained reward model as one model, which loads without peft."""
-    folder = _module("warm_start.reward_model").merge_reward_model(run, out, dtype.value)
+    folder = room("warm_start.reward_model", "trl,gateway").merge_reward_model(
+        run, out, dtype.value
+    )
     typer.echo(f"The model is in {folder}")
 
 
@@ -203,9 +204,9 @@ def serve(
     device: Device = "auto",
 ) -> None:
     """Answer scores by HTTP: /score, /score-pair, /score-batch, /health."""
-    server = _module("reward_model.server")
+    server = room("reward_model.server", "trl,gateway")
     server.check_binding(host, api_key)
-    scorer = _module("reward_model.model").RewardModel.open(model, device=device)
+    scorer = room("reward_model.model", "trl,gateway").RewardModel.open(model, device=device)
     typer.echo(f"Scoring with {model} on http://{host}:{port}")
     ended_by = server.serve(
         scorer,
@@ -219,15 +220,3 @@ def serve(
     )
     if ended_by is not None:
         raise Stopped("The server has ended; what it was asked is answered.", ended_by)
-
-
-def _module(name: str) -> ModuleType:
-    """A part of memograd that needs the training libraries."""
-    try:
-        return importlib.import_module(f"memograd.{name}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("memograd"):
-            raise
-        raise BadInput(
-            f"This command needs the package {error.name}; run pip install 'memograd[trl,gateway]'."
-        ) from error

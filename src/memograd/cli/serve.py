@@ -15,7 +15,7 @@ import typer
 
 from memograd.cli import given, show
 from memograd.cli.help import epilog
-from memograd.errors import BadInput, Stopped
+from memograd.errors import Stopped, need_packages
 
 if TYPE_CHECKING:
     from memograd.serve.keys import Keys
@@ -80,7 +80,7 @@ def serve(
     """Serve until it is interrupted."""
     if context.invoked_subcommand is not None:
         return
-    _need_packages()
+    need_packages("The server", ("fastapi", "uvicorn", "jinja2", "mcp"), "serve")
     from memograd.memory import Memory
     from memograd.serve import left_by_run
     from memograd.serve.app import create_app
@@ -216,13 +216,3 @@ def _keys(path: Path | None) -> Iterator[Keys]:
         yield Keys(database)
     finally:
         database.close()
-
-
-def _need_packages() -> None:
-    """BadInput where the packages of the extra are missing."""
-    import importlib.util
-
-    wanted = ("fastapi", "uvicorn", "jinja2", "mcp")
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
-    if missing:
-        raise BadInput(f"The server needs {', '.join(missing)}: pip install 'memograd[serve]'.")

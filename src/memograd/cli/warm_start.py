@@ -6,18 +6,16 @@ a command runs.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
+from memograd.cli.training import room
 from memograd.config.load import load_settings
-from memograd.errors import BadInput
 from memograd.warm_start.settings import DpoSettings, SftSettings
 
 app = typer.Typer()
@@ -83,7 +81,7 @@ def sft(
         "out": out,
     }
     resolved = load_settings(SftSettings, config, [*_given(options), *(settings or [])])
-    run = _recipe("warm_start.sft").sft(resolved)
+    run = room("warm_start.sft", "trl").sft(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -108,7 +106,7 @@ def dpo(
     """Train a model on which of two answers is better (needs memograd[trl])."""
     options = {"data": data, "adapter": begun, "out": out}
     resolved = load_settings(DpoSettings, config, [*_given(options), *(settings or [])])
-    run = _recipe("warm_start.dpo").dpo(resolved)
+    run = room("warm_start.dpo", "trl").dpo(resolved)
     typer.echo(f"The run is in {run}")
 
 
@@ -127,22 +125,9 @@ def merge(
     ] = NumberType.float32,
 ) -> None:
     """Write model and trained adapter as one model, which loads without peft."""
-    folder = _recipe("warm_start.merge").merge(run, out, dtype.value)
+    folder = room("warm_start.merge").merge(run, out, dtype.value)
     typer.echo(f"The model is in {folder}")
 
 
 def _given(options: Mapping[str, Path | str | None]) -> list[str]:
     return [f"{key}={value}" for key, value in options.items() if value is not None]
-
-
-def _recipe(name: str) -> ModuleType:
-    """One of the recipes, which need the training libraries."""
-    try:
-        return importlib.import_module(f"memograd.{name}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("memograd"):
-            raise
-        extra = "train" if name == "warm_start.merge" else "trl"
-        raise BadInput(
-            f"This command needs the package {error.name}; run pip install 'memograd[{extra}]'."
-        ) from error

@@ -50,7 +50,7 @@ def load_settings(
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for written, value in _flatten({} if file is None else _read_toml(file)):
+    for written, value in _flatten({} if file is None else read_toml(file)):
         key = written if value == {} else _spelt_out(kind, written)
         origins[key] = f"the file {file}"
         if value == {} and any(name.startswith(f"{key}.") for name in known_settings(kind)):
@@ -98,7 +98,8 @@ def _spelt_out(kind: type[Settings], key: str) -> str:
     return f"{key}.{meant}" if meant else key
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """What a configuration file says. Raises BadInput where it cannot be read as TOML."""
     try:
         # With the mark that Windows' editors put before UTF-8, or without.
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))

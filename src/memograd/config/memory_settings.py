@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
+from memograd.config.load import read_toml
 from memograd.config.settings import Settings, Text
 from memograd.errors import BadInput
 
@@ -212,15 +212,7 @@ def _from_env_file(file: Path | None) -> Iterator[_Given]:
 def _from_toml(file: Path | None) -> Iterator[_Given]:
     if file is None:
         return iter(())
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadInput(f"The configuration file {file} cannot be read: {reason}.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The configuration file {file} is not UTF-8 text: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"The configuration file {file} is not valid TOML: {error}.") from None
+    tables = read_toml(file)
     for name, table in tables.items():
         if name != "memory" or not isinstance(table, dict):
             raise BadInput(

@@ -12,7 +12,6 @@ from memograd.data.locomo import (
     LoadReport,
     load_locomo,
     load_locomo_with_report,
-    write_locomo,
 )
 from memograd.data.longmemeval import (
     LongMemEvalReport,
@@ -29,8 +28,6 @@ from memograd.data.memory_agent_bench import (
 from memograd.data.splits import ConversationSplit, select_conversations, split_by_conversation
 from memograd.data.written_conversations import load_written_conversations
 
-load_conversations = load_locomo
-
 __all__ = [
     "CATEGORIES",
     "NOT_MENTIONED",
@@ -45,7 +42,6 @@ __all__ = [
     "Question",
     "construction_case_of",
     "load_any",
-    "load_conversations",
     "load_conversations_jsonl",
     "load_locomo",
     "load_locomo_with_report",
@@ -61,5 +57,4 @@ __all__ = [
     "select_conversations",
     "split_by_conversation",
     "write_conversations_jsonl",
-    "write_locomo",
 ]

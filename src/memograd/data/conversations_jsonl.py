@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import answer_text, field, parsed, read_text, typed
+from memograd.data.record_files import answer_text, field, iso_time, json_lines, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import is_chinese
@@ -32,22 +32,14 @@ _QUESTION_KEYS: Final = (
     *("id", "question", "answer", "category", "evidence", "asked_at", "choices", "accepted"),
     *("adversarial", "adversarial_answer"),
 )
-TIME_EXAMPLE: Final = "2024-05-07T18:30"
 
 
 def load_conversations_jsonl(path: Path | str) -> list[Conversation]:
     """The conversations of a file, which may be gzipped; raises BadInput with line and field."""
     path = Path(path)
     conversations: dict[str, Conversation] = {}
-    # not splitlines: a text may hold separators that it takes for ends of lines
-    for number, line in enumerate(read_text(path, "JSONL").split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, record in json_lines(path, "JSONL"):
         where = f"{path}, line {number}"
-        try:
-            record = parsed(line)
-        except ValueError as error:
-            raise BadInput(f"{where}: not valid JSON ({error}); give one object a line.") from None
         conversation = _parse(record, where)
         if conversation.id in conversations:
             raise BadInput(
@@ -174,13 +166,7 @@ def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def _time(record: Any, key: str, where: str) -> datetime | None:
-    if record.get(key) is None:
-        return None
-    text = field(record, key, str, where)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(f"{key!r} in {where} is {text!r}: write it like {TIME_EXAMPLE!r}.") from None
+    return None if record.get(key) is None else iso_time(record, key, where)
 
 
 def _only(record: Any, known: Sequence[str], where: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from memograd.errors import BadInput
 
 T = TypeVar("T")
+TIME_EXAMPLE: Final = "2024-05-07T18:30"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -53,10 +54,29 @@ def read_text(path: Path, what: str) -> str:
         return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
     except FileNotFoundError:
         raise BadInput(f"There is no file {path}: give the path of a {what} file.") from None
-    except (gzip.BadGzipFile, EOFError, ValueError, zlib.error) as error:
-        raise _damaged(path, error) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadInput(
+            f"The file {path} cannot be unpacked ({error}): was it cut off? Fetch it again."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The file {path} is not UTF-8 text ({error}): convert it.") from None
     except OSError as error:
         raise BadInput(f"The file {path} cannot be read ({error.strerror or error}).") from None
+
+
+def json_lines(path: Path, what: str) -> Iterator[tuple[int, Any]]:
+    """The values of a file with one on each line, numbered by their lines; empty ones are left out.
+
+    Not `splitlines`: a text may hold other signs that end a line, such as U+2028.
+    """
+    for number, line in enumerate(read_text(path, what).split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, parsed(line)
+            except ValueError as error:
+                raise BadInput(
+                    f"{path}:{number}: not valid JSON ({error}); give one object a line."
+                ) from None
 
 
 def _damaged(path: Path, error: Exception) -> BadInput:
@@ -95,6 +115,17 @@ def answer_texts(record: Any, key: str, where: str) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [] if value is None else [value]
     texts = [answer_text({key: one}, key, where) for one in values if one is not None]
     return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def iso_time(record: Any, key: str, where: str) -> datetime:
+    """A time as ISO 8601 writes it."""
+    text = field(record, key, str, where)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"{where} has the {key!r} {text!r}: write it like {TIME_EXAMPLE!r}."
+        ) from None
 
 
 def moment(text: str, pattern: str, where: str, example: str) -> datetime:

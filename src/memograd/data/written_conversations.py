@@ -9,30 +9,20 @@ evidence names turns of the same conversation.
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import field, read_text, typed
+from memograd.data.record_files import field, iso_time, json_lines, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
-
-UNANSWERABLE: Final = "unanswerable"
 
 
 def load_written_conversations(path: Path | str) -> list[Conversation]:
     """The conversations of a file; raises BadInput, with the line, for what is none."""
     conversations: dict[str, Conversation] = {}
-    for number, line in enumerate(read_text(Path(path), "conversations").splitlines(), start=1):
-        if not line.strip():
-            continue
+    for number, record in json_lines(Path(path), "conversations"):
         where = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise BadInput(f"{where} is not JSON ({error}).") from None
         conversation = _conversation(record, where)
         if conversation.id in conversations:
             raise BadInput(f"{where} repeats the id {conversation.id!r}.")
@@ -48,11 +38,7 @@ def _conversation(record: Any, where: str) -> Conversation:
     turns: dict[str, RawTurn] = {}
     for session, said in enumerate(field(record, "sessions", list, where), start=1):
         here = f"{where}, session {session}"
-        at = field(said, "at", str, here)
-        try:
-            time = datetime.fromisoformat(at)
-        except ValueError:
-            raise BadInput(f"{here} has the time {at!r}: write it as 2024-01-09T18:32.") from None
+        time = iso_time(said, "at", here)
         for place, turn in enumerate(field(said, "turns", list, here), start=1):
             if not (isinstance(turn, list) and len(turn) >= 2):
                 raise BadInput(f"{here}, turn {place} must be [speaker, text].")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import inspect, select
-from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.engine import Connection
 
 from memograd.errors import BadInput
 from memograd.gateway.schema import META, METADATA, MIGRATIONS, SCHEMA_VERSION
+from memograd.memory.journal.engine import checked_url
 from memograd.web.tables import Tables
 
 FORMS: Final = "sqlite:///traces.db or postgresql+psycopg://user@host/database"
@@ -32,7 +32,7 @@ class TraceDatabase(Tables):
         read_only: create and change nothing, in this place or in its traces; BadInput where there
         are no traces, or they are of an older format.
         """
-        place = _checked(url)
+        place = checked_url(url, name="store", contents="Traces", forms=FORMS)
         file = place.database if place.get_backend_name() == "sqlite" else None
         if read_only and file is not None and not Path(file).is_file():
             raise BadInput(f"There are no traces in {file}: name the store of a gateway.")
@@ -75,29 +75,3 @@ class TraceDatabase(Tables):
                 f"The traces in {self.place} have the format {version} and this memograd reads"
                 f" {SCHEMA_VERSION}: use the version of memograd that wrote them."
             )
-
-
-def _checked(text: str) -> URL:
-    """The URL of a database that can hold traces; raises BadInput for any other."""
-    try:
-        url = make_url(text)
-        backend = url.get_backend_name()
-        url.get_dialect().import_dbapi()
-    except (ArgumentError, NoSuchModuleError):
-        raise BadInput(f"The store's URL {text!r} is not understood: write {FORMS}.") from None
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"The store's URL needs the Python package {error.name}, which is missing: install"
-            " memograd[postgres]."
-        ) from None
-    if backend not in ("sqlite", "postgresql"):
-        raise BadInput(f"Traces cannot be kept in {backend}: write {FORMS}.")
-    if backend == "sqlite":
-        if url.database in (None, "", ":memory:") or url.query:
-            raise BadInput(f"Traces in SQLite need a file, not {text!r}: write {FORMS}.")
-        file = Path(str(url.database))
-        if file.is_dir():
-            raise BadInput(f"The store's path {file} is a folder: name a file in it.")
-        if not file.parent.is_dir():
-            raise BadInput(f"The store's folder {file.parent} does not exist: create it first.")
-    return url

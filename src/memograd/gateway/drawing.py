@@ -28,11 +28,10 @@ from memograd.gateway.app import create_app
 from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
-from memograd.grpo.batch import rollout_ids
-from memograd.grpo.drawing import Attempts
-from memograd.policy.language_model import LanguageModel
+from memograd.grpo.batch import Draw, rollout_ids
+from memograd.grpo.drawing import Attempts, attempts_of
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.async_calls import wait_for
-from memograd.rollout.branches import grow_trees
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Group, Rollout, Scenario
 from memograd.web.running import running
@@ -50,7 +49,7 @@ class ServedAgent:
 
     def __init__(
         self,
-        policy: LanguageModel,
+        policy: ModelPolicy,
         agent: Agent,
         store: TraceStore,
         *,
@@ -94,34 +93,14 @@ class ServedAgent:
         """End the gateway. Closing twice is harmless."""
         self._open.close()
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
-        """Run the agent `num_generations` times on each scenario, or `sizes` times.
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
+        """Run the agent once for each rollout of all groups.
 
         Raises AgentFailed and CannotTrain, both naming the rollout.
         """
-        sizes = sizes or [self._size] * len(scenarios)
-        names = rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first)
-        played = self.play(scenarios, names, temperature=temperature, generator=generator)
-        rows = grow_trees(played)
-        return Attempts(
-            groups=tuple(
-                Group(scenario, rollouts)
-                for scenario, rollouts in zip(scenarios, played, strict=True)
-            ),
-            trees=rows.trees,
-            rollouts_of_tree=rows.rollouts_of_tree,
-            old_logprobs=rows.old_logprobs,
-        )
+        names = rollout_ids(scenarios, draw.sizes_of(scenarios, self._size), draw)
+        played = self.play(scenarios, names, temperature=draw.temperature, generator=draw.generator)
+        return attempts_of([Group(*one) for one in zip(scenarios, played, strict=True)])
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """Stop reasons, turns, rows, mismatches."""

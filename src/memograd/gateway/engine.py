@@ -32,7 +32,7 @@ import torch
 
 from memograd.errors import MemogradError
 from memograd.policy.continuous import ContinuousSampler, Sample, SampleRequest
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.sampler import SampledTree
 from memograd.policy.verify import TOLERANCES, sampling_error
 from memograd.rollout.token_tree import TokenTree
@@ -80,9 +80,9 @@ class EngineJob:
 
 
 class Engine:
-    """Continuous batching over a `LanguageModel`, in a thread of its own."""
+    """Continuous batching over a `ModelPolicy`, in a thread of its own."""
 
-    def __init__(self, policy: LanguageModel, *, max_batch: int = MAX_BATCH) -> None:
+    def __init__(self, policy: ModelPolicy, *, max_batch: int = MAX_BATCH) -> None:
         self.policy = policy
         self._sampler = ContinuousSampler(policy.model, policy.end_ids)
         self._max_batch = max_batch

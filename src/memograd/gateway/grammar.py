@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
     from transformers import PreTrainedTokenizerFast
 
-    from memograd.policy.language_model import LanguageModel
+    from memograd.policy.model_policy import ModelPolicy
 
 
 SPELLING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -183,7 +183,7 @@ READ: Final = 64
 class Grammars:
     """The grammars of a policy's answers."""
 
-    def __init__(self, policy: LanguageModel) -> None:
+    def __init__(self, policy: ModelPolicy) -> None:
         self._policy = policy
         self._tokenizer: LLTokenizer | None = None
         self._read: OrderedDict[str, LLMatcher] = OrderedDict()

@@ -23,7 +23,7 @@ from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.policy.continuous import SampleRequest
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rollout.chat_ids import ChatIds, NextTurn
 
@@ -63,7 +63,7 @@ class AnswerSampling:
 
 
 class LocalBackend:
-    """A `LanguageModel` behind the gateway; `max_batch` samples are decoded together. Where servers
+    """A `ModelPolicy` behind the gateway; `max_batch` samples are decoded together. Where servers
     draw for the policy, they do here too.
 
     `chat_template`: a Jinja file that shows tools, for requests with tools; the model's own or the
@@ -72,7 +72,7 @@ class LocalBackend:
 
     def __init__(
         self,
-        policy: LanguageModel,
+        policy: ModelPolicy,
         *,
         sampling: AnswerSampling | None = None,
         chat_template: Path | None = None,

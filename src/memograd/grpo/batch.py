@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -79,28 +80,44 @@ def replacement_scenarios(
     return random.Random(f"{seed}/{step}/{attempt}").choices(scenarios, k=count)
 
 
+@dataclass(frozen=True)
+class Draw:
+    """How scenarios are attempted, and what the rollouts' ids tell of it.
+
+    temperature, generator: of sampling. sizes: of each group in rollouts; None: as whoever draws
+    has them. step, attempt (above 0: in place of others), first (number of the first group): for
+    the ids.
+    """
+
+    step: int
+    temperature: float = 1.0
+    generator: torch.Generator | None = None
+    sizes: Sequence[int] | None = None
+    attempt: int = 0
+    first: int = 0
+
+    def sizes_of(self, scenarios: Sequence[Scenario], usual: int) -> Sequence[int]:
+        """The sizes of the groups; `usual` each where none are given."""
+        return self.sizes or [usual] * len(scenarios)
+
+
 def sample_groups(
     policy: Policy,
     scenarios: Sequence[Scenario],
-    *,
-    step: int,
     sizes: Sequence[int],
-    temperature: float,
+    draw: Draw,
+    *,
     max_completion_length: int,
-    generator: torch.Generator | None,
-    attempt: int = 0,
-    first: int = 0,
 ) -> tuple[list[Group], list[SampledGroup]]:
-    """Let the policy attempt each scenario as often as `sizes` says; `attempt` above 0 says in the
-    rollouts' ids that they replace others, `first` is the number of the first group in them."""
-    ids = rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first)
+    """Let the policy attempt each scenario as often as `sizes` says."""
+    ids = rollout_ids(scenarios, sizes, draw)
     prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     sampled = policy.sample(
         prompts,
         num_generations=one_or_each(sizes),
-        temperature=temperature,
+        temperature=draw.temperature,
         max_completion_length=max_completion_length,
-        generator=generator,
+        generator=draw.generator,
     )
     groups = []
     for scenario, names, group in zip(scenarios, ids, sampled, strict=True):
@@ -124,20 +141,15 @@ def sample_groups(
     return groups, sampled
 
 
-def rollout_ids(
-    scenarios: Sequence[Scenario],
-    sizes: Sequence[int],
-    *,
-    step: int,
-    attempt: int,
-    first: int = 0,
-) -> list[list[str]]:
+def rollout_ids(scenarios: Sequence[Scenario], sizes: Sequence[int], draw: Draw) -> list[list[str]]:
     """What the rollouts of a step are called, one of `sizes` a scenario, wherever it is spoken of
     them."""
-    when = f"step {step}, attempt {attempt + 1}" if attempt else f"step {step}"
+    when = f"step {draw.step}" + (f", attempt {draw.attempt + 1}" if draw.attempt else "")
     return [
         [f"{when}, group {index} ({scenario.id}), rollout {row}" for row in range(size)]
-        for index, (scenario, size) in enumerate(zip(scenarios, sizes, strict=True), start=first)
+        for index, (scenario, size) in enumerate(
+            zip(scenarios, sizes, strict=True), start=draw.first
+        )
     ]
 
 

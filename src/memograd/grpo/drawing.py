@@ -22,13 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import torch
 
-from memograd.grpo.batch import answer_rows, rollout_ids, sample_groups
+from memograd.grpo.batch import Draw, answer_rows, rollout_ids, sample_groups
 from memograd.grpo.distributed import World
 from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
@@ -65,19 +64,8 @@ class Attempts:
 class Drawing(Protocol):
     """Lets a policy attempt scenarios."""
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
-        """A group of rollouts for each scenario, of one size or of `sizes` [B]; `step`, `attempt`
-        and `first`, the number of the first group, are for their ids."""
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
+        """A group of rollouts for each scenario."""
         ...
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
@@ -93,28 +81,14 @@ class SingleTurn:
         self._num_generations = num_generations
         self._max_completion_length = max_completion_length
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
         """Every prompt is computed once for all of its answers."""
         groups, sampled = sample_groups(
             self._policy,
             scenarios,
-            step=step,
-            attempt=attempt,
-            first=first,
-            sizes=sizes or [self._num_generations] * len(scenarios),
-            temperature=temperature,
+            draw.sizes_of(scenarios, self._num_generations),
+            draw,
             max_completion_length=self._max_completion_length,
-            generator=generator,
         )
         return Attempts(
             groups=tuple(groups),
@@ -153,19 +127,9 @@ class Episodes:
         self._num_generations = num_generations
         self._max_completion_length = max_completion_length
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
-        """Play `num_generations` episodes of each scenario, or `sizes`, to their ends."""
-        sizes = sizes or [self._num_generations] * len(scenarios)
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
+        """Play the episodes of all groups to their ends."""
+        sizes = draw.sizes_of(scenarios, self._num_generations)
         played = run_in_lockstep(
             self._policy.in_turns(),
             self._chat,
@@ -173,26 +137,23 @@ class Episodes:
                 self._task.episodes(scenario, size)
                 for scenario, size in zip(scenarios, sizes, strict=True)
             ],
-            rollout_ids=rollout_ids(scenarios, sizes, step=step, attempt=attempt, first=first),
+            rollout_ids=rollout_ids(scenarios, sizes, draw),
             limits=self._limits,
-            temperature=temperature,
+            temperature=draw.temperature,
             max_completion_length=self._max_completion_length,
-            generator=generator,
+            generator=draw.generator,
         )
-        rows = grow_trees(played)
-        return Attempts(
-            groups=tuple(
-                Group(scenario, rollouts)
-                for scenario, rollouts in zip(scenarios, played, strict=True)
-            ),
-            trees=rows.trees,
-            rollouts_of_tree=rows.rollouts_of_tree,
-            old_logprobs=rows.old_logprobs,
-        )
+        return attempts_of([Group(*one) for one in zip(scenarios, played, strict=True)])
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """Stop reasons, turns, rows, failed calls, mismatches; what prompts cost."""
         return {**episode_metrics(rollouts), **prefill_metrics(rollouts)}
+
+
+def attempts_of(groups: Sequence[Group]) -> Attempts:
+    """Groups of finished rollouts with the rows of their tokens."""
+    rows = grow_trees([group.rollouts for group in groups])
+    return Attempts(tuple(groups), rows.trees, rows.rollouts_of_tree, rows.old_logprobs)
 
 
 def draw_informative(
@@ -239,29 +200,20 @@ def draw_by_ranks(world: World, own: Callable[[], Attempts | None]) -> Attempts:
 
 
 def draw_share(
-    world: World,
-    drawing: Drawing,
-    scenarios: Sequence[Scenario],
-    *,
-    step: int,
-    attempt: int,
-    temperature: float,
-    generator: torch.Generator | None,
-    sizes: Sequence[int] | None = None,
+    world: World, drawing: Drawing, scenarios: Sequence[Scenario], draw: Draw
 ) -> Attempts | None:
-    """What `drawing` makes of this rank's share of `scenarios`, in groups of `sizes` rollouts
-    (None: of one size), groups whole on a rank; None of no scenario. Nothing is exchanged."""
+    """What `drawing` makes of this rank's share of `scenarios`, groups whole on a rank; None of no
+    scenario. Nothing is exchanged."""
     share = world.share(len(scenarios))
     if not share:
         return None
     return drawing(
         scenarios[share.start : share.stop],
-        step=step,
-        attempt=attempt,
-        temperature=temperature,
-        generator=generator,
-        first=share.start,
-        sizes=None if sizes is None else sizes[share.start : share.stop],
+        replace(
+            draw,
+            first=share.start,
+            sizes=None if draw.sizes is None else draw.sizes[share.start : share.stop],
+        ),
     )
 
 

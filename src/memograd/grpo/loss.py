@@ -57,9 +57,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
+
+from memograd.config.algorithms import KlEstimator, Ratio
 
 _ESTIMATORS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "k1": lambda gap: gap,
@@ -76,6 +79,24 @@ def token_kl(
 
 
 @dataclass(frozen=True)
+class LossTerms:
+    """What the objective is made of. `epsilon_high` None: as `epsilon`."""
+
+    ratio: Ratio = "token"
+    epsilon: float = 0.2
+    epsilon_high: float | None = None
+    beta: float = 0.0
+    kl: KlEstimator = "k3"
+    kl_correction: Literal["off", "ratio"] = "off"
+    entropy_coef: float = 0.0
+
+    @property
+    def high(self) -> float:
+        """How far above 1 a ratio may be."""
+        return self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+
+@dataclass(frozen=True)
 class Surrogate:
     """Per token [R, T]: what is maximised, the ratio, and where clipping took the gradient away."""
 
@@ -85,32 +106,32 @@ class Surrogate:
 
 
 def surrogate(
-    ratio: str,
+    terms: LossTerms,
     *,
     logprobs_RT: torch.Tensor,
     old_logprobs_RT: torch.Tensor,
     advantages_RT: torch.Tensor,
     mask_RT: torch.Tensor,
     rollouts_R: torch.Tensor,
-    epsilon: float,
-    epsilon_high: float,
 ) -> Surrogate:
-    """The surrogate objective by the choice `ratio`.
+    """The surrogate objective by the choice `terms.ratio`.
 
     `advantages_RT` may be [R, 1]: one for all tokens. `rollouts_R` names each row's rollout; for
     `sequence` and `product` all rows of a rollout must be among these, and every token must be
     scored in one row only for `product`.
     """
     log_ratio_RT = (logprobs_RT - old_logprobs_RT) * mask_RT
-    if ratio in ("sequence", "product"):
-        log_ratio_RT = _over_rollouts(log_ratio_RT, mask_RT, rollouts_R, mean=ratio == "sequence")
+    if terms.ratio in ("sequence", "product"):
+        log_ratio_RT = _over_rollouts(
+            log_ratio_RT, mask_RT, rollouts_R, mean=terms.ratio == "sequence"
+        )
     ratio_RT = log_ratio_RT.exp()
-    too_high_RT = (ratio_RT > 1 + epsilon_high) & (advantages_RT > 0)
-    if ratio == "weight":
-        weight_RT = ratio_RT.detach().clamp(max=1 + epsilon_high)
+    too_high_RT = (ratio_RT > 1 + terms.high) & (advantages_RT > 0)
+    if terms.ratio == "weight":
+        weight_RT = ratio_RT.detach().clamp(max=1 + terms.high)
         return Surrogate(weight_RT * advantages_RT * logprobs_RT, ratio_RT, too_high_RT)
-    too_low_RT = (ratio_RT < 1 - epsilon) & (advantages_RT < 0)
-    clipped_RT = ratio_RT.clamp(1 - epsilon, 1 + epsilon_high)
+    too_low_RT = (ratio_RT < 1 - terms.epsilon) & (advantages_RT < 0)
+    clipped_RT = ratio_RT.clamp(1 - terms.epsilon, 1 + terms.high)
     objective_RT = torch.minimum(ratio_RT * advantages_RT, clipped_RT * advantages_RT)
     return Surrogate(objective_RT, ratio_RT, too_low_RT | too_high_RT)
 
@@ -180,6 +201,7 @@ class LossParts:
 
 
 def grpo_loss(
+    terms: LossTerms,
     *,
     logprobs_RT: torch.Tensor,
     old_logprobs_RT: torch.Tensor,
@@ -187,43 +209,33 @@ def grpo_loss(
     entropies_RT: torch.Tensor,
     advantages_RT: torch.Tensor,
     weights_RT: torch.Tensor,
-    epsilon: float,
-    beta: float,
-    entropy_coef: float,
     rollouts_R: torch.Tensor | None = None,
-    epsilon_high: float | None = None,
-    ratio: str = "token",
-    kl: str = "k3",
-    kl_correction: str = "off",
     importance_RT: torch.Tensor | None = None,
 ) -> LossParts:
     """The loss of R rows of T tokens; what is not scored is where `weights_RT` is 0.
 
     `advantages_RT` may be [R, 1]: one for all tokens. `reference_logprobs_RT` may be None when
-    `beta` is 0 and the KL is not wanted (it is reported as 0 then). `rollouts_R` names each row's
-    rollout; None: every row is one. `epsilon_high` None: as `epsilon`. `importance_RT` multiplies
-    the surrogate only.
+    `terms.beta` is 0 and the KL is not wanted (it is reported as 0 then). `rollouts_R` names each
+    row's rollout; None: every row is one. `importance_RT` multiplies the surrogate only.
     """
     if rollouts_R is None:
         rollouts_R = torch.arange(len(logprobs_RT), device=logprobs_RT.device)
     gain = surrogate(
-        ratio,
+        terms,
         logprobs_RT=logprobs_RT,
         old_logprobs_RT=old_logprobs_RT,
         advantages_RT=advantages_RT,
         mask_RT=weights_RT > 0,
         rollouts_R=rollouts_R,
-        epsilon=epsilon,
-        epsilon_high=epsilon if epsilon_high is None else epsilon_high,
     )
     objective_RT = gain.objective_RT
     if importance_RT is not None:
         objective_RT = importance_RT * objective_RT
     kl_RT = torch.zeros_like(logprobs_RT)
     if reference_logprobs_RT is not None:
-        kl_RT = token_kl(kl, logprobs_RT, reference_logprobs_RT)
-    penalty_RT = kl_RT * gain.ratio_RT if kl_correction == "ratio" else kl_RT
-    total_RT = objective_RT - beta * penalty_RT + entropy_coef * entropies_RT
+        kl_RT = token_kl(terms.kl, logprobs_RT, reference_logprobs_RT)
+    penalty_RT = kl_RT * gain.ratio_RT if terms.kl_correction == "ratio" else kl_RT
+    total_RT = objective_RT - terms.beta * penalty_RT + terms.entropy_coef * entropies_RT
     return LossParts(
         loss=-(total_RT * weights_RT).sum(),
         kl=(kl_RT * weights_RT).sum().detach(),

@@ -1,7 +1,7 @@
 """`Objective`: what one step optimises, as one immutable value.
 
-The pure functions of this room take their choices one by one; the learner and the batch pass this
-around. `Objective.from_config` is the only reader of the settings.
+The learner and the batch pass this around; the loss gets its part of it (`terms`).
+`Objective.from_config` is the only reader of the settings.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 
 from memograd.config import TrainConfig
 from memograd.config.algorithms import Advantage, Aggregation, KlEstimator, Ratio
+from memograd.grpo.loss import LossTerms
 from memograd.grpo.sampler_gap import GapLimits
 
 
@@ -50,9 +51,17 @@ class Objective:
         return cls(**{name: getattr(config, name) for name in names}, gap=gap)
 
     @property
-    def loss_beta(self) -> float:
-        """The weight of the KL term in the loss: 0 where the KL is part of the reward."""
-        return self.beta if self.kl_in == "loss" else 0.0
+    def terms(self) -> LossTerms:
+        """What the loss is made of; no KL where that is part of the reward."""
+        return LossTerms(
+            ratio=self.ratio,
+            epsilon=self.epsilon,
+            epsilon_high=self.epsilon_high,
+            beta=self.beta if self.kl_in == "loss" else 0.0,
+            kl=self.kl,
+            kl_correction=self.kl_correction,
+            entropy_coef=self.entropy_coef,
+        )
 
     @property
     def reward_beta(self) -> float:

@@ -149,6 +149,7 @@ class Piece:
         if self.gaps is None:
             self._take_as_old(scores.logprobs_RT.detach())
         parts = grpo_loss(
+            objective.terms,
             logprobs_RT=scores.logprobs_RT,
             old_logprobs_RT=self._old_RT,
             reference_logprobs_RT=self._reference_RT,
@@ -156,13 +157,6 @@ class Piece:
             advantages_RT=self._advantages_RT,
             weights_RT=self._weights_RT,
             rollouts_R=self._rollouts_R,
-            ratio=objective.ratio,
-            epsilon=objective.epsilon,
-            epsilon_high=objective.epsilon_high,
-            beta=objective.loss_beta,
-            kl=objective.kl,
-            kl_correction=objective.kl_correction,
-            entropy_coef=objective.entropy_coef,
             importance_RT=self._importance_RT,
         )
         loss, value_loss = parts.loss, torch.zeros_like(parts.loss)

@@ -27,7 +27,7 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, Stopped
 from memograd.grpo.asking import ScenarioChooser
-from memograd.grpo.batch import score_rows
+from memograd.grpo.batch import Draw, score_rows
 from memograd.grpo.checkpoint_folder import BEST
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.drawing import (
@@ -346,17 +346,8 @@ class Trainer:
 
         def prepare(step: int, generator: torch.Generator) -> Callable[[], Attempts | None]:
             scenarios, own = self._asking.ask(step=step, attempt=attempt, sizes=sizes)
-            return partial(
-                draw_share,
-                self._world,
-                self._drawing,
-                scenarios,
-                step=step,
-                attempt=attempt,
-                temperature=temperature,
-                generator=generator,
-                sizes=own,
-            )
+            draw = Draw(step, temperature, generator, own, attempt)
+            return partial(draw_share, self._world, self._drawing, scenarios, draw)
 
         ahead = self._ahead
         if ahead is None or attempt > 0:

@@ -38,13 +38,26 @@ FOLDER: Final[dict[str, Any]] = {"folder": True}
 Known = Mapping[Name, Document]
 
 
-class _Files:
-    """The folder: files, and folders, since an empty one stays. Names are paths below the root."""
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool of one user, agent or run.
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
-        self._shelf = Shelf(memory, scope, SHELF)
+    Its folder has files, and folders, since an empty one stays; names are paths below the root.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        """The ids: whose files they are."""
+        super().__init__()
+        self._shelf = Shelf(memory, Scope(user_id, agent_id, run_id), SHELF)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """A file with its line numbers, or what is in a folder."""
         path = command.path
         name = _name(path)
         known = self._shelf.documents()
@@ -59,6 +72,7 @@ class _Files:
         return "\n".join([header, *shown])
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """A new file."""
         name = _name(command.path)
 
         def made(known: Known) -> Changes:
@@ -70,6 +84,7 @@ class _Files:
         return f"File created successfully at: {command.path}"
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Another text in the place of one that stands in the file once."""
         name, old = _name(command.path), command.old_str
         snippet: list[str] = []
 
@@ -101,6 +116,7 @@ class _Files:
         return "\n".join([header, *snippet])
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """A text behind a line."""
         name, place = _name(command.path), command.insert_line
 
         def edited(known: Known) -> Changes:
@@ -120,6 +136,7 @@ class _Files:
         return f"The file {command.path} has been edited."
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """A file, or a folder with all that is in it, is forgotten."""
         name = _name(command.path)
         if not name:
             raise ToolError("Cannot delete the /memories directory itself")
@@ -133,6 +150,7 @@ class _Files:
         return f"Successfully deleted {command.path}"
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """A file or a folder gets another path."""
         old, new = _name(command.old_path), _name(command.new_path)
         if not old:
             raise ToolError("Cannot rename the /memories directory itself")
@@ -154,53 +172,10 @@ class _Files:
         self._shelf.change(moved)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
-    def clear(self) -> str:
-        self._shelf.change(lambda known: dict.fromkeys(known))
-        return "All memory cleared"
-
-
-class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool of one user, agent or run."""
-
-    def __init__(
-        self,
-        memory: Memory,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-    ) -> None:
-        """The ids: whose files they are."""
-        super().__init__()
-        self._files = _Files(memory, Scope(user_id, agent_id, run_id))
-
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """A file with its line numbers, or what is in a folder."""
-        return self._files.view(command)
-
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """A new file."""
-        return self._files.create(command)
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Another text in the place of one that stands in the file once."""
-        return self._files.str_replace(command)
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """A text behind a line."""
-        return self._files.insert(command)
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """A file, or a folder with all that is in it, is forgotten."""
-        return self._files.delete(command)
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """A file or a folder gets another path."""
-        return self._files.rename(command)
-
     def clear_all_memory(self) -> str:
         """All files are forgotten."""
-        return self._files.clear()
+        self._shelf.change(lambda known: dict.fromkeys(known))
+        return "All memory cleared"
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -216,35 +191,35 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     ) -> None:
         """The ids: whose files they are."""
         super().__init__()
-        self._files = _Files(memory, Scope(user_id, agent_id, run_id))
+        self._tool = MemoryTool(memory, user_id=user_id, agent_id=agent_id, run_id=run_id)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """A file with its line numbers, or what is in a folder."""
-        return await asyncio.to_thread(self._files.view, command)
+        return await asyncio.to_thread(self._tool.view, command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """A new file."""
-        return await asyncio.to_thread(self._files.create, command)
+        return await asyncio.to_thread(self._tool.create, command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Another text in the place of one that stands in the file once."""
-        return await asyncio.to_thread(self._files.str_replace, command)
+        return await asyncio.to_thread(self._tool.str_replace, command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """A text behind a line."""
-        return await asyncio.to_thread(self._files.insert, command)
+        return await asyncio.to_thread(self._tool.insert, command)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """A file, or a folder with all that is in it, is forgotten."""
-        return await asyncio.to_thread(self._files.delete, command)
+        return await asyncio.to_thread(self._tool.delete, command)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """A file or a folder gets another path."""
-        return await asyncio.to_thread(self._files.rename, command)
+        return await asyncio.to_thread(self._tool.rename, command)
 
     async def clear_all_memory(self) -> str:
         """All files are forgotten."""
-        return await asyncio.to_thread(self._files.clear)
+        return await asyncio.to_thread(self._tool.clear_all_memory)
 
 
 def _name(path: str) -> Name:

@@ -30,11 +30,11 @@ from memograd.grpo import RunFolder
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
 from memograd.optimize.optimizers import optimised
-from memograd.optimize.plans import Plan, plan
+from memograd.optimize.plans import OptimizerPlan, plan
 from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import EndpointConfig, OptimizeConfig
 from memograd.optimize.table import GRPO, UNTRAINED, TableRow, answers_of, write_results
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
@@ -79,7 +79,9 @@ def optimize(config: OptimizeConfig) -> Path:
     settings = config.questions()
     rewards = parse_rewards(config.rewards)
     split = _split(settings)
-    plans: dict[str, Plan] = {name: _plan(name, config, split) for name in config.optimizer}
+    plans: dict[str, OptimizerPlan] = {
+        name: _plan(name, config, split) for name in config.optimizer
+    }
     names = [*config.optimizer, *(file.stem for file in config.program)]
     if len({*names, UNTRAINED, GRPO}) < len(names) + 2:
         raise BadInput(
@@ -122,7 +124,7 @@ def _split(settings: MemoryQATrainConfig) -> ConversationSplit:
     )
 
 
-def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> Plan:
+def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> OptimizerPlan:
     return plan(name, config.budget, sum(len(one.questions) for one in split.train))
 
 
@@ -144,7 +146,7 @@ def _judge(endpoint: EndpointConfig, out: Path) -> Judge | None:
 
 
 def _questions(
-    settings: MemoryQATrainConfig, policy: LanguageModel, split: ConversationSplit, out: Path
+    settings: MemoryQATrainConfig, policy: ModelPolicy, split: ConversationSplit, out: Path
 ) -> _Questions:
     setup = MemoryQASetup(settings, policy, out / "memory.db")
     setup.check_unseen(split.eval)
@@ -154,9 +156,9 @@ def _questions(
 
 def _searched(
     config: OptimizeConfig,
-    plans: dict[str, Plan],
+    plans: dict[str, OptimizerPlan],
     rewards: Sequence[WeightedReward],
-    policy: LanguageModel,
+    policy: ModelPolicy,
     questions: _Questions,
     store: TraceStore,
     out: Path,
@@ -239,7 +241,7 @@ def _measure(
 
 @contextlib.contextmanager
 def _answering(
-    config: OptimizeConfig, policy: LanguageModel, store: TraceStore
+    config: OptimizeConfig, policy: ModelPolicy, store: TraceStore
 ) -> Iterator[CountedModel]:
     """The local model behind a gateway."""
     longest = config.max_completion_length

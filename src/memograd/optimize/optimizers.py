@@ -20,7 +20,7 @@ import dspy
 from dspy.teleprompt.simba_utils import append_a_demo
 
 from memograd.optimize.endpoints import Caller, FailedCalls, quiet
-from memograd.optimize.plans import BootstrapPlan, MiproPlan, Plan, SimbaPlan
+from memograd.optimize.plans import BootstrapPlan, MiproPlan, OptimizerPlan, SimbaPlan
 from memograd.optimize.program import MemoryQAProgram, examples
 from memograd.rewards import WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
@@ -30,7 +30,7 @@ GOOD_ENOUGH = 0.5
 
 
 def optimised(
-    plan: Plan,
+    plan: OptimizerPlan,
     scenarios: Sequence[Scenario],
     rewards: Sequence[WeightedReward],
     *,
@@ -110,7 +110,7 @@ class _Metric:
 
 
 def _compiler(
-    plan: Plan,
+    plan: OptimizerPlan,
     metric: _Metric,
     prompt_model: dspy.LM | None,
     demos: int,

@@ -110,16 +110,16 @@ class GepaPlan:
         return 2 * self.examples
 
 
-Plan = BootstrapPlan | SimbaPlan | MiproPlan | GepaPlan
+OptimizerPlan = BootstrapPlan | SimbaPlan | MiproPlan | GepaPlan
 
 
-def plan(optimizer: str, budget: int, questions: int) -> Plan:
+def plan(optimizer: str, budget: int, questions: int) -> OptimizerPlan:
     """The plan of an optimiser for so many calls and training questions.
 
     Raises:
         BadInput: the budget or the questions are too few for it.
     """
-    best: Plan | None = None
+    best: OptimizerPlan | None = None
     for sized in _plans(optimizer, budget, questions):
         fits = sized.calls <= budget and sized.needed <= questions
         if fits and (best is None or sized.calls > best.calls):
@@ -132,7 +132,7 @@ def plan(optimizer: str, budget: int, questions: int) -> Plan:
     return best
 
 
-def _plans(optimizer: str, budget: int, questions: int) -> list[Plan]:
+def _plans(optimizer: str, budget: int, questions: int) -> list[OptimizerPlan]:
     """Plans of sensible shapes, the smallest first; they need not fit."""
     sizes = range(SMALLEST, max(SMALLEST, min(questions, budget)) + 1)
     if optimizer == "bootstrap":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from memograd.planning import report
 from memograd.planning.hardware import Cluster, Device, parse_cluster
-from memograd.planning.placement import Placement, Plan, make_plan
+from memograd.planning.placement import Placement, RankedPlacements, make_plan
 from memograd.planning.shapes import ModelShape, shape_of
 from memograd.planning.workload import Workload
 
@@ -21,7 +21,7 @@ __all__ = [
     "Device",
     "ModelShape",
     "Placement",
-    "Plan",
+    "RankedPlacements",
     "Workload",
     "make_plan",
     "parse_cluster",

@@ -28,7 +28,7 @@ from memograd.planning.workload import Workload
 
 
 @dataclass(frozen=True)
-class Step:
+class StepSeconds:
     """Seconds of one step by part. overlapped: sampling and learning run side by side."""
 
     prefill: float
@@ -61,7 +61,7 @@ class Placement:
     at_once: int
     memory: LearnerMemory
     cache: float
-    step: Step
+    step: StepSeconds
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RankedPlacements:
     """All placements that fit, the fastest first, and why the others do not."""
 
     shape: ModelShape
@@ -96,7 +96,7 @@ def make_plan(
     *,
     efficiency: Efficiency | None = None,
     max_staleness: int = 0,
-) -> Plan:
+) -> RankedPlacements:
     """All ways to place the work. Raises BadInput, with what to change, when none of them fits."""
     reached = efficiency or Efficiency()
     fitting: list[Placement] = []
@@ -122,7 +122,7 @@ def make_plan(
             f"{next(iter(refused))} {_remedy(work)}"
         )
     fitting.sort(key=lambda placement: placement.step.seconds)
-    return Plan(shape, cluster, work, tuple(fitting), tuple(refused))
+    return RankedPlacements(shape, cluster, work, tuple(fitting), tuple(refused))
 
 
 def _remedy(work: Workload) -> str:
@@ -179,7 +179,7 @@ def _place(
         tensor_parallel=parallel,
         cache_bytes=cache,
     )
-    step = Step(
+    step = StepSeconds(
         prefill=drawn.prefill,
         decode=drawn.decode,
         learn=learning_seconds(shape, work, cluster, efficiency, ranks=learning_devices),

@@ -7,11 +7,11 @@ from typing import Any
 
 from memograd.planning.costs import room
 from memograd.planning.hardware import GIB
-from memograd.planning.placement import Placement, Plan
+from memograd.planning.placement import Placement, RankedPlacements
 from memograd.planning.simulation import Played
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: RankedPlacements) -> str:
     """One sentence: does it fit, and how long does a step take?"""
     best = plan.best
     needs, has = best.memory.total / GIB, room(plan.cluster) / GIB
@@ -42,7 +42,7 @@ def time_rows(placement: Placement) -> list[list[str]]:
     return [[name, f"{seconds:.2f}"] for name, seconds in parts.items()]
 
 
-def placement_rows(plan: Plan, *, most: int = 8) -> list[list[str]]:
+def placement_rows(plan: RankedPlacements, *, most: int = 8) -> list[list[str]]:
     """The placements, the fastest first."""
     return [
         [
@@ -68,7 +68,7 @@ def played_row(staleness: int, played: Played) -> list[str]:
     ]
 
 
-def as_data(plan: Plan, played: dict[int, Played]) -> dict[str, Any]:
+def as_data(plan: RankedPlacements, played: dict[int, Played]) -> dict[str, Any]:
     """The whole plan as plain data, for `--json`."""
     return {
         "model": {**asdict(plan.shape), "weights": plan.shape.weights},

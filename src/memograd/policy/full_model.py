@@ -1,10 +1,9 @@
 """`FullModel`: a causal language model of which training moves all weights (`tuning=full`).
 
-What differs from `LanguageModel` is what is trained, kept and written. There is no adapter to
-switch off, so the reference of the KL term is a second, frozen copy of the model; it is there only
-where a KL term asks for it, and is cut among the ranks as the model is. A checkpoint is a plain
-Hugging Face folder, in the number type that the model computes in; what was rounded away for it is
-in the optimiser's masters (`memograd.grpo.optimizer`).
+There is no adapter to switch off, so the reference of the KL term is a second, frozen copy of the
+model; it is there only where a KL term asks for it, and is cut among the ranks as the model is. A
+checkpoint is a plain Hugging Face folder, in the number type that the model computes in; what was
+rounded away for it is in the optimiser's masters (`memograd.grpo.optimizer`).
 
 Where the model computes in half precision, gradients are summed up in fp32.
 
@@ -27,16 +26,16 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.errors import BadInput, MemogradError
-from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.memory_model import MemoryBudget
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.rollout.token_tree import TokenTree
 
 
-class FullModel(LanguageModel):
-    """A `LanguageModel` without an adapter: all its weights are trained.
+class FullModel(ModelPolicy):
+    """A causal language model without an adapter: all its weights are trained.
 
     `start` is the frozen copy of what training began with, None where nothing asks for it; where a
     task asks for the untrained model all the same (`at_start`, `untrained`), it is loaded then.
@@ -53,7 +52,7 @@ class FullModel(LanguageModel):
         start: PreTrainedModel | None = None,
         untouched: bool = True,
     ) -> None:
-        """`untouched`: the weights are those of `name`. The rest is as of `LanguageModel`."""
+        """`untouched`: the weights are those of `name`. The rest is as of `ModelPolicy`."""
         self._dtype = model.dtype
         self._start = start
         half = self._dtype != torch.float32
@@ -66,7 +65,7 @@ class FullModel(LanguageModel):
             weight.requires_grad_(True)
             if half:
                 weight.grad_dtype = torch.float32
-        self._begin(model, tokenizer, name=name, forward=forward, waits_for=waits_for)
+        super().__init__(model, tokenizer, name=name, forward=forward, waits_for=waits_for)
         if start is not None:
             self._freeze(start)
         self._untouched = self._model_version() if untouched else ()
@@ -114,13 +113,11 @@ class FullModel(LanguageModel):
         """The number type that the model computes in; shares of cut layers are kept in fp32."""
         return self._dtype
 
-    def parameters(self) -> list[torch.nn.Parameter]:
-        """All weights of the model and, if there is one, the value head, in a stable order."""
-        own = [weight for weight in self.model.parameters() if weight.requires_grad]
-        return own + ([] if self.value_head is None else list(self.value_head.parameters()))
+    def _moved(self) -> list[torch.nn.Parameter]:
+        return [weight for weight in self.model.parameters() if weight.requires_grad]
 
     def plan_memory(self, *, ranks: int = 1) -> MemoryBudget:
-        """As of `LanguageModel`, with everything trained."""
+        """As of `ModelPolicy`, with everything trained."""
         return self._plan(lora=None, reference=self._start, ranks=ranks)
 
     @property

@@ -1,76 +1,45 @@
 """`LanguageModel`: a Hugging Face causal language model with a LoRA adapter, as a `Policy`.
 
-The adapter (peft) is all that training moves (`full_model` has the policy that is trained whole);
-the reference policy of the KL term is the same model with the adapter switched off, or with a
-frozen copy of the adapter that training began with: there is no second model. Token ids are the
-interface: `encode` applies the chat template once, `sample` returns the ids that were drawn,
-`logprobs` scores these ids. Its parts are `model_tokens`, `adapter_weights`, `versions` and
-`memory_model`; here are sampling, scoring and the choice of how both are computed.
+The adapter (peft) is all that training moves; the reference policy of the KL term is the same model
+with the adapter switched off, or with a frozen copy of the adapter that training began with: there
+is no second model.
 
-Invariant: right after loading, the policy and its reference give the same log-probabilities (a
-fresh adapter adds zero).
+Invariants: right after loading, the policy and its reference give the same log-probabilities (a
+fresh adapter adds zero). Within a block that exchanges weights or switches adapters off, and
+nowhere else, the model computes something else; afterwards it computes what it did, also when the
+block failed.
 """
 
 from __future__ import annotations
 
-import logging
-import platform
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import partial
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
-from peft import PeftModel
-from torch.distributed.tensor import DTensor
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model_state_dict
+from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
-from memograd.policy.adapter_weights import AdapterWeights, fresh_adapter, stored_adapter
-from memograd.policy.batching import batches_by_sum, batches_by_tokens
-from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
-from memograd.policy.kv_cache import KeptPrefixes
+from memograd.policy.adapter_weights import REFERENCE, TRAINED, fresh_adapter, stored_adapter
 from memograd.policy.loading import Quantization, choose_device, load_causal_lm, load_tokenizer
-from memograd.policy.memory_model import LearnerMemory, MemoryBudget
-from memograd.policy.model_tokens import ModelTokens
-from memograd.policy.protocol import SampledGroup
+from memograd.policy.memory_model import MemoryBudget
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.remote.probe import explain
-from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
-from memograd.policy.rows import row_logprobs, sample_rows
-from memograd.policy.sampler import SampledTree, sample_trees
-from memograd.policy.sharding import Sharding
+from memograd.policy.remote.sampler import Speaker
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.tree_attention import use_tree_attention
-from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.turns import TURN_TOKENS, TurnSampler
-from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
-from memograd.policy.value_head import ValueHead
-from memograd.policy.verify import (
-    TOLERANCES,
-    Agreement,
-    compare_forwards,
-    length_of,
-    sampling_error,
-    small_subtrees,
-)
-from memograd.policy.versions import PublishedVersions
 from memograd.rollout.token_tree import TokenTree
 
-logger = logging.getLogger(__name__)
 
-
-_FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
-
-
-class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemory):
+class LanguageModel(ModelPolicy):
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
     `peft_model` is the model with its adapter, `model` the causal language model inside (its layers
-    carry the adapter), for whoever needs the libraries' own objects. `stop` are texts that end an
-    answer as an end token does: the token that completes one is the answer's last.
+    carry the adapter), for whoever needs the libraries' own objects.
     """
 
     def __init__(
@@ -82,45 +51,9 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         forward: str = "auto",
         waits_for: torch.device | None = None,
     ) -> None:
-        """`forward` is how trees are scored (`memograd.policy.forward_cost`): the cheapest of all
-        (`auto`), or one of them; with `rows` sampling goes row by row too. `waits_for` is where
-        weights that are still in the CPU's memory go once `shard` is called; nothing may be
-        computed before."""
         self.peft_model = peft_model.eval()
         base = cast(PreTrainedModel, peft_model.get_base_model())
-        self._begin(base, tokenizer, name=name, forward=forward, waits_for=waits_for)
-
-    def _begin(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        name: str,
-        forward: str,
-        waits_for: torch.device | None,
-    ) -> None:
-        self.name = name
-        self.tokenizer = tokenizer
-        self.forward = forward
-        self.model = model
-        self.value_head: ValueHead | None = None
-        self.stop: Sequence[str] = ()
-        self.remote: RemoteSampler | None = None
-        self.speaker: Speaker = "trained"
-        self._version = 0
-        self._sharding: Sharding | None = None
-        self._waits_for = waits_for
-        self._checked_length = 0
-        self.checkpointing = False
-        self.budget: MemoryBudget | None = None
-        self._unread_peak: tuple[int, int] | None = None
-        self._packs = forward != "rows" and use_tree_attention(self.model)
-        if forward == "packed" and not self._packs:
-            raise BadInput(
-                f"the attention of {name} cannot be exchanged, so forward=packed cannot compute it;"
-                " use forward=auto"
-            )
-        self._layer_costs = LayerCosts.of(self.model)
+        super().__init__(base, tokenizer, name=name, forward=forward, waits_for=waits_for)
 
     @classmethod
     def load(
@@ -178,130 +111,27 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         )
 
     def shard(self) -> Callable[[], None]:
-        """Cut the frozen weights of the layers among the ranks that are joined (FSDP2).
-
-        From here on all ranks must compute together: returns what a rank calls when it has nothing
-        to do, for `World.catch_up`. Raises `BadInput` unless tokens are computed over trees.
-        """
+        """Cut the frozen weights of the layers; the adapter stays whole."""
         adapter = [weight for name, weight in self.model.named_parameters() if "lora_" in name]
         return self._shard(whole=adapter)
 
-    def _shard(
-        self,
-        *,
-        whole: Sequence[torch.nn.Parameter],
-        reference: PreTrainedModel | None = None,
-    ) -> Callable[[], None]:
-        self._check_shardable()
-        if self.forward == "auto":
-            # All ranks must pass the body equally often, whatever trees each has.
-            self.forward = self._shared_forward()
-        model, forward = self.model, _FORWARDS[self.forward]
-        self._sharding = Sharding(
-            model,
-            whole=whole,
-            device=self.device,
-            forward=lambda trees: forward(model, trees, temperature=1.0),
-            last_layer=self.forward == "packed",
-            reference=reference,
-        )
-        self._waits_for = None
-        return self._sharding.follow
-
-    def add_value_head(self, folder: Path | None) -> None:
-        """Let `logprobs` give values too; the head is that of the checkpoint `folder`, or fresh if
-        there is none in it."""
-        hidden_size = self.model.config.get_text_config().hidden_size
-        self.value_head = ValueHead(hidden_size, self.device)
-        if folder is not None and (folder / VALUE_HEAD_FILE).is_file():
-            self.value_head.load(folder)
+    def plan_memory(self, *, ranks: int = 1) -> MemoryBudget:
+        """As of `ModelPolicy`, with the adapter trained."""
+        return self._plan(lora=self._settings_of(TRAINED), ranks=ranks)
 
     @property
-    def device(self) -> torch.device:
-        """Where the weights are, or go once `shard` is called."""
-        return self._waits_for or self.model.device
+    def has_reference(self) -> bool:
+        """An adapter can always be switched off, or exchanged for the one that it began as."""
+        return True
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The number type that the model computes in."""
-        return self.model.dtype
-
-    def environment(self) -> dict[str, str]:
-        """What numbers may depend on beside the settings: device, number type, versions."""
-        packages = ("memograd", "torch", "transformers", "peft", "tokenizers")
-        return {
-            "device": str(self.device),
-            "dtype": str(self.dtype),
-            "python": platform.python_version(),
-            **{name: version(name) for name in packages},
-        }
-
-    def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        num_generations: int | Sequence[int],
-        temperature: float,
-        max_completion_length: int,
-        generator: torch.Generator | None = None,
-        kept: KeptPrefixes | None = None,
-    ) -> list[SampledGroup]:
-        """Draw answers; see `memograd.policy.sampler`, or, where servers draw,
-        `memograd.policy.remote`.
-
-        `kept` is for prompts that go on from earlier answers under the same weights (`in_turns`);
-        row by row it is of no use.
-
-        When a prompt with its answer is longer than any before, drawn log-probabilities are checked
-        against the row forward; where they differ, it warns, draws again row by row, and stays with
-        rows.
-
-        Raises `BadInput` for a prompt that leaves no room for an answer in the model's context.
-        """
-        if self.remote is not None:
-            return self.remote.sample(
-                prompts,
-                num_generations=num_generations,
-                temperature=temperature,
-                max_completion_length=max_completion_length,
-                generator=generator,
-            )
-        for index, prompt in enumerate(prompts):
-            if len(prompt) + max_completion_length > self.context_length:
-                raise BadInput(
-                    f"prompt {index} has {len(prompt)} tokens; with {max_completion_length} for "
-                    f"the answer it exceeds the {self.context_length} tokens of {self.name}; "
-                    "lower memory.token_budget, memory.top_k or max_completion_length"
-                )
+    @torch.no_grad()
+    def reference_logprobs(
+        self, trees: Sequence[TokenTree], *, temperature: float
+    ) -> BranchLogprobs:
+        """Scores under what training began with: the model, or the adapter of an earlier run."""
         self._set_training(False)
-        settings: dict[str, Any] = {
-            "num_generations": num_generations,
-            "temperature": temperature,
-            "max_completion_length": max_completion_length,
-            "end_ids": self.end_ids,
-            "generator": generator,
-            "stopped": self._stopped(),
-        }
-        sampled: list[SampledTree] | None = None
-        if self.forward != "rows":
-            sampled = self._sample_over_trees(prompts, settings, kept)
-        if sampled is None:
-            if kept is not None:
-                kept.clear()
-            sampled = sample_rows(self.model, prompts, **settings)
-        return [
-            SampledGroup(
-                tree=group.tree,
-                logprobs=group.logprobs,
-                texts=tuple(
-                    self.decode(group.tree.branch(row)) for row in range(len(group.logprobs))
-                ),
-                stop_reasons=group.stop_reasons,
-                reused_tokens=group.reused_tokens,
-                versions=tuple(self._spans(len(drawn)) for drawn in group.logprobs),
-            )
-            for group in sampled
-        ]
+        with self._weights_at_start():
+            return self._forward_for(trees)(self.model, trees, temperature=temperature)
 
     def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
         """Why servers' log-probabilities differ from the learner's by more than `limit`."""
@@ -321,163 +151,95 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
         with self.with_weights(weights):
             return self.logprobs(trees, temperature=temperature)
 
-    def in_turns(self, tokens: int | None = None) -> TurnSampler | PinnedSampler:
-        """What draws the actions of one batch of episodes, keeping keys and values of up to so many
-        tokens between their turns (None: as many as suits the device); see `memograd.policy.turns`.
-        Servers keep them by themselves.
-        """
-        if self.remote is not None:
-            return PinnedSampler(self.remote)
-        return TurnSampler(self, TURN_TOKENS[self.device.type] if tokens is None else tokens)
-
-    def microbatches(self, trees: Sequence[TokenTree]) -> list[list[int]]:
-        """Cut `trees` into pieces of similar length that fit the device; indices into `trees`."""
-        limit = self.usual_tokens()
-        if self.forward == "rows":
-            return batches_by_tokens([tree.rows_tokens for tree in trees], limit)
-        lengths = [tree.tree_tokens for tree in trees]
-        return (batches_by_tokens if self.forward == "tree" else batches_by_sum)(lengths, limit)
-
-    def cut(self, tree: TokenTree) -> list[list[int]]:
-        """The branches of `tree`, in order, in parts that fit the device as trees of their own."""
-        return cut_branches(tree, self._room())
-
-    def _forward_for(self, trees: Sequence[TokenTree]) -> Callable[..., BranchLogprobs]:
-        """What scores these trees: as told, or the cheapest."""
-        if self.forward != "auto":
-            return _FORWARDS[self.forward]
-        costs = predicted_costs(trees, self._layer_costs, self.device)
-        return _FORWARDS[cheapest(costs, (self._shared_forward(), "rows"))]
-
-    def _shared_forward(self) -> str:
-        """How shared tokens are computed once, unless the settings name it: as one row, where the
-        model's attention can be exchanged."""
-        return "packed" if self._packs else "tree"
-
-    def logprobs(
-        self, trees: Sequence[TokenTree], *, temperature: float, entropy_gradient: bool = False
-    ) -> BranchLogprobs:
-        """Scores of all branches with gradients, over trees or, if `forward` says so, by rows.
-
-        Dropout is for gradients: without them the scores are those of the policy that samples.
-        """
-        self._set_training(torch.is_grad_enabled())
-        sharding = self._sharding if torch.is_grad_enabled() else None
-        measured = self._measured(trees) if torch.is_grad_enabled() else nullcontext()
-        with sharding.training() if sharding else nullcontext(), measured:
-            return self._forward_for(trees)(
-                self.model,
-                trees,
-                temperature=temperature,
-                entropy_gradient=entropy_gradient,
-                value_head=self.value_head,
-            )
-
-    @property
-    def has_reference(self) -> bool:
-        """An adapter can always be switched off, or exchanged for the one that it began as."""
-        return True
-
-    @torch.no_grad()
-    def reference_logprobs(
-        self, trees: Sequence[TokenTree], *, temperature: float
-    ) -> BranchLogprobs:
-        """Scores under what training began with: the model, or the adapter of an earlier run."""
-        self._set_training(False)
-        with self._weights_at_start():
-            return self._forward_for(trees)(self.model, trees, temperature=temperature)
-
-    def verify(self, trees: Sequence[TokenTree], *, temperature: float) -> Agreement | None:
-        """Compare the tree forward with the plain one on parts of `trees`; fall back if they
-        differ: from the packed row to two passes, and from these to rows.
-
-        Returns what was measured, or None where rows are used anyway. A fallback is a warning.
-        """
-        if self.forward == "rows":
-            return None
-        self._set_training(False)
-        compare = partial(
-            compare_forwards,
-            self.model,
-            # Of weights that FSDP2 has cut the gradient goes elsewhere; those that are whole stand
-            # before and behind all layers.
-            [one for one in self.parameters() if not isinstance(one, DTensor)],
-            small_subtrees(trees),
-            temperature=temperature,
-        )
-        shared = self._shared_forward() if self.forward == "auto" else self.forward
-        agreement = compare(forward=_FORWARDS[shared])
-        if not agreement.holds and self.forward == "auto" and shared == "packed":
-            packed, agreement = agreement, compare(forward=tree_logprobs)
-            if agreement.holds:
-                self.forward = "tree"
-                logger.warning(
-                    "one packed row does not agree with the plain computation on %s (log-prob "
-                    "difference %.2g): this run uses forward=tree",
-                    self.name,
-                    packed.logprob_error,
-                )
-        if not agreement.holds:
-            self._use_rows(
-                f"log-prob difference {agreement.logprob_error:.2g}, relative gradient error "
-                f"{agreement.gradient_error:.2g}"
-            )
-        return agreement
-
-    def prepare_to_sample(self) -> None:
-        """For whoever samples from `model` itself: switch off what only training has (dropout)."""
-        self._set_training(False)
-
     def _set_training(self, training: bool) -> None:
         """Switch the adapter's dropout; the base model's stays off, as when sampling."""
         for name, module in self.peft_model.named_modules():
             if "lora_dropout" in name:
                 module.train(training)
 
-    def _sample_over_trees(
-        self,
-        prompts: Sequence[Sequence[int]],
-        settings: dict[str, Any],
-        kept: KeptPrefixes | None,
-    ) -> list[SampledTree] | None:
-        """Draw over token trees; None, with a warning and `forward` set, if that is not right."""
-        sampled = sample_trees(self.model, prompts, kept=kept, **settings)
-        longest = max(length_of(group.tree) for group in sampled)
-        if longest > self._checked_length:
-            self._checked_length = longest
-            temperature = settings["temperature"] or 1.0
-            error_nats = sampling_error(self.model, sampled, temperature=temperature)
-            if not error_nats <= TOLERANCES[self.model.dtype][0]:
-                self._use_rows(f"sampled log-probabilities differ by {error_nats:.2g}")
-                return None
-        return sampled
-
-    def _use_rows(self, reason: str) -> None:
-        logger.warning(
-            "computing over token trees does not agree with the plain computation on %s (%s): this "
-            "run uses forward=rows, which is slower and right",
-            self.name,
-            reason,
+    def adapter(
+        self, speaker: Speaker
+    ) -> tuple[PeftLoraConfig, dict[str, torch.Tensor], list[torch.Tensor]]:
+        """Copies on the CPU of the adapter that training moves, or of the one it began with: its
+        settings, its tensors as peft saves them, and the weights in the order of training."""
+        chosen = REFERENCE if speaker == "start" else TRAINED
+        tensors = get_peft_model_state_dict(
+            self.peft_model, adapter_name=chosen, save_embedding_layers=False
         )
-        self.forward = "rows"
-        if self._sharding is not None:
-            self._check_shardable()
+        return (
+            self._settings_of(chosen),
+            {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()},
+            [weight.detach().cpu().clone() for weight in self._moved()],
+        )
 
-    def _check_shardable(self) -> None:
-        if self.forward == "rows":
-            raise BadInput(
-                f"{self.name} is computed row by row here, which shard=fsdp2 cannot do; use "
-                "shard=off"
-            )
+    @property
+    def adapter_rank(self) -> int:
+        """The rank of the adapter's matrices."""
+        return int(self._settings_of(TRAINED).r)
 
-    def parameters(self) -> list[torch.nn.Parameter]:
-        """The weights of the adapter and, if there is one, the value head, in a stable order."""
-        adapter = self._adapter_weights()
-        return adapter + ([] if self.value_head is None else list(self.value_head.parameters()))
+    def _settings_of(self, adapter: str) -> PeftLoraConfig:
+        return cast(PeftLoraConfig, self.peft_model.peft_config[adapter])
 
-    def weights_version(self) -> tuple[int, ...]:
-        """Differs from what it was if a weight that is trained has moved since."""
-        return tuple(weight._version for weight in self.parameters())
+    def _moved(self) -> list[torch.nn.Parameter]:
+        return [weight for weight in self.peft_model.parameters() if weight.requires_grad]
+
+    @contextmanager
+    def with_weights(self, weights: Sequence[torch.Tensor]) -> Iterator[None]:
+        """Within this block the adapter has these weights, one for each that training moves."""
+        own = self._moved()
+        kept = [weight.detach().clone() for weight in own]
+
+        def put(new: Sequence[torch.Tensor]) -> None:
+            with torch.no_grad():
+                for weight, values in zip(own, new, strict=True):
+                    weight.copy_(values)
+
+        put(weights)
+        try:
+            yield
+        finally:
+            put(kept)
+
+    @contextmanager
+    def at_start(self) -> Iterator[None]:
+        """Within this block the policy is what training began with: the model, or the adapter of
+        an earlier run."""
+        speaker: Speaker = "start" if REFERENCE in self.peft_model.peft_config else "base"
+        with self._weights_at_start(), self._speaking(speaker):
+            yield
+
+    @contextmanager
+    def _weights_at_start(self) -> Iterator[None]:
+        """The same for what is computed here; servers may be drawing from the trained policy."""
+        if REFERENCE in self.peft_model.peft_config:
+            with self._reference():
+                yield
+        else:
+            with self.peft_model.disable_adapter():
+                yield
+
+    @contextmanager
+    def untrained(self) -> Iterator[None]:
+        """Within this block the adapter is off: the policy is the model it was trained from."""
+        with self.peft_model.disable_adapter(), self._speaking("base"):
+            yield
+
+    @contextmanager
+    def _speaking(self, speaker: Speaker) -> Iterator[None]:
+        before, self.speaker = self.speaker, speaker
+        try:
+            yield
+        finally:
+            self.speaker = before
+
+    @contextmanager
+    def _reference(self) -> Iterator[None]:
+        """Within this block the frozen adapter that training began with is the active one."""
+        self.peft_model.set_adapter(REFERENCE)
+        try:
+            yield
+        finally:
+            self.peft_model.set_adapter(TRAINED)
 
     def saver(self) -> Callable[[Path], None]:
         """What writes the policy into a folder; nothing of an adapter is elsewhere."""
@@ -486,7 +248,13 @@ class LanguageModel(ModelTokens, AdapterWeights, PublishedVersions, LearnerMemor
     def save(self, folder: Path) -> None:
         """Write adapter (safetensors), the one of the reference if there is one, and tokenizer,
         which `load_adapter` reads, and the value head, which `add_value_head` does."""
-        self._save_adapters(folder)
+        adapters = [name for name in (TRAINED, REFERENCE) if name in self.peft_model.peft_config]
+        try:
+            self.peft_model.save_pretrained(
+                str(folder), selected_adapters=adapters, save_embedding_layers=False
+            )
+        except SafetensorError as error:
+            raise OSError(f"the adapter: {error}") from error
         if self.value_head is not None:
             self.value_head.save(folder)
         self.tokenizer.save_pretrained(folder)

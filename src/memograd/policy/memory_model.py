@@ -27,15 +27,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
-from peft import LoraConfig as PeftLoraConfig
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from memograd.policy.activation_checkpointing import checkpoint_layers, decoder_layers
-from memograd.policy.adapter_weights import TRAINED
 from memograd.policy.token_logprobs import CHUNK
 from memograd.rollout.token_tree import TokenTree
 
@@ -60,11 +57,10 @@ UNPLANNED_TOKENS = 16_384
 _COUNTED = 128
 
 
-class LearnerMemory(ABC):
-    """The part of a `LanguageModel` that cuts its work to the device's memory."""
+class PlannedMemory(ABC):
+    """The part of a `ModelPolicy` that cuts its work to the device's memory."""
 
     model: PreTrainedModel
-    peft_model: PeftModel
     forward: str
     checkpointing: bool
     budget: MemoryBudget | None
@@ -84,19 +80,17 @@ class LearnerMemory(ABC):
         checkpoint_layers(self.model)
         self.checkpointing = True
 
+    @abstractmethod
     def plan_memory(self, *, ranks: int = 1) -> MemoryBudget:
         """Let memory decide how many tokens a micro-batch has, and return what it decides by.
 
         `ranks`: over how many processes weights will be cut. Call it before `shard`.
         """
-        return self._plan(
-            lora=cast(PeftLoraConfig, self.peft_model.peft_config[TRAINED]), ranks=ranks
-        )
 
     def _plan(
         self,
         *,
-        lora: PeftLoraConfig | None,
+        lora: LoraConfig | None,
         reference: PreTrainedModel | None = None,
         ranks: int,
     ) -> MemoryBudget:

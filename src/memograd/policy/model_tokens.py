@@ -24,7 +24,7 @@ UNFINISHED = "\ufffd"
 
 
 class ModelTokens:
-    """The part of a `LanguageModel` that knows its tokenizer.
+    """The part of a `ModelPolicy` that knows its tokenizer.
 
     `stop` are texts that end an answer as an end token does.
     """

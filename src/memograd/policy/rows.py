@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.sampler import Draw, SampledTree, Stopped, never
+from memograd.policy.sampler import SampledTree, Stopped, TokenDraw, never
 from memograd.policy.token_logprobs import CHUNK, BranchLogprobs, restricted
 from memograd.policy.value_head import ValueHead
 from memograd.rollout.counts import each
@@ -128,7 +128,7 @@ def sample_rows(
     stopped: Stopped = never,
 ) -> list[SampledTree]:
     """Draw answers as `sample_trees` does, without sharing anything."""
-    draw = Draw(temperature, max_completion_length, end_ids, generator, stopped)
+    draw = TokenDraw(temperature, max_completion_length, end_ids, generator, stopped)
     sampled: dict[int, SampledTree] = {}
     counts = each(num_generations, len(prompts))
     lengths = [
@@ -151,7 +151,7 @@ def _sample_batch(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     counts: Sequence[int],
-    draw: Draw,
+    draw: TokenDraw,
 ) -> list[SampledTree]:
     rows = [
         list(prompt) for prompt, count in zip(prompts, counts, strict=True) for _ in range(count)

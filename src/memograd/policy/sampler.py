@@ -110,7 +110,7 @@ def sample_trees(
         _Growth(prompt, TreeBuilder(prompt), [_Sample() for _ in range(count)])
         for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
-    draw = Draw(temperature, max_completion_length, end_ids, generator, stopped)
+    draw = TokenDraw(temperature, max_completion_length, end_ids, generator, stopped)
     beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]
     reused = [beginning.length for beginning in beginnings]
     new = [row for row, beginning in enumerate(beginnings) if not beginning.length]
@@ -151,7 +151,7 @@ def sample_trees(
 
 
 @dataclass(frozen=True)
-class Draw:
+class TokenDraw:
     """How the next token is chosen and when an answer ends."""
 
     temperature: float

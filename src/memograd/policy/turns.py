@@ -12,7 +12,7 @@ what the last call drew: an episode that was not in the next call is over, and a
 starts a new row finds of its old one just what the new one begins with. Where there is no room, the
 prompt is run anew; `Turn.reused_tokens` says of every turn what was spared.
 
-Invariant: what is drawn, and its log-probabilities, is what `LanguageModel.sample` would draw, to
+Invariant: what is drawn, and its log-probabilities, is what `ModelPolicy.sample` would draw, to
 rounding; weights that have moved in place are noticed, and nothing older is used.
 """
 
@@ -53,7 +53,7 @@ class Draws(Protocol):
 
 
 class TurnSampler:
-    """`LanguageModel.sample` with a memory from one call to the next, of at most `tokens` tokens;
+    """`ModelPolicy.sample` with a memory from one call to the next, of at most `tokens` tokens;
     fulfils `memograd.rollout.lockstep.Sampler`."""
 
     def __init__(self, policy: Draws, tokens: int) -> None:
@@ -75,7 +75,7 @@ class TurnSampler:
         max_completion_length: int,
         generator: torch.Generator | None,
     ) -> list[SampledGroup]:
-        """Draw answers; raises what `LanguageModel.sample` raises."""
+        """Draw answers; raises what `ModelPolicy.sample` raises."""
         versions = self._policy.weights_version()
         if versions != self._versions:
             self._kept.clear()

@@ -11,7 +11,7 @@ from memograd.rollout.types import VersionSpan, one_span
 
 
 class PublishedVersions:
-    """The part of a `LanguageModel` that says whose tokens are drawn; `remote` draws them, if there
+    """The part of a `ModelPolicy` that says whose tokens are drawn; `remote` draws them, if there
     is one."""
 
     remote: RemoteSampler | None

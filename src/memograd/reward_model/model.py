@@ -15,9 +15,7 @@ import json
 import math
 import platform
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,13 +23,13 @@ from typing import Any, Literal, cast
 
 import torch
 from jinja2 import TemplateError
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
+from peft import PeftModel
 from transformers import PreTrainedTokenizerBase
 
 from memograd.config.settings import LoraConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo.run_folder import RunFolder
+from memograd.policy.adapter_weights import fresh_adapter, quiet_peft
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.loading import choose_device
 from memograd.reward_model.classifier import (
@@ -100,10 +98,10 @@ class RewardModel:
         set_padding(tokenizer, base)
         module: torch.nn.Module = cast(torch.nn.Module, base)
         if adapter is not None:
-            with _quiet_peft():
+            with quiet_peft():
                 module = PeftModel.from_pretrained(base, adapter, is_trainable=True)
         elif lora is not None:
-            module = _with_adapter(base, lora, model, seed)
+            module = fresh_adapter(base, lora, seed=seed, name=model, task_type="SEQ_CLS")
         backbone = model if lora is not None else None
         made = cls(module, tokenizer, Card(backbone, 1, string_prompts), name=model)
         made.card = Card(backbone, min(max_length, made.context_length), string_prompts)
@@ -137,7 +135,7 @@ class RewardModel:
             )
         base = open_backbone(card.backbone, where, seed=0)
         base.config.get_text_config().pad_token_id = tokenizer.pad_token_id
-        with _quiet_peft():
+        with quiet_peft():
             module = PeftModel.from_pretrained(base, folder)
         return cls(module, tokenizer, card, name=str(place), length_control=length_control)
 
@@ -273,34 +271,6 @@ class RewardModel:
         """Write the card; of a `merged` model, it names no backbone."""
         card = Card(None, self.card.max_length, self.card.string_prompts) if merged else self.card
         (folder / CARD).write_text(json.dumps(asdict(card), indent=2), encoding="utf-8")
-
-
-def _with_adapter(base: Any, lora: LoraConfig, model: str, seed: int) -> PeftModel:
-    """`base` with a fresh adapter; the head is trained whole, which `SEQ_CLS` says to peft."""
-    adapter = PeftLoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=list(lora.target_modules),
-        task_type="SEQ_CLS",
-    )
-    with torch.random.fork_rng(devices=[]), _quiet_peft():
-        torch.manual_seed(seed)
-        try:
-            return cast(PeftModel, get_peft_model(base, adapter))
-        except ValueError as error:
-            modules = ", ".join(lora.target_modules)
-            raise BadInput(
-                f"model={model} has none of the layers lora.target_modules={modules}"
-            ) from error
-
-
-@contextmanager
-def _quiet_peft() -> Iterator[None]:
-    """Without the notice that peft reads an attribute which transformers has renamed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
-        yield
 
 
 def _chat(text: str) -> tuple[Message, ...]:

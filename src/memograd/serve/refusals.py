@@ -44,12 +44,6 @@ class NotFound(Refused):
     status = 404
 
 
-class Overtaken(Refused):
-    """Another request stands in the way."""
-
-    status = 409
-
-
 class Unprocessable(Refused):
     """Understood, and still wrong."""
 

@@ -17,14 +17,13 @@ said after a prompt, and it is never empty.
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from memograd.data.record_files import read_text
 from memograd.errors import BadInput
 from memograd.rollout.episode import ToolSchema
 from memograd.rollout.types import Message
@@ -86,7 +85,7 @@ def read_rows(
     """
     rows: Rows[R] = Rows(str(path))
     seen: set[Hashable] = set()
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(read_text(path, "rows").split("\n"), start=1):
         if not line.strip():
             continue
         place, where = str(number), f"{path}:{number}"
@@ -121,21 +120,6 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise BadInput(f"There is no file {path}; give a file of rows with data=FILE.") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BadInput(f"{path} cannot be unpacked ({error}); was it cut off?") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text ({error}); convert it.") from None
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror or error}).") from None
-    yield from text.split("\n")
 
 
 def parse_chat(value: Any, where: str, *, tools: bool = False) -> list[Message]:

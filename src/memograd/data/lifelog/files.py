@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from memograd.data.conversation import Question
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
-from memograd.data.record_files import field, parsed, typed
+from memograd.data.record_files import field, iso_time, json_lines, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
@@ -33,26 +32,13 @@ def write_lifelogs(logs: Iterable[Lifelog], path: Path | str) -> None:
 
 def read_lifelogs(path: Path | str) -> list[Lifelog]:
     """The logs of a file; raises BadInput, naming file and line, where it is not in the format."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
+    if not Path(path).exists():
         raise BadInput(
             f"There is no file {path}: make one with `memograd data generate --out {path}`."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The file {path} is not UTF-8 text ({error}): convert it.") from None
-    except OSError as error:
-        raise BadInput(f"The file {path} cannot be read ({error.strerror}).") from None
+        )
     logs: dict[str, Lifelog] = {}
-    # Not splitlines: a text may hold other signs that end a line, such as U+2028.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, record in json_lines(Path(path), "life logs"):
         where = f"{path}:{number}"
-        try:
-            record = parsed(line)
-        except ValueError as error:
-            raise BadInput(f"{where} is not JSON ({error}): one life log a line.") from None
         log = _log_from_json(record, where)
         if log.id in logs:
             raise BadInput(f"{where} has the id {log.id!r} of an earlier log: rename one of them.")
@@ -166,7 +152,7 @@ def _turn(record: Any, where: str) -> RawTurn:
         field(record, key, str, where)
     field(record, "session", int, where)
     if "time" in record:
-        _moment(record, "time", where)
+        iso_time(record, "time", where)
     if "caption" in record:
         field(record, "caption", str, where)
     return RawTurn.from_json(record)
@@ -177,7 +163,7 @@ def _statement(record: Any, where: str) -> ToldStatement:
         id=field(record, "id", str, where),
         turn_id=field(record, "turn_id", str, where),
         text=field(record, "text", str, where),
-        told_at=_moment(record, "told_at", where),
+        told_at=iso_time(record, "told_at", where),
         gold=_gold(record["gold"], where) if "gold" in record else None,
         retracts=field(record, "retracts", bool, where) if "retracts" in record else False,
         subject=field(record, "subject", str, where) if "subject" in record else "",
@@ -207,7 +193,7 @@ def _probe(record: Any, where: str) -> Probe:
             if "adversarial_answer" in record
             else None
         ),
-        asked_at=_moment(record, "asked_at", where),
+        asked_at=iso_time(record, "asked_at", where),
         choices=_texts(record, "choices", where) if "choices" in record else (),
         accepted=_texts(record, "accepted", where) if "accepted" in record else (),
     )
@@ -219,13 +205,3 @@ def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
         typed(one, str, f"an entry of {key!r} in {where}")
         for one in field(record, key, list, where)
     )
-
-
-def _moment(record: Any, key: str, where: str) -> datetime:
-    text = field(record, key, str, where)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"{where} has the {key} {text!r}: write it like '2024-05-07T18:30:00'."
-        ) from None

@@ -17,7 +17,7 @@ from memograd.data.lifelog.kinds import PET, FactKind
 from memograd.data.lifelog.scribe import Scribe, ToldClause, Written
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import GoldOp
-from memograd.data.lifelog.world import Held, LifeWorld, Person, Slot
+from memograd.data.lifelog.world import CarriedValue, LifeWorld, Person, Slot
 from memograd.memory.records.operations import OpKind
 
 RECENT = 4  # statements within which a slip is corrected
@@ -305,7 +305,7 @@ class Life:
         before: CalendarValue | None = None,
     ) -> None:
         slot.told.append(value.answer)
-        slot.held = Held(
+        slot.held = CarriedValue(
             value,
             written.id,
             written.place,
@@ -320,8 +320,8 @@ class Life:
     def _settled(
         self,
         kind_fits: Callable[[FactKind, FormWording], bool],
-        held_fits: Callable[[Held], bool] = lambda held: True,
-    ) -> tuple[Slot, Held] | None:
+        held_fits: Callable[[CarriedValue], bool] = lambda held: True,
+    ) -> tuple[Slot, CarriedValue] | None:
         """Something true that an earlier session told; what matters more is talked about more."""
         world, now = self._world, self._scribe.session_began_at
         usable = [

@@ -24,7 +24,7 @@ from memograd.data.lifelog.grammar import by_name, fill, lower_first, sentence
 from memograd.data.lifelog.kinds import KINDS
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.types import Probe
-from memograd.data.lifelog.world import Held, LifeWorld, Person, Slot
+from memograd.data.lifelog.world import CarriedValue, LifeWorld, Person, Slot
 
 # How often an exam tries each category.
 CATEGORIES = {
@@ -40,7 +40,7 @@ WHOLE_PHRASE = 0.3  # share of people called "Ann's sister Mary" instead of "Mar
 # Several values at once whose absence says something; what people like could be told in other ways.
 LISTS_ASKED_IN_VAIN = ("allergy", "languages")
 
-Known = tuple[Slot, Held]
+Known = tuple[Slot, CarriedValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Examiner:
         found = self._pick(lambda slot, held: slot.kind.dated)
         return found and self._about_value(*found)
 
-    def _about_value(self, slot: Slot, held: Held) -> QuestionDraft:
+    def _about_value(self, slot: Slot, held: CarriedValue) -> QuestionDraft:
         category = "single-hop"
         if slot.changes:
             category = "knowledge-update"
@@ -340,13 +340,13 @@ class Examiner:
 
     # Help
 
-    def _pick(self, fits: Callable[[Slot, Held], bool]) -> Known | None:
+    def _pick(self, fits: Callable[[Slot, CarriedValue], bool]) -> Known | None:
         usable = [(slot, held) for slot, held in self._held if fits(slot, held)]
         if not usable:
             return None
         return self._rng.choices(usable, [slot.kind.interest for slot, _ in usable])[0]
 
-    def _worded(self, forms: Forms, slot: Slot, held: Held | None, name: str = "") -> str:
+    def _worded(self, forms: Forms, slot: Slot, held: CarriedValue | None, name: str = "") -> str:
         slots = {"k": CalendarValue.plain(slot.key)}
         if held is not None:
             slots |= {"v": held.value}
@@ -354,7 +354,7 @@ class Examiner:
                 slots["day"] = CalendarValue.plain(held.when.answer)
         return self._filled(self._world.form(forms), slot.person, slots, name)
 
-    def _noun(self, slot: Slot, held: Held) -> str:
+    def _noun(self, slot: Slot, held: CarriedValue) -> str:
         forms = self._world.wording(slot.kind).noun
         naming = by_name(self._language, slot.person.name, slot.person.sex)
         return fill(self._world.form(forms), naming, {"v": held.value.answer})
@@ -377,5 +377,5 @@ def _ids(stale: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(name for name, _ in stale)
 
 
-def _same_day(one: Held, other: Held) -> bool:
+def _same_day(one: CarriedValue, other: CarriedValue) -> bool:
     return one.when is not None and other.when is not None and one.when.answer == other.when.answer

@@ -31,7 +31,7 @@ class Person:
 
 
 @dataclass
-class Held:
+class CarriedValue:
     """A value that is true, and the statement that carries it.
 
     by_name: the carrier calls the person by the bare name. mentions: every statement that gives
@@ -67,7 +67,7 @@ class Slot:
     person: Person
     kind: FactKind
     key: str
-    held: Held | None = None
+    held: CarriedValue | None = None
     stale: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
     told: list[str] = field(default_factory=list)
@@ -124,7 +124,7 @@ class LifeWorld:
             self._by_place[person.name, kind.name, key] = slot
         return slot
 
-    def held(self) -> Iterator[tuple[Slot, Held]]:
+    def held(self) -> Iterator[tuple[Slot, CarriedValue]]:
         """All slots with a true value."""
         for slot in self.slots:
             if slot.held is not None:

@@ -32,12 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
-from memograd.memory.embedders.e5_graph import (
-    VERSION,
-    adds_signed_bytes_exactly,
-    build_graph,
-    onnx_runtime,
-)
+from memograd.memory.embedders.e5_graph import VERSION, build_graph
 from memograd.memory.embedders.e5_weights import (
     PASSAGE_PREFIX,
     QUERY_PREFIX,
@@ -45,6 +40,7 @@ from memograd.memory.embedders.e5_weights import (
     e5_file,
     read_e5,
 )
+from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,11 +84,13 @@ class E5Embedder:
 
 
 def prepare(text: str) -> str:
-    """`text` as the model reads it: normalised (NFKC), without NUL, cut.
+    """`text` as the model reads it: `normalised`, and cut."""
+    return normalised(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
 
-    Raises BadInput for a text that is not valid Unicode.
-    """
-    ready = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
+
+def normalised(text: str) -> str:
+    """NFKC, without NUL. Raises BadInput for a text that is not valid Unicode."""
+    ready = unicodedata.normalize("NFKC", text).replace("\0", " ")
     try:
         ready.encode("utf-8")
     except UnicodeEncodeError:
@@ -100,7 +98,7 @@ def prepare(text: str) -> str:
             f"The text {text[:40]!r} is not valid Unicode (half a surrogate pair): repair it where"
             " it was read."
         ) from None
-    return ready.replace("\0", " ")
+    return ready
 
 
 def _embed(texts: list[str]) -> np.ndarray:
@@ -182,21 +180,16 @@ def _batches(rows: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
 def _session(path: Path, weights: E5Weights) -> Any:
     """An ONNX Runtime session on the graph, which is built where the cache has no whole one."""
 
-    def start(graph: str | bytes) -> Any:
-        return onnx_runtime().InferenceSession(
-            graph, _options(), providers=["CPUExecutionProvider"]
-        )
-
     signed = adds_signed_bytes_exactly()
     kept = cache_folder() / f"e5-{_digest(path)}-{'s8' if signed else 'u8'}-{VERSION}.onnx"
     if kept.is_file():
         try:
-            return start(str(kept))
+            return start_session(str(kept))
         except Exception:  # its errors have no common class: a spoilt file is built again
             kept.unlink(missing_ok=True)
     graph = build_graph(weights, signed_weights=signed)
     _keep(graph, kept)
-    return start(graph)
+    return start_session(graph)
 
 
 def _keep(graph: bytes, path: Path) -> None:
@@ -213,13 +206,6 @@ def _keep(graph: bytes, path: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-def _options() -> Any:
-    options = onnx_runtime().SessionOptions()
-    # No threads of its own, for a forked child would have the session without them.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return options
 
 
 def _threads() -> int:

@@ -56,7 +56,7 @@ class Database:
 
     def __init__(self, url: str | URL) -> None:
         """Open it, creating the tables; raises BadInput when the place named cannot be used."""
-        self._url = _checked(url)
+        self._url = checked_url(url)
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
         self.place = (
             str(self._url.database) if self.is_sqlite else self._url.render_as_string()
@@ -308,30 +308,36 @@ def sqlite_url(file: Path) -> URL:
     return URL.create("sqlite", database=str(file))
 
 
-def _checked(given: str | URL) -> URL:
-    """The URL of a database that can hold a journal; raises BadInput for any other."""
-    forms = "sqlite:///folder/journal.db or postgresql+psycopg://user@host/database"
+def checked_url(
+    given: str | URL,
+    *,
+    name: str = "journal",
+    contents: str = "A journal",
+    forms: str = "sqlite:///folder/journal.db or postgresql+psycopg://user@host/database",
+) -> URL:
+    """The URL of a database that can hold a journal, or what `contents` says; raises BadInput for
+    any other. forms: what can be written."""
     try:
         url = make_url(given)
         backend = url.get_backend_name()
         url.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError):
-        raise BadInput(f"The journal's URL {given!r} is not understood: write {forms}.") from None
+        raise BadInput(f"The {name}'s URL {given!r} is not understood: write {forms}.") from None
     except ModuleNotFoundError as error:
         raise BadInput(
-            f"The journal's URL needs the Python package {error.name}, which is missing: install"
+            f"The {name}'s URL needs the Python package {error.name}, which is missing: install"
             " it, such as with pip install 'psycopg[binary]' for postgresql+psycopg."
         ) from None
     if backend not in ("sqlite", "postgresql"):
-        raise BadInput(f"A journal cannot be kept in {backend}: write {forms}.")
+        raise BadInput(f"{contents} cannot be kept in {backend}: write {forms}.")
     if backend == "sqlite":
         if url.database in (None, "", ":memory:") or "mode" in url.query or "uri" in url.query:
-            raise BadInput(f"A journal in SQLite needs a file, not {str(given)!r}: write {forms}.")
+            raise BadInput(f"{contents} in SQLite needs a file, not {str(given)!r}: write {forms}.")
         file = Path(str(url.database))
         if file.is_dir():
-            raise BadInput(f"The journal's path {file} is a folder: name a file in it.")
+            raise BadInput(f"The {name}'s path {file} is a folder: name a file in it.")
         if not file.parent.is_dir():
-            raise BadInput(f"The journal's folder {file.parent} does not exist: create it first.")
+            raise BadInput(f"The {name}'s folder {file.parent} does not exist: create it first.")
     return url
 
 

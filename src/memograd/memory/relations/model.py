@@ -18,15 +18,15 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.embedders.e5_graph import adds_signed_bytes_exactly, onnx_runtime
+from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
+from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
 from memograd.memory.relations.graph import build_graph
 from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
@@ -75,8 +75,8 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = _ready(message), [(who, _ready(text)) for who, text in before]
-        ready = [_ready(item) for item in items]
+        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        ready = [normalised(item) for item in items]
         found = np.zeros((len(items), len(RELATIONS)), dtype=np.float32)
         found[:, RELATIONS.index("unrelated")] = 1.0
         for window in self._builder.windows(message):
@@ -104,9 +104,9 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = _ready(message), [(who, _ready(text)) for who, text in before]
+        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
         found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
-        ready = [_ready(segment) for segment in segments]
+        ready = [normalised(segment) for segment in segments]
         inside = _places(message, ready)
         for number in [n for n, place in enumerate(inside) if place is None]:
             text = ready[number]
@@ -130,7 +130,7 @@ class RelationModel:
         import numpy as np
 
         def mean(text: str) -> np.ndarray:
-            tokens = self._builder.tokens(_ready(text))
+            tokens = self._builder.tokens(normalised(text))
             vector = self._builder.words(tokens).mean(0) if tokens else np.zeros(1)
             return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9))
 
@@ -186,25 +186,7 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
 
 
 def _start(weights: Weights) -> Any:
-    runtime = onnx_runtime()
-    options = runtime.SessionOptions()
-    # No threads of its own, for a forked child would have the session without them.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    graph = build_graph(weights, signed_weights=adds_signed_bytes_exactly())
-    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-def _ready(text: str) -> str:
-    """Normalised (NFKC), without NUL. Raises BadInput for a text that is not valid Unicode."""
-    ready = unicodedata.normalize("NFKC", text).replace("\0", " ")
-    try:
-        ready.encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadInput(
-            f"The text {text[:40]!r} is not valid Unicode (half a surrogate pair): repair it where"
-            " it was read."
-        ) from None
-    return ready
+    return start_session(build_graph(weights, signed_weights=adds_signed_bytes_exactly()))
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:

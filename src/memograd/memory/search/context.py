@@ -70,12 +70,12 @@ def build_context(
     was read from it; those that are not shown as items stand under their turn, dated.
     """
     words = _CHINESE if is_chinese(query) else _ENGLISH
-    core_part = _Part(words.core, core, _core_line)
+    core_part = _Section(words.core, core, _core_line)
     share = token_budget // CORE_SHARE
     core_part.fill(share if core_budget is None else min(share, core_budget), count_tokens)
     listed = shown = {item.id for item in core_part.kept}
     others = [hit for hit in items if hit.record.id not in shown]
-    item_part = _Part(words.items, others, lambda hit: _dated_line(hit.record, words))
+    item_part = _Section(words.items, others, lambda hit: _dated_line(hit.record, words))
     of_turn = facts or {}
 
     def told(hit: Hit[RawTurn]) -> str:
@@ -83,7 +83,7 @@ def build_context(
         under = [f"  {_dated_line(item, words)}" for item in beneath]
         return "\n".join([hit.record.render(), *under])
 
-    turn_part = _Part(words.turns, turns, told)
+    turn_part = _Section(words.turns, turns, told)
     left = token_budget - core_part.cost
     item_part.fill(left, count_tokens)
     listed = shown | {hit.record.id for hit in item_part.kept}
@@ -193,7 +193,7 @@ _ENGLISH: Final = _Words(
 _CHINESE: Final = _Words("## 始终牢记", "## 相关记忆", "## 对话原文", "记于", "截至")
 
 
-class _Part(Generic[R]):
+class _Section(Generic[R]):
     """A heading and the lines that fit below it."""
 
     def __init__(self, heading: str, candidates: Sequence[R], line: Callable[[R], str]) -> None:

@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class SharedTexts:
     """Texts that rows have in common. codes: int64 `[n]`, numbers into them."""
 
     texts: tuple[str, ...]
@@ -84,15 +84,15 @@ class Segment(Generic[T]):
     postings: Postings
     rows: dict[str, int]
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
-    labels: dict[str, Labels] = field(default_factory=dict, compare=False, repr=False)
+    labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
 
-    def labelled(self, attribute: str) -> Labels:
+    def labelled(self, attribute: str) -> SharedTexts:
         """Its records by the text of one attribute; made when it is first asked for."""
         if attribute not in self.labels:
             numbers: dict[str, int] = {}
             values = (str(getattr(record, attribute)) for record in self.records)
             codes = [numbers.setdefault(value, len(numbers)) for value in values]
-            self.labels[attribute] = Labels(tuple(numbers), np.array(codes, np.int64))
+            self.labels[attribute] = SharedTexts(tuple(numbers), np.array(codes, np.int64))
         return self.labels[attribute]
 
     def described(self) -> Columns:

@@ -66,11 +66,11 @@ class Opinion:
     outdates: str | None = None
 
 
-Judge = Callable[[MemoryState, Fact, Query, Sequence[Hit[MemoryItem]]], Opinion]
+ItemJudge = Callable[[MemoryState, Fact, Query, Sequence[Hit[MemoryItem]]], Opinion]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """merged: items that leave, each with the one that stands for it. retired: the others."""
 
     merged: Mapping[str, str]
@@ -83,8 +83,8 @@ class Plan:
 
 
 def plan_compaction(
-    state: MemoryState, items: Sequence[MemoryItem], judge: Judge, budget: int
-) -> Plan:
+    state: MemoryState, items: Sequence[MemoryItem], judge: ItemJudge, budget: int
+) -> CompactionPlan:
     """What leaves, so that the rest of `items`, which live in `state`, has `budget` tokens at most.
 
     Tokens are estimated (`language.estimate_tokens`). Raises BadInput when the core items alone
@@ -118,10 +118,10 @@ def plan_compaction(
         told.add_item(item, vector, query.terms)
         kept[item.id] = item
     retired = _over_budget(kept, worth, budget)
-    return Plan({gone: _standing(merged, gone) for gone in merged}, retired)
+    return CompactionPlan({gone: _standing(merged, gone) for gone in merged}, retired)
 
 
-def judge_by_head(head: TrainedHead) -> Judge:
+def judge_by_head(head: TrainedHead) -> ItemJudge:
     """The opinion of a trained policy."""
 
     def judge(
@@ -207,7 +207,7 @@ def compact(
     BadInput when the core items alone exceed the budget.
     """
     manager = settled(manager)
-    judge: Judge = judge_by_rules
+    judge: ItemJudge = judge_by_rules
     actor = "rules"
     if isinstance(manager, TrainedManager):
         judge, actor = judge_by_head(manager.head), manager.actor
@@ -292,7 +292,11 @@ def stands_for(told: Sequence[Event], items: set[str]) -> set[str]:
 
 
 def _events(
-    plan: Plan, items: Mapping[str, MemoryItem], store: MemoryStore, actor: str, batch: str
+    plan: CompactionPlan,
+    items: Mapping[str, MemoryItem],
+    store: MemoryStore,
+    actor: str,
+    batch: str,
 ) -> list[NewEvent]:
     now = store.now()
     leaving = plan.leaving
@@ -372,7 +376,7 @@ def _versions(told: Sequence[Event], until: int | None = None) -> dict[str, int]
     return {event.subject: event.seq for event in told if until is None or event.seq <= until}
 
 
-def _report(batch: str, plan: Plan, items: Sequence[MemoryItem]) -> dict[str, Any]:
+def _report(batch: str, plan: CompactionPlan, items: Sequence[MemoryItem]) -> dict[str, Any]:
     left = [item for item in items if item.id not in plan.leaving]
     return {
         "batch_id": batch,

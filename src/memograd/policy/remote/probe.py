@@ -65,7 +65,7 @@ ADVICE: Final = {
 """What is said of each cause."""
 
 
-class Judge(Protocol):
+class ProbeLearner(Protocol):
     """What the probe needs of the policy whose tokens a server draws."""
 
     name: str
@@ -103,7 +103,9 @@ class Drawn:
     weights: Sequence[torch.Tensor]
 
 
-def probe(policy: Judge, sampler: RemoteSampler, prompt: Sequence[int], *, limit: float) -> float:
+def probe(
+    policy: ProbeLearner, sampler: RemoteSampler, prompt: Sequence[int], *, limit: float
+) -> float:
     """Try every server; returns the largest mean gap, in nats.
 
     `prompt` is repeated to some length. Raises `BadInput` with the cause where a mean gap is above
@@ -136,7 +138,7 @@ def probe(policy: Judge, sampler: RemoteSampler, prompt: Sequence[int], *, limit
 
 
 def explain(
-    policy: Judge,
+    policy: ProbeLearner,
     sampler: RemoteSampler,
     prompt: Sequence[int],
     *,
@@ -157,7 +159,7 @@ def explain(
 
 
 def diagnose(
-    policy: Judge,
+    policy: ProbeLearner,
     sampler: RemoteSampler,
     drawn: Drawn,
     *,
@@ -194,7 +196,7 @@ def diagnose(
 
 
 def mean_gap(
-    policy: Judge,
+    policy: ProbeLearner,
     drawn: Drawn,
     *,
     temperature: float | None = None,
@@ -214,7 +216,7 @@ def mean_gap(
     return float(np.mean(np.concatenate(gaps)))
 
 
-def _likeliest_temperature(policy: Judge, drawn: Drawn) -> float:
+def _likeliest_temperature(policy: ProbeLearner, drawn: Drawn) -> float:
     """The temperature, to two digits, whose scores are nearest to the server's."""
     best = drawn.asked.temperature
     for step, width in ((0.1, 2.0), (FINEST, 0.1)):
@@ -236,7 +238,7 @@ def _question(name: str, prompt: Sequence[int], temperature: float) -> AnswersWa
 
 
 def _moved(
-    policy: Judge, sampler: RemoteSampler, prompt: Sequence[int], *, seed: int
+    policy: ProbeLearner, sampler: RemoteSampler, prompt: Sequence[int], *, seed: int
 ) -> AdapterVersion:
     """The adapter in training, moved at random until it says something else of the prompt."""
     own = sampler.snapshot(UNSAID).weights
@@ -259,7 +261,9 @@ def _moved(
         return sampler.snapshot(UNSAID, label=f"probe-{seed}")
 
 
-def policy_scores(policy: Judge, tree: TokenTree, weights: Sequence[torch.Tensor]) -> np.ndarray:
+def policy_scores(
+    policy: ProbeLearner, tree: TokenTree, weights: Sequence[torch.Tensor]
+) -> np.ndarray:
     """The learner's log-probabilities of the first branch under `weights`, without gradients."""
     with torch.no_grad(), policy.with_weights(weights):
         return policy.logprobs([tree], temperature=TEMPERATURE).logprobs_RT[0].float().cpu().numpy()

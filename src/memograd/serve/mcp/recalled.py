@@ -41,7 +41,7 @@ class Recalled(BaseModel):
     results: list[Remembered]
 
 
-class Change(BaseModel):
+class ChangedMemory(BaseModel):
     """What one operation did to one memory."""
 
     id: str | None
@@ -55,7 +55,7 @@ class Changed(BaseModel):
     """What was changed; nothing where the text held nothing worth keeping."""
 
     notice: str = NOTICE
-    results: list[Change]
+    results: list[ChangedMemory]
     pending: list[str] = Field([], description="What was asked for and needs a yes of the user.")
 
 
@@ -77,7 +77,7 @@ class History(BaseModel):
     results: list[PastEvent]
 
 
-class Told(BaseModel):
+class PromptContext(BaseModel):
     """What a prompt should show of the memory, within its budget of tokens."""
 
     notice: str = NOTICE
@@ -103,7 +103,7 @@ def result(model: Recalled | Changed | History) -> CallToolResult:
 
 def told(context: str) -> CallToolResult:
     """A context that is ready for a prompt."""
-    return _result(Told(context=context), marked(context.splitlines()))
+    return _result(PromptContext(context=context), marked(context.splitlines()))
 
 
 def done(message: str, deleted: int | None = None) -> CallToolResult:

@@ -115,7 +115,7 @@ SHIPPED_MEASURE: Final = ("fusion_recall_at_10", "trained_recall_at_10")
 
 
 @dataclass(frozen=True)
-class Measured:
+class VersionMeasure:
     """What was measured of a version on questions that it did not learn from, from 0 to 1.
 
     before: of the version that it was to replace; for `recall`, of rank fusion.
@@ -135,7 +135,7 @@ class VersionLine:
     state: str
     kept_at: datetime
     refused: bool
-    measured: Sequence[Measured]
+    measured: Sequence[VersionMeasure]
     problem: str
 
 
@@ -197,7 +197,7 @@ def _line(
 ) -> VersionLine:
     told = [one for one in events if one["event"] in LEARNT and one.get("after_version") == version]
     made = told[-1] if told else None
-    measured: list[Measured] = []
+    measured: list[VersionMeasure] = []
     problem = ""
     try:
         versions.check_fits(version)
@@ -218,21 +218,21 @@ def _line(
     )
 
 
-def _of_policy(report: Mapping[str, Any]) -> Iterator[Measured]:
+def _of_policy(report: Mapping[str, Any]) -> Iterator[VersionMeasure]:
     """By the report of `memograd learn`."""
     for name in ("feedback", "generated"):
         before, after = (report[side].get(name) for side in ("before", "after"))
         if after is not None:
-            yield Measured(name, before, after)
+            yield VersionMeasure(name, before, after)
 
 
-def _of_ranker(made_from: Mapping[str, Any]) -> Iterator[Measured]:
+def _of_ranker(made_from: Mapping[str, Any]) -> Iterator[VersionMeasure]:
     """By what a ranker says of its training: both forms, from a run and from feedback."""
     held_out = made_from.get("held_out")
     if not isinstance(held_out, Mapping):
         return
     if all(name in held_out for name in SHIPPED_MEASURE):
-        yield Measured("recall", *(held_out[name] for name in SHIPPED_MEASURE))
+        yield VersionMeasure("recall", *(held_out[name] for name in SHIPPED_MEASURE))
     for name in ("turns", "items"):
         if name in held_out:
-            yield Measured(name, held_out[name]["before"], held_out[name]["after"])
+            yield VersionMeasure(name, held_out[name]["before"], held_out[name]["after"])

@@ -21,7 +21,6 @@ from memograd.serve.refusals import NotOffered
 Time = datetime | str | float
 Filters = dict[str, Any]
 Count = Annotated[int, Field(ge=1, le=1000)]
-MostPages = 10_000
 
 
 class Body(BaseModel):

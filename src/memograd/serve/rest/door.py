@@ -57,7 +57,6 @@ Door = Annotated[OwnedMemory, Depends(_owned)]
 """A route's parameter: the memory as whoever asks may see it."""
 
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
-UserId = Annotated[str | None, Query()]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 

@@ -9,7 +9,7 @@ from the same random state.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob
 from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.measure import MeasuredRows, report
 
 
@@ -94,6 +95,21 @@ def report_episodes(
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
         file.write("\nHow the episodes went:\n\n")
         file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+
+
+def held_out_episodes(
+    scenarios: Sequence[Scenario], measure: Callable[[str], MeasuredEpisodes], console: Console
+) -> HeldOut[MeasuredEpisodes]:
+    """What a job measures whose held-out rows are `scenarios`."""
+    return HeldOut(
+        scenarios,
+        MeasuredEpisodes,
+        measure=measure,
+        score=lambda played: played.measured.score,
+        report=lambda before, after, folder: report_episodes(
+            before, after, scenarios, folder, console
+        ),
+    )
 
 
 def _counts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:

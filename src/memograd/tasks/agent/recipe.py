@@ -15,7 +15,7 @@ from rich.console import Console
 
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
-from memograd.tasks.agent.measure import MeasuredEpisodes, measure_episodes, report_episodes
+from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measure_episodes
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.agent.setup import AgentJob, prepare, settled
 from memograd.tasks.base.recipe import Job, Recipe, policy_job
@@ -32,18 +32,10 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=job.evaluation,
-        measured=MeasuredEpisodes,
-        score=lambda episodes: episodes.measured.score,
+        held_out_episodes(
+            job.evaluation, lambda label: measure_episodes(job, config, label, console), console
+        ),
         describe=partial(_describe, job),
-        measure=(
-            (lambda label: measure_episodes(job, config, label, console))
-            if job.evaluation
-            else None
-        ),
-        report=lambda before, after, folder: report_episodes(
-            before, after, job.evaluation, folder, console
-        ),
         drawing=Episodes(
             job.policy,
             job.chat,

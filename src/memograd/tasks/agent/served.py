@@ -16,7 +16,6 @@ up to the rounding of calls decoded together.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,16 +26,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
+from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
 from memograd.tasks.base.located import with_section
@@ -45,11 +45,9 @@ from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import check_columns
-from memograd.tasks.text.rows import TextRow, check_apart, read_rows, split_rows
+from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
-    import torch
-
     from memograd.gateway.drawing import ServedAgent
 
 
@@ -69,7 +67,9 @@ class Serving:
     """
 
     def __init__(self, config: ServedTrainConfig) -> None:
-        need_gateway()
+        need_packages(
+            "Training an agent of your own", ("fastapi", "uvicorn", "sqlalchemy"), "gateway"
+        )
         from memograd.gateway.agents import load_agent
         from memograd.gateway.store import TraceStore
 
@@ -91,7 +91,7 @@ class Serving:
 
     @contextmanager
     def opened(
-        self, policy: LanguageModel, rewards: Sequence[WeightedReward], folder: Path
+        self, policy: ModelPolicy, rewards: Sequence[WeightedReward], folder: Path
     ) -> Iterator[None]:
         """Within this block there is a gateway over `policy`, whose traces are in `folder` or where
         the settings say."""
@@ -123,27 +123,9 @@ class Serving:
             self._served = None
             store.close()
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
-        """Run the agent `num_generations` times on each scenario, or `sizes` times."""
-        return self._up()(
-            scenarios,
-            step=step,
-            attempt=attempt,
-            temperature=temperature,
-            generator=generator,
-            first=first,
-            sizes=sizes,
-        )
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
+        """Run the agent once for each rollout of all groups."""
+        return self._up()(scenarios, draw)
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """Stop reasons, turns, rows, mismatches."""
@@ -188,25 +170,11 @@ def rewards_itself(rewards: Sequence[WeightedReward]) -> bool:
     )
 
 
-def need_gateway() -> None:
-    """BadInput where the packages of the extra are missing."""
-    missing = [
-        name
-        for name in ("fastapi", "uvicorn", "sqlalchemy")
-        if importlib.util.find_spec(name) is None
-    ]
-    if missing:
-        raise BadInput(
-            f"Agents are trained through the gateway, which needs {', '.join(missing)}: "
-            "pip install 'memograd[gateway]'."
-        )
-
-
 @dataclass(frozen=True)
 class ServedJob:
     """What is trained and measured, and the agent that does it."""
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]
@@ -231,14 +199,8 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=job.evaluation,
-        measured=MeasuredEpisodes,
-        score=lambda episodes: episodes.measured.score,
+        held_out_episodes(job.evaluation, job.measure, console),
         describe=partial(_describe, job, config),
-        measure=job.measure if job.evaluation else None,
-        report=lambda before, after, folder: report_episodes(
-            before, after, job.evaluation, folder, console
-        ),
         drawing=job.serving,
         opened=partial(job.serving.opened, job.policy, job.rewards),
     )
@@ -259,22 +221,13 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     serving = Serving(config)
     rewards = parse_rewards(config.rewards)
-    train, evaluation = _rows(config, config.data)
+    train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
     for part, file in zip((train, evaluation), files, strict=True):
         if part:
             check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
     policy = load_policy(config, checkpoint)
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
-
-
-def _rows(config: ServedTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
-    rows = read_rows(data)
-    if config.text.eval_data is None:
-        return split_rows(rows, config.text.eval_fraction, by_columns=True)
-    evaluation = read_rows(config.text.eval_data)
-    check_apart(rows, evaluation, by_columns=True)
-    return rows, evaluation
 
 
 def _scenarios(rows: Sequence[TextRow]) -> list[Scenario]:

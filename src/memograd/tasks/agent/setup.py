@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import (
     ENVIRONMENT,
@@ -41,10 +41,8 @@ from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
-    check_apart,
-    read_rows,
-    split_rows,
     text_scenarios,
+    told_apart,
 )
 
 C = TypeVar("C", bound=TrainConfig)
@@ -57,7 +55,7 @@ class AgentJob:
     `template_note`: a sentence where the chat template is not the model's own.
     """
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]
@@ -98,7 +96,7 @@ def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     if config.episodes.environment is None:
         raise BadInput("An agent needs an environment; give --environment my_env.py:ClassName.")
-    train, evaluation = _rows(config, config.data)
+    train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
     return assemble(config, checkpoint, train, evaluation, files)
 
@@ -168,15 +166,6 @@ def _rewards(config: AgentTrainConfig) -> str:
     return f"{ENVIRONMENT},{config.rewards}" if rewarding and not named else config.rewards
 
 
-def _rows(config: AgentTrainConfig, data: Path) -> tuple[list[TextRow], list[TextRow]]:
-    rows = read_rows(data)
-    if config.text.eval_data is None:
-        return split_rows(rows, config.text.eval_fraction, by_columns=True)
-    evaluation = read_rows(config.text.eval_data)
-    check_apart(rows, evaluation, by_columns=True)
-    return rows, evaluation
-
-
 def _check_environments(rows: Sequence[TextRow], environments: Environments) -> None:
     """With several environments, every row says which one it is for."""
     if len(environments.by_name) == 1:
@@ -190,7 +179,7 @@ def _check_environments(rows: Sequence[TextRow], environments: Environments) -> 
             )
 
 
-def _limits(config: AgentTrainConfig, policy: LanguageModel) -> Limits:
+def _limits(config: AgentTrainConfig, policy: ModelPolicy) -> Limits:
     episodes, longest = config.episodes, policy.context_length
     if episodes.max_tokens is not None and episodes.max_tokens > longest:
         raise BadInput(
@@ -205,7 +194,7 @@ def _limits(config: AgentTrainConfig, policy: LanguageModel) -> Limits:
     )
 
 
-def _check_template(policy: LanguageModel, checkpoint: Path | None) -> None:
+def _check_template(policy: ModelPolicy, checkpoint: Path | None) -> None:
     """A run goes on with the chat template that it began with."""
     saved = None if checkpoint is None else checkpoint / "chat_template.jinja"
     if saved is None or not saved.is_file():

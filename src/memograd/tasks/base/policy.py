@@ -27,6 +27,7 @@ from memograd.grpo.sampler_gap import GapLimits
 from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import resolve_model
+from memograd.policy.model_policy import ModelPolicy
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog. 敏捷的狐狸跳过懒狗。 0 1 2 3 4 5 6 7 8 9"
 """What servers are tried with; its beginning is the tokenizer's own."""
@@ -42,7 +43,7 @@ REWARD_MODEL: Final = "reward-model"
 C = TypeVar("C", bound=Settings)
 
 
-def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+def load_policy(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
     """The model of the settings, with the checkpoint's adapter or weights, or those to begin with,
     and with a value head where the algorithm trains one."""
     policy = _opened(config, checkpoint)
@@ -55,7 +56,7 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
     return policy
 
 
-def _opened(config: TrainConfig, checkpoint: Path | None) -> LanguageModel:
+def _opened(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
     # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
     # measures it later is one process, and has them whole.
     to_cut = config.shard != "off" and dist.is_initialized()
@@ -188,7 +189,7 @@ def _resolved(model: str) -> str:
 
 @contextmanager
 def sampling_of(
-    policy: LanguageModel, config: SamplerConfig, folder: Path, *, probed: bool = True
+    policy: ModelPolicy, config: SamplerConfig, folder: Path, *, probed: bool = True
 ) -> Iterator[None]:
     """Within this block `policy` draws as the settings say; versions of its adapter are written
     into `folder`, or where the settings say. `probed`: servers are tried before.
@@ -198,6 +199,8 @@ def sampling_of(
     if config.engine == "local":
         yield
         return
+    if not isinstance(policy, LanguageModel):
+        raise BadInput("sampler=vllm is told new weights as versions of an adapter: train one.")
     from memograd.policy.remote.pool import ServerPool
     from memograd.policy.remote.probe import probe
     from memograd.policy.remote.sampler import RemoteSampler

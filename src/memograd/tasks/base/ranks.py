@@ -15,7 +15,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World, joined_world
 from memograd.grpo.run_folder import FollowerFolder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def joined_ranks(device: str, console: Console) -> Iterator[World]:
         yield world
 
 
-def plan_memory(policy: LanguageModel, config: TrainConfig, world: World) -> str:
+def plan_memory(policy: ModelPolicy, config: TrainConfig, world: World) -> str:
     """Let memory decide how large micro-batches are; returns what the run needs and there is.
 
     Raises `BadInput` where one answer of full length to the longest prompt does not fit.
@@ -48,7 +48,7 @@ def plan_memory(policy: LanguageModel, config: TrainConfig, world: World) -> str
     return budget.says(policy.usual_tokens())
 
 
-def share_weights(policy: LanguageModel, config: TrainConfig, world: World) -> None:
+def share_weights(policy: ModelPolicy, config: TrainConfig, world: World) -> None:
     """Cut the policy's weights among the ranks where the settings ask for it; all must call it.
 
     Raises `BadInput` for one process, which has nobody to share them with.

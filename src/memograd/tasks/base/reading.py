@@ -25,7 +25,7 @@ from memograd.memory.language import Language
 from memograd.rollout.types import Message
 
 if TYPE_CHECKING:
-    from memograd.policy.language_model import LanguageModel
+    from memograd.policy.model_policy import ModelPolicy
 
 LONGEST_ANSWER: Final = 32  # tokens
 _TOLD: Final[Mapping[str, str]] = {
@@ -91,7 +91,7 @@ class Reader:
 class BaseModelChat:
     """A `ChatModel`: a language model without its adapter. An empty answer is one, too."""
 
-    def __init__(self, model: LanguageModel, name: str) -> None:
+    def __init__(self, model: ModelPolicy, name: str) -> None:
         self._model = model
         self.name = name
 

@@ -25,7 +25,7 @@ from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
 from memograd.grpo.tracking import Tracker
 from memograd.grpo.trainer import Trainer
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward
 from memograd.rewards.spec import Makers
@@ -145,13 +145,28 @@ class Evaluation:
     baselines: bool = False
 
 
-def _scored(measure: Callable[[str], M], score: Callable[[M], float]) -> Callable[[str], float]:
-    return lambda label: score(measure(label))
+@dataclass(frozen=True)
+class HeldOut(Generic[M]):
+    """What is measured before and after, and on what; `Job` says what each part is.
+
+    data: empty where nothing is measured. score: the number by which `eval_steps` keeps the best
+    checkpoint.
+    """
+
+    data: Sequence[object]
+    measured: type[M]
+    measure: Callable[[str], M]
+    score: Callable[[M], float]
+    report: Callable[[M, M, Path], None]
+
+    def scored(self, label: str) -> float:
+        """The score of the policy as it is now."""
+        return self.score(self.measure(label))
 
 
 @contextmanager
 def _opened(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     config: TrainConfig,
     opened: Callable[[Path], AbstractContextManager[object]],
     folder: Path,
@@ -161,31 +176,24 @@ def _opened(
 
 
 def policy_job(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     rewards: Sequence[WeightedReward],
     scenarios: Callable[[World], Sequence[Scenario]],
     config: TrainConfig,
+    held_out: HeldOut[M],
     *,
     describe: Callable[[RunFolder], None],
-    measure: Callable[[str], M] | None,
-    measured: type[M],
-    report: Callable[[M, M, Path], None],
-    held_out: object,
-    score: Callable[[M], float],
     drawing: Drawing | None = None,
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext,
     before_alone: bool = False,
 ) -> Job[M]:
     """A job of GRPO on a language model.
 
-    scenarios: what is trained on, once the folder is there. held_out: as in `Job`; None where
-    nothing is measured. score: of what was measured, the number by which `eval_steps` keeps the
-    best checkpoint. Before training means with the adapter that training began with, if any
-    (`adapter=`), so that what a warm start had learnt is not counted as learnt here;
-    `before_alone`: without any, for a task whose report measures the warm start beside it.
+    scenarios: what is trained on, once the folder is there. Before training means with the adapter
+    that training began with, if any (`adapter=`), so that what a warm start had learnt is not
+    counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
+    start beside it.
     """
-
-    evaluate = None if measure is None else _scored(measure, score)
 
     def share(world: World) -> str:
         said = world.guarded(lambda: plan_memory(policy, config, world))
@@ -200,7 +208,7 @@ def policy_job(
             config,
             stage.run,
             drawing=drawing,
-            evaluate=evaluate,
+            evaluate=held_out.scored if held_out.data else None,
             on_step=stage.on_step,
             trackers=stage.trackers,
             world=stage.world,
@@ -210,10 +218,10 @@ def policy_job(
         training=training,
         environment=policy.environment,
         describe=describe,
-        measure=measure,
-        measured=measured,
-        report=report,
-        held_out=held_out,
+        measure=held_out.measure if held_out.data else None,
+        measured=held_out.measured,
+        report=held_out.report,
+        held_out=held_out.data,
         opened=lambda folder: _opened(policy, config, opened, folder),
         at_start=policy.untrained if before_alone else policy.at_start,
         share=share,

@@ -7,14 +7,15 @@ numbers of the run that never stopped.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import memograd
 from memograd.config import RunSettings
-from memograd.errors import Stopped
+from memograd.errors import BadInput, Stopped
+from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.tasks.base.recipe import Stage
@@ -28,6 +29,34 @@ def environment(*libraries: str) -> dict[str, Any]:
         **{name: version(name) for name in libraries},
         "device": "cpu",
     }
+
+
+CHANGED: Final = (
+    "The data changed since {run} began: resume with the data as it was, or begin a new run with"
+    " out=FOLDER."
+)
+
+
+def check_began_with(
+    run: RunFolder,
+    sha256: str,
+    others: Mapping[str, str | None] | None = None,
+    differs: Mapping[str, str] | None = None,
+) -> None:
+    """Write down what a new run is trained on and by what, or compare it with a resumed one's.
+
+    sha256: of the data. others: more that it began with. differs: what is said of each where a
+    resumed run would go on with something else.
+    """
+    now = {"sha256": sha256, **(others or {})}
+    stored = run.read_data()
+    if stored is None:
+        run.write_data(now)
+        return
+    for name, sentence in {"sha256": CHANGED, **(differs or {})}.items():
+        began = stored.get(name, now[name])  # the first runs did not say all of it
+        if began != now[name]:
+            raise BadInput(sentence.format(run=run.path, began=began, now=now[name]))
 
 
 def train_by_steps(

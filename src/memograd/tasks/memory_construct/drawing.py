@@ -20,10 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from memograd.grpo.batch import rollout_ids
-from memograd.grpo.drawing import Attempts
+from memograd.grpo.batch import Draw, rollout_ids
+from memograd.grpo.drawing import Attempts, attempts_of
 from memograd.policy.protocol import Policy, SampledGroup
-from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Group, Rollout, Scenario, Turn
 from memograd.tasks.memory_construct.answer_format import read
@@ -129,26 +128,16 @@ class ConstructDrawing:
         self._plan = plan
         self._num_generations = num_generations
 
-    def __call__(
-        self,
-        scenarios: Sequence[Scenario],
-        *,
-        step: int,
-        attempt: int,
-        temperature: float,
-        generator: torch.Generator | None,
-        first: int = 0,
-        sizes: Sequence[int] | None = None,
-    ) -> Attempts:
+    def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
         """Walk through the case of every scenario, and reward what was answered."""
-        sizes = sizes or [self._num_generations] * len(scenarios)
+        sizes = draw.sizes_of(scenarios, self._num_generations)
         local = self._plan.credit.compared == "answers"
         walked = [
-            self._started(scenario, step, self._plan.walks if local else size)
+            self._started(scenario, draw.step, self._plan.walks if local else size)
             for scenario, size in zip(scenarios, sizes, strict=True)
         ]
         counts = [size if local else 1 for size in sizes]
-        spoken = self._go(walked, counts, scenarios, temperature, generator)
+        spoken = self._go(walked, counts, scenarios, draw.temperature, draw.generator)
         groups: list[Group] = []
         for scenario, walks, chosen in zip(scenarios, walked, spoken, strict=True):
             groups += (
@@ -156,9 +145,7 @@ class ConstructDrawing:
                 if local
                 else self._by_attempts(scenario, walks, chosen)
             )
-        groups = _named(groups, step=step, attempt=attempt, first=first)
-        rows = grow_trees([group.rollouts for group in groups])
-        return Attempts(tuple(groups), rows.trees, rows.rollouts_of_tree, rows.old_logprobs)
+        return attempts_of(_named(groups, draw))
 
     def metrics(self, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         """How often which operation was asked for, per answer, and the share of failed calls."""
@@ -319,14 +306,12 @@ def _attempt(spoken: Sequence[Spoken], reward: float) -> Rollout:
     )
 
 
-def _named(groups: Sequence[Group], *, step: int, attempt: int, first: int) -> list[Group]:
+def _named(groups: Sequence[Group], draw: Draw) -> list[Group]:
     """The groups with the ids that their rollouts go by."""
     ids = rollout_ids(
         [group.scenario for group in groups],
         [len(group.rollouts) for group in groups],
-        step=step,
-        attempt=attempt,
-        first=first,
+        draw,
     )
     return [
         Group(

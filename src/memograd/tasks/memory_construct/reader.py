@@ -15,7 +15,7 @@ from typing import Final
 
 from memograd.data import Question
 from memograd.memory.language import Language
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.tasks.base.reading import BaseModelChat, Reader, local_chat
 
 BASE: Final = "base"
@@ -48,7 +48,7 @@ class RunReader:
         return self._reader.answer(question, notes, language)
 
 
-def open_reader(named: str, policy: LanguageModel, device: str) -> RunReader:
+def open_reader(named: str, policy: ModelPolicy, device: str) -> RunReader:
     """The reader of that name: `base` is the policy's own base model.
 
     Raises:

@@ -21,7 +21,7 @@ from rich.console import Console
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.tasks.base.recipe import Job, Recipe, policy_job
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
@@ -49,12 +49,14 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
         job.rewards,
         lambda world: job.scenarios,
         config,
-        held_out=job.evaluation,
-        measured=Reading,
-        score=lambda reading: mean(reading.result.per_item["answerable"]),
+        HeldOut(
+            job.evaluation,
+            Reading,
+            measure=partial(measure, job, config),
+            score=lambda reading: mean(reading.result.per_item["answerable"]),
+            report=partial(_report, job, config),
+        ),
         describe=partial(_describe, job, config),
-        measure=partial(measure, job, config) if job.evaluation else None,
-        report=partial(_report, job, config),
         drawing=job.drawing,
         opened=nullcontext if job.reader is None else job.reader.opened,
         before_alone=True,

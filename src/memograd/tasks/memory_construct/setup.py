@@ -19,7 +19,7 @@ from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.memory.embedders.load import load_embedder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
@@ -46,7 +46,7 @@ EVAL_PARTS: Final = 10
 class ConstructJob:
     """Everything that is trained and measured. silent: cases left out because they ask nothing."""
 
-    policy: LanguageModel
+    policy: ModelPolicy
     speaker: Speaker
     texts: Texts
     rewards: list[WeightedReward]
@@ -147,7 +147,7 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
 
 def speaker_for(
     read: Sequence[BuildCase],
-    policy: LanguageModel,
+    policy: ModelPolicy,
     config: ConstructTrainConfig,
     reader: NoteReader | None = None,
 ) -> Speaker:
@@ -260,7 +260,7 @@ def _of_log(log: Lifelog, construct: ConstructConfig) -> BuildCase:
 
 
 def _check_length(
-    policy: LanguageModel, read: Sequence[BuildCase], config: ConstructTrainConfig
+    policy: ModelPolicy, read: Sequence[BuildCase], config: ConstructTrainConfig
 ) -> None:
     """Refuse a chunk that leaves no room in the model's context for memory and answer."""
     # The view counts by estimate, which is rather too high; 200 tokens are instructions and marks.

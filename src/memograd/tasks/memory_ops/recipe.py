@@ -26,7 +26,7 @@ from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.base.steps import environment, train_by_steps
+from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.algorithms import (
@@ -151,13 +151,12 @@ def recipe_with(
         material: list[EmbeddedLog] = []
 
         def describe(run: RunFolder) -> None:
-            began_with = {
-                "sha256": fingerprint(logs),
+            others = {
                 "reward_sha256": code_fingerprint(reward),
                 "trainer_class": _name_of(algorithm),
                 "network": _name_of(network or OperationHead),
             }
-            _check_began_with(run, began_with)
+            check_began_with(run, fingerprint(logs), others, _DIFFERS)
             console.print(f"embedding {len(logs)} logs to train on, {len(held_out)} to measure on")
             material.extend(embed_logs(logs, reader, view=config.view))
 
@@ -342,8 +341,6 @@ def settled(config: OperationsConfig) -> OperationsConfig:
 
 
 _DIFFERS: dict[str, str] = {
-    "sha256": "The data changed since {run} began: resume with the data as it was, or begin a new"
-    " run with out=FOLDER.",
     "reward_sha256": "The file of the reward changed since {run} began: resume with the file as it"
     " was, or begin a new run with out=FOLDER.",
     "trainer_class": "{run} was begun by {began} and would go on with {now}: give the same"
@@ -352,18 +349,6 @@ _DIFFERS: dict[str, str] = {
     " network, or begin a new run.",
 }
 """What is said where a resumed run would go on with something else than it began with."""
-
-
-def _check_began_with(run: RunFolder, now: dict[str, str | None]) -> None:
-    """Write down what a new run is trained on and by what, or compare it with a resumed one's."""
-    stored = run.read_data()
-    if stored is None:
-        run.write_data(now)
-        return
-    for name, sentence in _DIFFERS.items():
-        began = stored.get(name, now[name])  # the first runs did not say all of it
-        if began != now[name]:
-            raise BadInput(sentence.format(run=run.path, began=began, now=now[name]))
 
 
 def _name_of(code: Callable[..., object]) -> str:

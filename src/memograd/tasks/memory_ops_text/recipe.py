@@ -18,7 +18,7 @@ from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_language
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located
@@ -30,7 +30,7 @@ from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops_text.decisions import decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
-from memograd.tasks.text.measure import MeasuredRows, describe_rewards, measure, report
+from memograd.tasks.text.measure import MeasuredRows, describe_rewards, held_out_rows
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -45,12 +45,8 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         rewards,
         lambda world: known,
         config,
-        held_out=held_out,
-        measured=MeasuredRows,
-        score=lambda measured: measured.score,
+        held_out_rows(policy, held_out, rewards, config, console),
         describe=partial(_describe, policy, rewards, known, held_out),
-        measure=lambda label: measure(policy, held_out, rewards, config, label, console),
-        report=lambda before, after, folder: report(before, after, held_out, folder, console),
     )
 
 
@@ -110,7 +106,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
 
 
 def _describe(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     rewards: list[WeightedReward],
     known: list[Scenario],
     held_out: list[Scenario],

@@ -20,7 +20,7 @@ from memograd.evaluation import (
     reports_to_markdown,
 )
 from memograd.evaluation.harness import PolicyAnswers, evaluate_policy
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.memory_qa.scenarios import MemoryView
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
@@ -46,7 +46,7 @@ EXAMPLES = 5
 
 
 def ask(
-    policy: LanguageModel,
+    policy: ModelPolicy,
     setup: MemoryQASetup,
     conversations: Sequence[Conversation],
     config: MemoryQATrainConfig,

@@ -27,12 +27,12 @@ from memograd.evaluation.harness import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import REWARD_MODEL, load_policy
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import Evaluation, HeldOut, Job, Recipe, parse_rewards, policy_job
 from memograd.tasks.memory_qa.measure import (
     EVERY,
     TRAINED,
@@ -68,7 +68,7 @@ class QAJob:
     """A policy, the conversations that it is trained and measured on, and their memory."""
 
     config: MemoryQATrainConfig
-    policy: LanguageModel
+    policy: ModelPolicy
     split: ConversationSplit
     setups: dict[str, MemoryQASetup]  # the one setup, once the run folder is there
 
@@ -149,12 +149,14 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
         parse_rewards(config.rewards),
         job.scenarios,
         config,
+        HeldOut(
+            split.eval,
+            PolicyAnswers,
+            measure=job.measure,
+            score=lambda answered: mean(answered.report.scores["locomo_f1"]),
+            report=job.report,
+        ),
         describe=job.describe,
-        measure=job.measure,
-        held_out=split.eval,
-        measured=PolicyAnswers,
-        score=lambda answered: mean(answered.report.scores["locomo_f1"]),
-        report=job.report,
         opened=job.opened,
     )
     # Whoever measures the run later must know what it was trained on.
@@ -233,7 +235,7 @@ def _refuse_seen(run: Path, known: Sequence[Told], chosen: Sequence[Conversation
         )
 
 
-def _as_it_was(policy: LanguageModel, method: str) -> AbstractContextManager[None]:
+def _as_it_was(policy: ModelPolicy, method: str) -> AbstractContextManager[None]:
     if method in WITH_ADAPTER:
         return nullcontext()
     return policy.at_start() if method == WARM_START else policy.untrained()

@@ -28,7 +28,7 @@ from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
 from memograd.memory.reader import RuleReader
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import room_for_prompt
 from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, keeper_of, trained_on
@@ -136,9 +136,7 @@ def thinned(
 class MemoryQASetup:
     """Builds scenarios of conversations for one model, from a memory kept at `memory_path`."""
 
-    def __init__(
-        self, config: MemoryQATrainConfig, policy: LanguageModel, memory_path: Path
-    ) -> None:
+    def __init__(self, config: MemoryQATrainConfig, policy: ModelPolicy, memory_path: Path) -> None:
         self._config = config
         self._policy = policy
         self._memory_path = memory_path

@@ -34,11 +34,11 @@ from memograd.memory.manager.relations import CLOSE_ABOVE, DOUBT_ABOVE
 from memograd.memory.reader.trained import KEEP_ABOVE, KEEP_ASSISTANT_ABOVE, KEEP_CLAUSE_ABOVE
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
-from memograd.tasks.relations.questions import AskedDialogue, Held, Question, value
+from memograd.tasks.relations.questions import AskedDialogue, FactQuestion, Held, value
 from memograd.tasks.relations.rows import (
     SEGMENTS_A_ROW,
     Examples,
-    Wording,
+    ItemWording,
     WrittenFact,
     segments_of,
 )
@@ -89,7 +89,7 @@ class Posed:
     least: Sequence[float]
     told: frozenset[str]
     before: Sequence[tuple[str, str]]
-    questions: Sequence[Question]
+    questions: Sequence[FactQuestion]
 
     def after(self, items: Sequence[int], segments: Sequence[int]) -> dict[str, Held]:
         """What the memory holds after a decision, each fact with the share that was kept."""
@@ -150,7 +150,7 @@ def posed_for_training(
 ) -> Posed:  # fmt: skip
     """The state as an example of supervised training words it, facts of other dialogues beside."""
     said = state.dialogue.turns[state.turn]
-    wording = Wording(rng.random() < items_as_read, rng)
+    wording = ItemWording(rng.random() < items_as_read, rng)
     facts: list[tuple[str, WrittenFact]] = []
     foreign: list[WrittenFact] = []
     if said.role == "user":
@@ -231,7 +231,7 @@ def _shared(one: Span, other: Span) -> int:
 
 
 @dataclass(frozen=True)
-class Policy:
+class DecisionDistributions:
     """The decisions of B states as distributions.
 
     items_BI3: log-probabilities of LEAVE, DOUBT, CLOSE. segments_BS2: of DROP, KEEP. Places without
@@ -278,7 +278,7 @@ def policy_of(
     worths: torch.Tensor,
     posed: Sequence[Posed],
     temperatures: tuple[float, float],
-) -> Policy:
+) -> DecisionDistributions:
     """relations: logits `[B, I, 9]`; worths: `[B, S, 3]`; temperatures: of either."""
     z, w = closing_odds(relations, temperatures[0]), fact_odds(worths, temperatures[1])
     real_I = _real([len(one.items) for one in posed], z.shape[1])
@@ -292,7 +292,7 @@ def policy_of(
     for number, one in enumerate(posed):
         least[number, : len(one.least)] = torch.tensor(one.least)
     keeps, drops = functional.logsigmoid(w - least), functional.logsigmoid(least - w)
-    return Policy(
+    return DecisionDistributions(
         _masked(torch.stack([leaves, doubts, closes], -1), real_I),
         _masked(torch.stack([drops, keeps], -1), real_S),
         torch.cat([real_I, real_S], 1),

@@ -38,7 +38,7 @@ _FACT = WORTHS.index("fact")
 
 
 @dataclass(frozen=True)
-class Answered:
+class HeardShares:
     """Shares, of written questions unless it says otherwise. NaN: there is none.
 
     worth: mean answerability. found: of questions that something answers, how far it is held.
@@ -60,26 +60,26 @@ class Answered:
 
 def answered(
     model: RelationModel, dialogues: Sequence[AskedDialogue], later: LaterConfig
-) -> dict[str, Answered]:
+) -> dict[str, HeardShares]:
     """What the model leaves answerable, by language."""
     builder = RowBuilder(read_e5())
     seen: dict[str, dict[str, list[float]]] = {}
     for dialogue in dialogues:
         tally = seen.setdefault(
-            dialogue.turns[0].language, {one.name: [] for one in fields(Answered)}
+            dialogue.turns[0].language, {one.name: [] for one in fields(HeardShares)}
         )
         _hear(model, dialogue, later, builder, tally)
     return {
-        language: Answered(
+        language: HeardShares(
             **{name: float(np.mean(of)) if of else float("nan") for name, of in tally.items()}
         )
         for language, tally in sorted(seen.items())
     }
 
 
-def answers_table(found: Mapping[str, Mapping[str, Answered]]) -> str:
+def answers_table(found: Mapping[str, Mapping[str, HeardShares]]) -> str:
     """A row a model and language, per cent."""
-    names = [one.name for one in fields(Answered)]
+    names = [one.name for one in fields(HeardShares)]
     rows = [
         [label, language, *(f"{100 * getattr(one, name):.1f}" for name in names)]
         for label, by_language in found.items()

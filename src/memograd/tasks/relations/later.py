@@ -24,10 +24,10 @@ import numpy as np
 import torch
 
 from memograd.grpo.advantage import group_advantages
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import LossTerms, grpo_loss
 from memograd.memory.relations.rows import RowBuilder
 from memograd.tasks.relations.decisions import (
-    Policy,
+    DecisionDistributions,
     Posed,
     State,
     by_rule,
@@ -42,7 +42,7 @@ from memograd.tasks.relations.rows import TOKENS_A_BATCH
 from memograd.tasks.relations.settings import RelationsConfig
 
 
-class _Place(NamedTuple):
+class _ReadingPlace(NamedTuple):
     """Where a dialogue is being read, and what the memory holds of it."""
 
     dialogue: int
@@ -51,7 +51,7 @@ class _Place(NamedTuple):
 
 
 @dataclass
-class Walk:
+class DialogueWalk:
     """Several dialogues side by side, each turn in its order; a new one where one ends.
 
     Invariant: what comes next is a function of the seed and of `state`.
@@ -60,14 +60,14 @@ class Walk:
     dialogues: Sequence[AskedDialogue]
     seed: int
     started: int = 0
-    places: list[_Place] = field(default_factory=list)
+    places: list[_ReadingPlace] = field(default_factory=list)
 
-    def next(self, count: int) -> list[tuple[_Place, State]]:
+    def next(self, count: int) -> list[tuple[_ReadingPlace, State]]:
         """The next states that a model decides about, at most one a dialogue."""
         while len(self.places) < count:
-            self.places.append(_Place(self._drawn(self.started), 0, {}))
+            self.places.append(_ReadingPlace(self._drawn(self.started), 0, {}))
             self.started += 1
-        found: list[tuple[_Place, State]] = []
+        found: list[tuple[_ReadingPlace, State]] = []
         places, self.places = self.places, []
         for place in places:
             settled = self._ruled(place)
@@ -75,10 +75,10 @@ class Walk:
                 found.append((settled, self._state(settled)))
         return found if found else self.next(count)
 
-    def move(self, place: _Place, held: dict[str, Held]) -> None:
+    def move(self, place: _ReadingPlace, held: dict[str, Held]) -> None:
         """Go on behind that place with what the memory holds then."""
         if place.turn + 1 < len(self.dialogues[place.dialogue].turns):
-            self.places.append(_Place(place.dialogue, place.turn + 1, held))
+            self.places.append(_ReadingPlace(place.dialogue, place.turn + 1, held))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -95,19 +95,19 @@ class Walk:
         """Go on from `state`."""
         self.started = state["started"]
         self.places = [
-            _Place(dialogue, turn, {name: Held(*held) for name, held in of.items()})
+            _ReadingPlace(dialogue, turn, {name: Held(*held) for name, held in of.items()})
             for dialogue, turn, of in state["places"]
         ]
 
-    def _state(self, place: _Place) -> State:
+    def _state(self, place: _ReadingPlace) -> State:
         return State(self.dialogues[place.dialogue], place.turn, place.held)
 
-    def _ruled(self, place: _Place) -> _Place | None:
+    def _ruled(self, place: _ReadingPlace) -> _ReadingPlace | None:
         """The first place from here on that a model decides about; None where there is none."""
         while (held := by_rule(self._state(place))) is not None:
             if place.turn + 1 == len(self.dialogues[place.dialogue].turns):
                 return None
-            place = _Place(place.dialogue, place.turn + 1, held)
+            place = _ReadingPlace(place.dialogue, place.turn + 1, held)
         return place
 
     def _drawn(self, number: int) -> int:
@@ -127,7 +127,7 @@ class QuestionTraining(Steps):
         super().__post_init__()
         self.network.eval()
         self._start = copy.deepcopy(self.network).requires_grad_(False)
-        self._walk = Walk(self.dialogues, self.config.seed)
+        self._walk = DialogueWalk(self.dialogues, self.config.seed)
         self._builder = RowBuilder(self.e5)
 
     def more_state(self) -> dict[str, Any]:
@@ -165,15 +165,14 @@ class QuestionTraining(Steps):
         # A joint decision is one action: the log-probabilities of its choices add up.
         weights_RT = policy.real_BT.repeat_interleave(config.group, 0) / rollouts
         parts = grpo_loss(
+            # Nothing is clipped: every decision is learnt from once, as it was drawn.
+            LossTerms(beta=config.beta),
             logprobs_RT=logprobs_RT,
             old_logprobs_RT=logprobs_RT.detach(),
             reference_logprobs_RT=reference.logprobs(items_BGI, segments_BGS).flatten(0, 1),
             entropies_RT=torch.zeros_like(logprobs_RT),
             advantages_RT=torch.from_numpy(advantages.advantages_K).float()[:, None],
             weights_RT=weights_RT,
-            epsilon=0.2,  # never reached: every decision is learnt from once, as it was drawn
-            beta=config.beta,
-            entropy_coef=0.0,
         )
         return parts.loss, {
             "reward_mean": float(rewards_BG.mean()),
@@ -186,7 +185,9 @@ class QuestionTraining(Steps):
             "tokens": sum(len(one.row.tokens) for one in posed),
         }
 
-    def _policies(self, posed: Sequence[Posed]) -> tuple[Policy, Policy]:
+    def _policies(
+        self, posed: Sequence[Posed]
+    ) -> tuple[DecisionDistributions, DecisionDistributions]:
         """The policy, and that of the start. Rows of like length are computed together, and at most
         TOKENS_A_BATCH tokens at once; what does not learn is computed once for both."""
         order = sorted(range(len(posed)), key=lambda n: len(posed[n].row.tokens))

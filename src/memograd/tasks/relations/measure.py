@@ -52,7 +52,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RelationMeasures:
     """relations, worths: share of items and of segments with the right label. by_threshold: for
     each, (threshold, all kinds together by language). decided: by kind at the chosen threshold."""
 
@@ -138,7 +138,7 @@ def measured(
     model: RelationModel,
     turns: Sequence[WrittenTurn],
     look: Callable[[RelationModel, Sequence[WrittenTurn]], Probabilities] = related,
-) -> Measured:
+) -> RelationMeasures:
     """Of the odd dialogues."""
     odd = [said for said in turns if _number(said) % 2 == 1]
     probabilities, worths = look(model, odd), valued(model, odd)
@@ -156,7 +156,7 @@ def measured(
         ]
         return float(np.mean(hits)) if hits else float("nan")
 
-    return Measured(
+    return RelationMeasures(
         model.about.close_above,
         {name: right(probabilities, gold, ns) for name, ns in by_language.items()},
         {name: right(worths, gold_worths, ns) for name, ns in by_language.items()},
@@ -168,7 +168,7 @@ def measured(
     )
 
 
-def write_report(found: dict[str, Measured], folder: Path) -> str:
+def write_report(found: dict[str, RelationMeasures], folder: Path) -> str:
     """Writes `decisions.json` and `decisions.md`; returns the text of the latter."""
     text = "\n\n".join(f"## {title}\n\n{_markdown(one)}" for title, one in found.items())
     plain = {title: asdict(one) for title, one in found.items()}
@@ -177,7 +177,7 @@ def write_report(found: dict[str, Measured], folder: Path) -> str:
     return text
 
 
-def _markdown(found: Measured) -> str:
+def _markdown(found: RelationMeasures) -> str:
     def percent(share: float | None) -> str:
         return "" if share is None else f"{100 * share:.1f}"
 

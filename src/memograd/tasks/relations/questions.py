@@ -33,9 +33,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.relations.weights import CLOSING
-from memograd.tasks.relations.rows import WrittenFact, WrittenTurn, lines_of, part_of, turns_of
+from memograd.tasks.relations.rows import WrittenFact, WrittenTurn, part_of, turns_of
 from memograd.tasks.relations.settings import LaterConfig
 
 
@@ -47,7 +48,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class FactQuestion:
     """needed: the facts that answer it, none where nothing does. alone: those of them that are
     enough by themselves. misleading: the facts that it must not find. written: in the dialogue;
     else it asks for one fact by itself."""
@@ -119,37 +120,39 @@ class AskedDialogue:
         """The facts that hold no longer after that turn."""
         return frozenset().union(*self.closed[: turn + 1])
 
-    def questions(self, turn: int, later: LaterConfig) -> list[Question]:
+    def questions(self, turn: int, later: LaterConfig) -> list[FactQuestion]:
         """What may be asked right after that turn, and how much each counts."""
         told = {name for facts in self.told[: turn + 1] for name in facts}
         gone = self.gone(turn)
         holding = told - gone
-        asked: list[Question] = []
+        asked: list[FactQuestion] = []
         for one in self.written:
             if not one.needed:
                 if one.topic & gone or not one.topic:
-                    asked.append(Question(frozenset(), frozenset(), one.topic & gone))
+                    asked.append(FactQuestion(frozenset(), frozenset(), one.topic & gone))
                 continue
             whole = one.needed <= told
             needed = one.needed if whole else one.topic & holding
             misleading = (one.topic & gone) - needed
             if needed or misleading:
-                asked.append(Question(needed, one.alone if whole else needed, misleading))
+                asked.append(FactQuestion(needed, one.alone if whole else needed, misleading))
         needs = {name for one in asked for name in one.needed}
         misleads = {name for one in asked for name in one.misleading}
         for name in sorted(holding - needs):
             asked.append(
-                Question(frozenset([name]), frozenset([name]), frozenset(), later.unasked, False)
+                FactQuestion(
+                    frozenset([name]), frozenset([name]), frozenset(), later.unasked, False
+                )
             )
         for name in sorted(gone - needs - misleads):
             asked.append(
-                Question(frozenset(), frozenset(), frozenset([name]), later.unasked, False)
+                FactQuestion(frozenset(), frozenset(), frozenset([name]), later.unasked, False)
             )
         return asked
 
 
 def value(
-    questions: Sequence[Question],
+    questions: Sequence[FactQuestion],
     held: Mapping[str, Held],
     later: LaterConfig,
     *,
@@ -170,7 +173,7 @@ def read_asked(path: Path) -> list[AskedDialogue]:
     Raises BadInput where the file is missing or a line is not a dialogue with questions.
     """
     found = []
-    for number, case in lines_of(path):
+    for number, case in json_lines(path, "dialogues"):
         try:
             language, _, _ = path.stem.partition("-")
             found.append(_dialogue(case, [*turns_of(case, language, f"{path.stem}:{number}")]))

@@ -23,7 +23,7 @@ from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe, Stage
-from memograd.tasks.base.steps import environment
+from memograd.tasks.base.steps import check_began_with, environment
 from memograd.tasks.relations.heard import answered, answers_table
 from memograd.tasks.relations.later import QuestionTraining
 from memograd.tasks.relations.learning import MODEL_FILE, Steps, SupervisedTraining
@@ -84,7 +84,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         }
 
     def describe(run: RunFolder) -> None:
-        _check_data(run, fingerprint(turns, start))
+        check_began_with(run, fingerprint(turns, start))
         heard = len(asked) or len(turns)
         console.print(
             f"{heard} {'dialogues' if asked else 'turns'} to train on, {len(unseen)} dialogues of"
@@ -192,17 +192,6 @@ def fingerprint(turns: Sequence[WrittenTurn], start: Weights | None = None) -> s
         for name in sorted(start.vectors):
             found.update(start.vectors[name].tobytes())
     return found.hexdigest()
-
-
-def _check_data(run: RunFolder, now: str) -> None:
-    stored = run.read_data()
-    if stored is None:
-        run.write_data({"sha256": now})
-    elif stored.get("sha256") != now:
-        raise BadInput(
-            f"The data changed since {run.path} began: resume with the data as it was, or begin a"
-            " new run with out=FOLDER."
-        )
 
 
 RECIPE: Recipe[RelationsConfig, None] = Recipe(make_job, console, settled)

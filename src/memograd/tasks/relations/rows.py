@@ -12,7 +12,6 @@ pass.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
@@ -98,7 +98,7 @@ def read_dialogues(path: Path) -> list[WrittenTurn]:
     Raises BadInput where the file is missing or a line is not a dialogue.
     """
     turns = []
-    for number, case in lines_of(path):
+    for number, case in json_lines(path, "dialogues"):
         try:
             turns += list(turns_of(case, path.stem.partition("-")[0], f"{path.stem}:{number}"))
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -112,7 +112,7 @@ def read_dialogues(path: Path) -> list[WrittenTurn]:
 def read_pairs(path: Path) -> list[WrittenTurn]:
     """Pairs of texts with a coarse label. Raises BadInput where a line is not one."""
     turns = []
-    for number, pair in lines_of(path):
+    for number, pair in json_lines(path, "dialogues"):
         try:
             item, group = WrittenFact(pair["a"], pair["a"]), GROUPS[pair["label"]]
             text = pair["b"]
@@ -217,7 +217,7 @@ class Examples:
         if said.group is not None:
             right = tuple(RELATIONS.index(name) for name in said.group)
             return [(said.items[0].statement, right, _PAIR)]
-        wording = Wording(rng.random() < self._config.items_as_read, rng)
+        wording = ItemWording(rng.random() < self._config.items_as_read, rng)
         own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
@@ -267,7 +267,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Wording:
+class ItemWording:
     """The words in which the items of a row stand; as_read: those of the memory's reader."""
 
     as_read: bool
@@ -338,17 +338,3 @@ def turns_of(case: dict[str, Any], language: str, dialogue: str) -> Iterator[Wri
 def part_of(turn: list[Any], place: int) -> list[Any]:
     """The part of a turn of the file at that place; the last ones may be left out."""
     return turn[place] if len(turn) > place else []
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a file of JSON, numbered from 1. Raises BadInput where it is not one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"The file {path} cannot be read ({error}).") from error
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except json.JSONDecodeError as error:
-                raise BadInput(f"Line {number} of {path} is not JSON ({error}).") from error

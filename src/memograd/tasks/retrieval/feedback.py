@@ -38,7 +38,7 @@ from memograd.tasks.retrieval.learning import (
     recalls,
     turns_part,
 )
-from memograd.tasks.retrieval.material import Asking, Row, Told, row_of
+from memograd.tasks.retrieval.material import Asking, MemoryMaterial, Row, row_of
 from memograd.tasks.retrieval.trainer import BETA1, BETA2, EPSILON
 
 HELD_OUT: Final = 0.25
@@ -162,7 +162,7 @@ def feedback_rows(memory: Memory, owner: str) -> tuple[list[Row], dict[str, int]
     left_out = Counter(journal.left_out)
     state = memory.store.states.current(owner)
     known = _sources(state)
-    told = Told(owner, "feedback", owner, (), ())
+    told = MemoryMaterial(owner, "feedback", owner, (), ())
     rows: list[Row] = []
     for asking in _asked(journal.log):
         evidence = asking.evidence & known

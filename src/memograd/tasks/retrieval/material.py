@@ -49,7 +49,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MemoryMaterial:
     """What one memory hears, as conversations apart, and what is asked of it.
 
     set: rows of a set share their weight. group: what is held out together.
@@ -95,7 +95,7 @@ class Row:
 
 def told_of(
     conversations: Sequence[Conversation], *, set_name: str, group: str, together: int = 1
-) -> list[Told]:
+) -> list[MemoryMaterial]:
     """Memories of `together` conversations each; ids of turns become unique within a memory."""
     memories = []
     for start in range(0, len(conversations), together):
@@ -116,7 +116,9 @@ def told_of(
             asking += [_asking(question, number) for question in one.adversarial_questions]
         if asking:
             memories.append(
-                Told(f"{chunk[0].id}+{len(chunk)}", set_name, group, tuple(heard), tuple(asking))
+                MemoryMaterial(
+                    f"{chunk[0].id}+{len(chunk)}", set_name, group, tuple(heard), tuple(asking)
+                )
             )
     return memories
 
@@ -132,7 +134,7 @@ def _asking(question: Question, number: int) -> Asking:
     )
 
 
-def state_of(told: Told, embedder: Embedder, *, verbatim: bool = False) -> MemoryState:
+def state_of(told: MemoryMaterial, embedder: Embedder, *, verbatim: bool = False) -> MemoryState:
     """The memory after all that was told; verbatim: as with `infer=False`, items word for word."""
     state = MemoryState(embedder.dimension)
     turns = [turn for conversation in told.conversations for turn in conversation]
@@ -167,7 +169,11 @@ def state_of(told: Told, embedder: Embedder, *, verbatim: bool = False) -> Memor
 
 
 def rows_of(
-    memories: Sequence[Told], embedder: Embedder, *, strangers: int = 0, verbatim: bool = False
+    memories: Sequence[MemoryMaterial],
+    embedder: Embedder,
+    *,
+    strangers: int = 0,
+    verbatim: bool = False,
 ) -> Iterator[Row]:
     """The rows of all memories.
 
@@ -191,7 +197,7 @@ def rows_of(
             yield row_of(state, query, one, told)
 
 
-def row_of(state: MemoryState, query: Query, asking: Asking, told: Told) -> Row:
+def row_of(state: MemoryState, query: Query, asking: Asking, told: MemoryMaterial) -> Row:
     """One question of one memory."""
     seen = asked(
         state,

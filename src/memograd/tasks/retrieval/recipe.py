@@ -28,9 +28,9 @@ from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
-from memograd.tasks.base.steps import environment, train_by_steps
+from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
-from memograd.tasks.retrieval.material import Row, Told, rows_of, told_of
+from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
 
@@ -69,9 +69,11 @@ def sources_of(files: Sequence[Path]) -> list[Source]:
     return sources
 
 
-def memories_of(sources: Sequence[Source], together: Sequence[int], seed: int) -> list[Told]:
+def memories_of(
+    sources: Sequence[Source], together: Sequence[int], seed: int
+) -> list[MemoryMaterial]:
     """The memories that these conversations are told to; single ones in every size."""
-    memories: list[Told] = []
+    memories: list[MemoryMaterial] = []
     for source in sources:
         told = source.conversations
         if source.single:
@@ -216,7 +218,7 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         held: list[Row] = []
 
         def describe(run: RunFolder) -> None:
-            _check_data(run, fingerprint([*to_train, *to_judge]))
+            check_began_with(run, fingerprint([*to_train, *to_judge]))
             console.print(
                 f"embedding {len(to_train)} memories to train on, {len(to_judge)} to judge by"
             )
@@ -299,7 +301,7 @@ def settled(config: RetrievalConfig) -> RetrievalConfig:
     return config.model_copy(update=given)
 
 
-def fingerprint(memories: Sequence[Told]) -> str:
+def fingerprint(memories: Sequence[MemoryMaterial]) -> str:
     """SHA-256 of everything that is told and asked."""
     digest = hashlib.sha256()
     for told in memories:
@@ -309,17 +311,6 @@ def fingerprint(memories: Sequence[Told]) -> str:
         for asking in told.asked:
             digest.update(f"{asking.text}\0{sorted(asking.evidence)}\0".encode())
     return digest.hexdigest()
-
-
-def _check_data(run: RunFolder, now: str) -> None:
-    stored = run.read_data()
-    if stored is None:
-        run.write_data({"sha256": now})
-    elif stored.get("sha256") != now:
-        raise BadInput(
-            f"The data changed since {run.path} began: resume with the data as it was, or begin a"
-            " new run with out=FOLDER."
-        )
 
 
 RECIPE: Final[Recipe[RetrievalConfig, None]] = recipe_with()

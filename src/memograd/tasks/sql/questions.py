@@ -16,16 +16,14 @@ order of the file.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 
 SPLITS = ("train", "test")
@@ -74,15 +72,8 @@ def read_questions(path: Path) -> list[SqlQuestion]:
     """
     questions: list[SqlQuestion] = []
     places: dict[str, str] = {}
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
+    for number, found in json_lines(path, "questions"):
         place = f"{path}:{number}"
-        try:
-            found = json.loads(line)
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"{place} is not JSON ({error}); write one object a line.") from None
         if not isinstance(found, dict):
             raise BadInput(f'{place} is not an object such as {{"question": ..., "sql": ...}}.')
         question = _question(found, place, f"{path.stem}:{number}")
@@ -233,12 +224,3 @@ def statement_by_name(question: SqlQuestion) -> str:
     names = ["'" + question.names[one].replace("'", "''") + "'" for one in ids]
     named = f"{column} = {names[0]}" if len(names) == 1 else f"{column} IN ({', '.join(names)})"
     return question.sql[: match.start()] + named + question.sql[match.end() :]
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise BadInput(f"The questions {path} cannot be read ({error}).") from None
-    return text.split("\n")

@@ -32,7 +32,7 @@ from memograd.tasks.agent.measure import play
 from memograd.tasks.agent.served import Serving, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
 from memograd.tasks.base.located import with_section
-from memograd.tasks.base.recipe import Job, Recipe, policy_job
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
 from memograd.tasks.sql.rows import LeftOut, gold_attempts, make_rows
@@ -213,14 +213,14 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=job.evaluation,
-        measured=MeasuredSql,
-        score=lambda attempted: attempted.episodes.measured.score,
-        describe=partial(_describe, sql, config),
-        measure=(
-            (lambda label: measure_sql(job, lambda: attempts(label))) if job.evaluation else None
+        HeldOut(
+            job.evaluation,
+            MeasuredSql,
+            measure=lambda label: measure_sql(job, lambda: attempts(label)),
+            score=lambda attempted: attempted.episodes.measured.score,
+            report=report,
         ),
-        report=report,
+        describe=partial(_describe, sql, config),
         opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
         before_alone=True,
         drawing=serving

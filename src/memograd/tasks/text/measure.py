@@ -24,6 +24,7 @@ from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.rows import Dropped
 
 SHOWN_IDS = 5
@@ -121,6 +122,23 @@ def measure(
         columns={name: [scenario.columns[name] for scenario in scenarios] for name in columns},
     )
     return MeasuredRows(answers, table)
+
+
+def held_out_rows(
+    policy: Policy,
+    scenarios: Sequence[Scenario],
+    rewards: Sequence[WeightedReward],
+    config: TrainConfig,
+    console: Console,
+) -> HeldOut[MeasuredRows]:
+    """What a job measures whose held-out rows are `scenarios`."""
+    return HeldOut(
+        scenarios,
+        MeasuredRows,
+        measure=lambda label: measure(policy, scenarios, rewards, config, label, console),
+        score=lambda answered: answered.score,
+        report=lambda before, after, folder: report(before, after, scenarios, folder, console),
+    )
 
 
 def compare(before: MeasuredRows, after: MeasuredRows) -> list[RewardChange]:

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.policy.language_model import LanguageModel
+from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rollout.types import Scenario
@@ -28,16 +28,13 @@ from memograd.tasks.text.measure import (
     MeasuredRows,
     describe_dropped,
     describe_rewards,
-    measure,
-    report,
+    held_out_rows,
 )
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
-    check_apart,
-    read_rows,
-    split_rows,
     text_scenarios,
+    told_apart,
 )
 from memograd.tasks.text.settings import TextTrainConfig
 
@@ -46,7 +43,7 @@ from memograd.tasks.text.settings import TextTrainConfig
 class TextJob:
     """Everything that is trained and measured; `dropped` are the rows left out for their length."""
 
-    policy: LanguageModel
+    policy: ModelPolicy
     rewards: list[WeightedReward]
     train: list[Scenario]
     evaluation: list[Scenario]
@@ -68,12 +65,7 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
             "such as exact_match."
         )
     rewards = parse_rewards(config.rewards)
-    rows = read_rows(config.data)
-    if config.text.eval_data is None:
-        train, evaluation = split_rows(rows, config.text.eval_fraction)
-    else:
-        train, evaluation = rows, read_rows(config.text.eval_data)
-        check_apart(train, evaluation)
+    train, evaluation = told_apart(config.data, config.text)
     check_columns(rewards, train, config.data)
     if evaluation:
         check_columns(rewards, evaluation, config.text.eval_data or config.data)
@@ -123,22 +115,13 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
-    held_out = job.evaluation
     return policy_job(
         job.policy,
         job.rewards,
         lambda world: job.train,
         config,
-        held_out=held_out,
-        measured=MeasuredRows,
-        score=lambda measured: measured.score,
+        held_out_rows(job.policy, job.evaluation, job.rewards, config, console),
         describe=partial(_describe, job),
-        measure=(
-            (lambda label: measure(job.policy, held_out, job.rewards, config, label, console))
-            if held_out
-            else None
-        ),
-        report=lambda before, after, folder: report(before, after, held_out, folder, console),
     )
 
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.rollout.types import Message, Scenario
+from memograd.tasks.text.settings import RowsConfig
 
 RESERVED = ("prompts", "completions", "environment_rewards")
 """What a reward function gets beside the columns, so no column may have these names."""
@@ -51,21 +53,11 @@ def read_rows(path: Path) -> list[TextRow]:
         BadInput: the file cannot be read or has no row, or a row is not as it must be; the
             sentence has the file and the line.
     """
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise BadInput(
-            f"The data file {path} cannot be read: {error.strerror or error}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The data file {path} is not UTF-8 text: {error}.") from error
     rows: list[TextRow] = []
     places: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, found in json_lines(path, "rows"):
         place = f"{path}:{number}"
-        row = _row(_object(line, place), place, default_id=f"{path.stem}:{number}")
+        row = _row(_object(found, place), place, default_id=f"{path.stem}:{number}")
         if row.id in places:
             raise BadInput(f"{place}: the id {row.id!r} is that of {places[row.id]} already.")
         places[row.id] = place
@@ -107,6 +99,22 @@ def split_rows(
         [row for row, its in zip(rows, hashes, strict=True) if its not in held_out],
         [row for row, its in zip(rows, hashes, strict=True) if its in held_out],
     )
+
+
+def told_apart(
+    data: Path, settings: RowsConfig, *, by_columns: bool = False
+) -> tuple[list[TextRow], list[TextRow]]:
+    """Rows to train on and rows to evaluate on, of one file or of two, as the settings say.
+
+    Raises:
+        BadInput: a file is not one of rows, or the two have something in common.
+    """
+    rows = read_rows(data)
+    if settings.eval_data is None:
+        return split_rows(rows, settings.eval_fraction, by_columns=by_columns)
+    evaluation = read_rows(settings.eval_data)
+    check_apart(rows, evaluation, by_columns=by_columns)
+    return rows, evaluation
 
 
 def check_apart(
@@ -160,12 +168,7 @@ def text_scenarios(
     return scenarios, dropped
 
 
-def _object(line: str, place: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-        json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no character
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: not valid JSON ({error}); give one object a line.") from error
+def _object(found: Any, place: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadInput(f'{place}: {type(found).__name__}, not an object like {{"prompt": ...}}.')
     return found

@@ -79,7 +79,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Compared:
     wording: Wording
     statement: Statement | None
     opening: str
@@ -139,7 +139,7 @@ def operation_of(action: int, fact: Fact, hits: Sequence[Hit[MemoryItem]]) -> Me
 
 
 def _fact_features(
-    fact: Fact, said: _Said, query: Query, hits: Sequence[Hit[MemoryItem]], items: int
+    fact: Fact, said: _Compared, query: Query, hits: Sequence[Hit[MemoryItem]], items: int
 ) -> np.ndarray:
     similarities = [hit.why.similarity for hit in hits] or [0.0]
     statement = said.statement
@@ -168,7 +168,7 @@ def _fact_features(
 
 
 def _pair_features(
-    fact: Fact, said: _Said, hit: Hit[MemoryItem], place: int, newest: float
+    fact: Fact, said: _Compared, hit: Hit[MemoryItem], place: int, newest: float
 ) -> np.ndarray:
     item = hit.record
     known = _understand(item.text)
@@ -239,11 +239,11 @@ def _same_text(first: str, second: str) -> bool:
 
 
 @lru_cache(maxsize=16_384)  # a raw turn of some pages takes 50 kB here
-def _understand(text: str) -> _Said:
+def _understand(text: str) -> _Compared:
     straight = text.replace("’", "'")
     opening = straight.split(maxsplit=1)[0].casefold().removesuffix("'s") if text.strip() else ""
     if language_of(text) == "zh":
         opening = text.strip()[:2]
     names = frozenset(word.removesuffix("'s") for word in _NAME.findall(straight))
     pairs = frozenset(text[at : at + 2] for at in range(len(text) - 1))
-    return _Said(wording(text), parse_statement(text), opening, names, pairs)
+    return _Compared(wording(text), parse_statement(text), opening, names, pairs)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
-from memograd.memory.search.ranker.question import Question
+from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.state.columns import BIT
 
 VERSION: Final = 2
@@ -63,7 +63,7 @@ class Features:
 
 
 def candidate_features(
-    own: Seen, turns: Seen, lists: Lists, question: Question, *, of_items: bool
+    own: Seen, turns: Seen, lists: Lists, question: QuestionCues, *, of_items: bool
 ) -> Features:
     """The features of all candidates, in the order of `FEATURES`.
 
@@ -268,7 +268,7 @@ class _Around:
 
 
 def _who(
-    question: Question,
+    question: QuestionCues,
     columns: Any,
     at: np.ndarray,
     lists: Lists,
@@ -306,7 +306,7 @@ def _who(
     }
 
 
-def _dates(question: Question, day: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
+def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
     """A stretch of time that holds most records tells nothing, one that holds few tells much."""
     names = ("date.in", "date.near", "date.after", "date.far")
     if not question.spans or not np.isfinite(day).any():

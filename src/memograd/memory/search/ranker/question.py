@@ -83,7 +83,7 @@ Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuestionCues:
     """asks: the kinds it is of. named: speakers that it names. spans: [from, to) that it names."""
 
     asks: frozenset[str]
@@ -93,12 +93,12 @@ class Question:
 
 def read_question(
     text: str, *, asked_at: datetime | None, names: Sequence[str], years: Sequence[int]
-) -> Question:
+) -> QuestionCues:
     """What the question asks for. names: speakers in small letters. years: those of the turns."""
     text = text[:READ]
     low = text.lower()
     unnamed = ASSISTANTS | USERS | MACHINES | {""}
-    return Question(
+    return QuestionCues(
         frozenset(kind for kind, pattern in _KINDS.items() if pattern.search(text)),
         frozenset(name for name in names if name not in unnamed and _says(low, name)),
         tuple(_spans(low, asked_at.replace(tzinfo=None) if asked_at else None, years)),

@@ -45,7 +45,7 @@ from memograd.memory.search.ranker.lists import (
     sources_of,
     turn_lists,
 )
-from memograd.memory.search.ranker.question import Question, read_question
+from memograd.memory.search.ranker.question import QuestionCues, read_question
 from memograd.memory.search.retriever import Candidate
 from memograd.memory.state import Corpus, MemoryState
 
@@ -128,7 +128,7 @@ class Asked:
     turns: Seen
     items: Seen
     sources: Sources
-    question: Question
+    question: QuestionCues
 
 
 def asked(

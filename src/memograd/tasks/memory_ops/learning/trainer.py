@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo.advantage import group_advantages
-from memograd.grpo.loss import grpo_loss
+from memograd.grpo.loss import LossTerms, grpo_loss
 from memograd.memory.manager.trained.network import Batch
 from memograd.memory.manager.trained.observation import Observation
 from memograd.tasks.memory_ops.learning.experience import Decisions
@@ -273,15 +273,13 @@ def clipped_loss(
     entropy_B = -(finite_BA.exp() * finite_BA).masked_fill(impossible_BA, 0.0).sum(dim=1)
     size = chosen_BG.numel()
     parts = grpo_loss(
+        LossTerms(epsilon=config.clip, entropy_coef=config.entropy_coef),
         logprobs_RT=chosen_BG.reshape(size, 1),
         old_logprobs_RT=torch.from_numpy(decisions.logprobs_NG[rows]).reshape(size, 1),
         reference_logprobs_RT=None,
         entropies_RT=entropy_B[:, None].expand_as(chosen_BG).reshape(size, 1),
         advantages_RT=torch.from_numpy(advantages_NG[rows]).float().reshape(size, 1),
         weights_RT=torch.full((size, 1), 1 / size),
-        epsilon=config.clip,
-        beta=0.0,
-        entropy_coef=config.entropy_coef,
     )
     return parts.loss, {
         "entropy": float(parts.entropy),
