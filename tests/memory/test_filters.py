@@ -397,3 +397,29 @@ def test_an_assistants_turns_are_found_under_a_run(tmp_path: Path) -> None:
         found = memory.search("Which pizza place?", user_id="ann", run_id="one", turns=5)["turns"]
         assert "assistant" in {turn["speaker"] for turn in found}
         assert not any("ham" in turn["text"] for turn in found)
+
+
+def test_an_assistants_turns_are_found_by_their_metadata(tmp_path: Path) -> None:
+    """No memory need come from them: the metadata of the call is theirs too."""
+    with Memory.open(tmp_path, env_file=None) as memory:
+        for trip, said in (("rome", "I booked the Quirinale for you."), ("oslo", "Take the tram.")):
+            memory.add(
+                [
+                    {"role": "user", "content": "Where do I stay?"},
+                    {"role": "assistant", "content": said},
+                ],
+                user_id="u",
+                metadata={"trip": trip},
+                infer=True,
+            )
+        memory.add([{"role": "assistant", "content": "I booked the Savoy."}], user_id="u")
+
+        def found(filters: dict[str, object]) -> set[str]:
+            got = memory.search("booked hotel", user_id="u", filters=filters, turns=10)
+            return {turn["text"] for turn in got["turns"]}
+
+        assert "I booked the Quirinale for you." in found({"trip": "rome"})
+        assert found({"trip": "rome"}).isdisjoint({"Take the tram.", "I booked the Savoy."})
+        assert "I booked the Savoy." in found({"NOT": [{"trip": "*"}]})
+    with Memory.open(tmp_path, env_file=None) as memory:  # it is in the journal
+        assert "I booked the Quirinale for you." in found({"trip": "rome"})

@@ -53,7 +53,7 @@ _SORTS: Final = {
         ("created_at", "updated_at", "valid_from", "valid_to", "expires_at"), FieldSort.MOMENT
     ),
 }
-_METADATA: Final = "metadata."
+METADATA: Final = "metadata."
 
 
 def canonical(field: str) -> str:
@@ -70,7 +70,7 @@ def canonical(field: str) -> str:
             "A filter compares one metadata field at a time: name it, as in"
             ' {"city": "Paris"} or {"metadata.city": "Paris"}.'
         )
-    return field if field.startswith(_METADATA) else _METADATA + field
+    return field if field.startswith(METADATA) else METADATA + field
 
 
 def sort_of(field: str) -> FieldSort:
@@ -90,7 +90,7 @@ def getter(field: str) -> Getter:
         return _moment_getter(field)
     if field in _SORTS:
         return attrgetter(field)
-    return _metadata_getter(field.removeprefix(_METADATA))
+    return _metadata_getter(field.removeprefix(METADATA))
 
 
 def _moment_getter(field: str) -> Getter:

@@ -157,14 +157,19 @@ class Filter:
         """Whether a query with this filter may see the item; never raises."""
         return self._test(item)
 
-    def asks_ids_alone(self) -> bool:
-        """Whether the filter asks about user, agent and run ids and nothing else."""
-        return conditions.fields(self.root) <= set(SCOPE_FIELDS)
+    def can_ask_of_turns(self) -> bool:
+        """Whether the filter asks about ids and metadata alone, which raw turns have too."""
+        return all(
+            name in SCOPE_FIELDS or name.startswith(conditions.METADATA)
+            for name in conditions.fields(self.root)
+        )
 
-    def matches_scope(self, scope: Scope) -> bool:
-        """Whether what was heard there matches, by a filter that asks about ids alone."""
+    def matches_heard(self, scope: Scope, metadata: Mapping[str, Any]) -> bool:
+        """Whether what was heard there with that metadata matches; see `can_ask_of_turns`."""
         moment = datetime.min.replace(tzinfo=UTC)
-        return self._test(MemoryItem("", "", scope, created_at=moment, updated_at=moment))
+        return self._test(
+            MemoryItem("", "", scope, created_at=moment, updated_at=moment, metadata=metadata)
+        )
 
     def pinned(self, field: str) -> frozenset[str] | None:
         """The ids that a matching item can have in `user_id`, `agent_id` or `run_id`.

@@ -37,8 +37,9 @@ class RawTurn:
     where unknown. session: number of the sitting it belongs to. caption: description of a photo
     shared with it. role: `user`, `assistant`, `tool` and the like, None where only the speaker is
     known. images: references to the pictures shared with it, as `picture_reference` makes them.
-    expires_at: from when on it is hidden, in UTC. scope: whose memory heard it, where one did; no
-    part of what was said.
+    expires_at: from when on it is hidden, in UTC. metadata: JSON values of the application's own
+    that came with it. scope: whose memory heard it, where one did; neither is a part of what was
+    said.
     """
 
     id: str
@@ -50,6 +51,7 @@ class RawTurn:
     role: str | None = None
     images: tuple[str, ...] = ()
     expires_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     scope: Scope | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -94,6 +96,7 @@ class RawTurn:
             "role": self.role,
             "images": list(self.images) or None,
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "metadata": dict(self.metadata) or None,
         }
         return values | {key: value for key, value in optional.items() if value is not None}
 
@@ -111,4 +114,5 @@ class RawTurn:
             role=values.get("role"),
             images=tuple(values.get("images", ())),
             expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
+            metadata=values.get("metadata", {}),
         )

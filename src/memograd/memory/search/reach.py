@@ -64,17 +64,18 @@ class Reached:
     def turn_eligible(self) -> Callable[[RawTurn], bool] | None:
         """Under a filter, the turns that an item behind the filter came from.
 
-        A filter by ids alone says of every turn whether it was heard there, an assistant's too.
+        A filter by ids and metadata says of every turn whether it was heard there, an assistant's
+        too.
         """
         hidden = self.hidden_turns
         if self.whole:
             return (lambda turn: turn.id not in hidden) if hidden else None
         sources = {source for item in self.items() for source in item.sources} - hidden
-        if not self.wanted.asks_ids_alone():
+        if not self.wanted.can_ask_of_turns():
             return lambda turn: turn.id in sources
 
         def heard_there(turn: RawTurn) -> bool:
-            known = turn.scope is not None and self.wanted.matches_scope(turn.scope)
+            known = turn.scope is not None and self.wanted.matches_heard(turn.scope, turn.metadata)
             return (known or turn.id in sources) and turn.id not in hidden
 
         return heard_there

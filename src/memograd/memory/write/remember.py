@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -70,6 +71,7 @@ def verbatim_events(
     categorise: Callable[[str], tuple[str, ...]],
 ) -> list[NewEvent]:
     """Every turn and an item that says it; each learnt a microsecond after the one before it."""
+    turns = _labelled(turns, labels)
     filing = Filing(scope, labels, categorise, {turn.id: turn for turn in turns})
     events: list[NewEvent] = []
     for number, turn in enumerate(turns):
@@ -106,6 +108,7 @@ def learn(
     what somebody asked to forget, and those that asked, are searched no more.
     """
     manager = settled(manager)
+    turns = _labelled(turns, labels)
     filing = Filing(scope, labels, categorise, {turn.id: turn for turn in turns})
     heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
     heard_events += _of_pictures(turns, filing, store.now())
@@ -268,6 +271,11 @@ def _decide(
     hits = find_related(state.items, query, eligible=eligible)
     decision = manager.decide(state, fact, query, hits)
     return carry_out(decision, fact, [hit.record for hit in hits], manager.actor, filing, now)
+
+
+def _labelled(turns: Sequence[RawTurn], labels: Labels) -> Sequence[RawTurn]:
+    """The turns with the metadata of the call, so that a filter by it finds them too."""
+    return [replace(turn, metadata=labels.metadata) for turn in turns] if labels.metadata else turns
 
 
 def _of_pictures(turns: Sequence[RawTurn], filing: Filing, now: datetime) -> Iterator[NewEvent]:
