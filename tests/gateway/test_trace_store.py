@@ -269,7 +269,7 @@ def test_keys_are_not_in_the_files(tmp_path) -> None:
     ("url", "said"),
     [
         ("nonsense", "not understood"),
-        ("sqlite://", "need a file"),
+        ("sqlite://", "must have a file"),
         ("sqlite:///{tmp}", "is a folder"),
         ("sqlite:///{tmp}/no/traces.db", "does not exist"),
         ("sqlite:///{tmp}/other.db", "tables of something else"),

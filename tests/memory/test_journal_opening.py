@@ -140,8 +140,8 @@ def test_any_folder_can_hold_a_journal(tmp_path: Path, name: str) -> None:
 def test_places_that_hold_no_file_are_refused(tmp_path: Path) -> None:
     assert "is a folder" in refusal(f"sqlite:///{tmp_path}")
     assert "does not exist" in refusal(f"sqlite:///{tmp_path}/missing/j.db")
-    assert "needs a file" in refusal("sqlite://")
-    assert "needs a file" in refusal("sqlite:///:memory:")
+    assert "must have a file" in refusal("sqlite://")
+    assert "must have a file" in refusal("sqlite:///:memory:")
     assert "mysql" in refusal("mysql://localhost/x") or "package" in refusal("mysql://localhost/x")
     assert "not understood" in refusal("journal.db")
     assert "not understood" in refusal("cassandra://localhost/x")

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from memograd.config import LoraConfig
-from memograd.policy import language_model
+from memograd.policy import model_policy
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.rows import row_logprobs
 from memograd.policy.verify import compare_forwards, sampling_error, small_subtrees
@@ -159,7 +159,7 @@ def test_where_only_the_packed_row_is_wrong_two_passes_are_used(
         scores = row_logprobs(*arguments, **settings)
         return replace(scores, logprobs_RT=scores.logprobs_RT * 1.1)
 
-    monkeypatch.setitem(language_model._FORWARDS, "packed", wrong)
+    monkeypatch.setitem(model_policy._FORWARDS, "packed", wrong)
     trees = [TokenTree.from_branches(range(5, 25), [[30, 31, 32], [30, 40]])]
     with caplog.at_level(logging.WARNING):
         agreement = tiny_policy.verify(trees, temperature=1.0)

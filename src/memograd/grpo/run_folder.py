@@ -47,7 +47,10 @@ def plain_json(value: object) -> str:
 
 
 def plain(value: object) -> Any:
-    """`value` made of dicts, lists, texts, finite numbers, booleans and None only."""
+    """`value` made of dicts, lists, texts, finite numbers, booleans and None only.
+
+    A dataclass leaves out the fields that it declares with `metadata={"plain": False}`.
+    """
     match value:
         case None | bool() | int() | str():
             return value
@@ -67,7 +70,9 @@ def plain(value: object) -> Any:
             return value.hex()
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {
-                field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+                field.name: plain(getattr(value, field.name))
+                for field in dataclasses.fields(value)
+                if field.metadata.get("plain", True)
             }
         case _:
             kind = type(value)

@@ -332,7 +332,9 @@ def checked_url(
         raise BadInput(f"{contents} cannot be kept in {backend}: write {forms}.")
     if backend == "sqlite":
         if url.database in (None, "", ":memory:") or "mode" in url.query or "uri" in url.query:
-            raise BadInput(f"{contents} in SQLite needs a file, not {str(given)!r}: write {forms}.")
+            raise BadInput(
+                f"{contents} in SQLite must have a file, not {str(given)!r}: write {forms}."
+            )
         file = Path(str(url.database))
         if file.is_dir():
             raise BadInput(f"The {name}'s path {file} is a folder: name a file in it.")

@@ -51,7 +51,10 @@ class RawTurn:
     role: str | None = None
     images: tuple[str, ...] = ()
     expires_at: datetime | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    # Not told by `plain`, so that what older runs were measured on is still the same.
+    metadata: Mapping[str, Any] = field(
+        default_factory=dict, compare=False, repr=False, metadata={"plain": False}
+    )
     scope: Scope | None = field(default=None, compare=False, repr=False)
 
     @property
