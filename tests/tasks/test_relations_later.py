@@ -15,7 +15,7 @@ import torch
 from memograd.errors import BadInput
 from memograd.grpo.advantage import group_advantages
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
-from memograd.memory.manager.relations import CLOSE_ABOVE, DOUBT_ABOVE
+from memograd.memory.manager.thresholds import CLOSE_ABOVE, DOUBT_ABOVE
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import RELATIONS, WORTHS, read_weights, write_weights
 from memograd.tasks.registry import train

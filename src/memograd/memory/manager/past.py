@@ -159,6 +159,11 @@ def named_in(message: str, text: str) -> int:
     return found
 
 
+def speaks_of(message: str, text: str) -> bool:
+    """Whether the message has a word of a statement, or of one of its properties."""
+    return bool(stems(message) & stems(text)) or named_in(message, text) > 0
+
+
 def to_stay(message: str) -> frozenset[str]:
     """The stems of what a request to forget says is to stay: "the dog can stay"."""
     clauses = re.split(r"[,.;!?，。；！？]+", message)

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import substitution
+from memograd.memory.manager import substitution, thresholds
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -43,6 +43,7 @@ from memograd.memory.manager.past import (
     named_in,
     parts_of,
     present,
+    speaks_of,
     stands_alone,
     stems,
     to_stay,
@@ -63,24 +64,6 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
-# Chosen on the authors s1 and s3 of tests/behaviour.
-CLOSE_ABOVE: Final = 0.75  # what it replaces or ends becomes past
-DOUBT_ABOVE: Final = 0.4  # below that, but from here on, the item says that it is in doubt
-UNTOLD_ABOVE: Final = 0.78  # a correction that nothing in the words sounds like
-VALUE_ABOVE: Final = 0.4  # but that gives a value of the same type
-BARE_VALUE_ABOVE: Final = 0.6  # or a bare value
-BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
-REMARK_ABOVE: Final = 0.5
-ADDED_ABOVE: Final = 0.97  # where the words say that something comes on top
-CORRECT_VALUE_ABOVE: Final = 0.1  # where they also give a value of the same type
-CORRECT_ABOVE: Final = 0.3  # of what was just said, where the words sound like a correction
-RETRACT_ABOVE: Final = 0.6
-UNRELATED_ABOVE: Final = 0.5
-FORGET_ABOVE: Final = 0.35
-MEANT_SHARE: Final = 0.6  # of the item that it means most
-LINK_ABOVE: Final = 0.25
-SAME_ABOVE: Final = 0.85
-
 
 class RelationManager:
     """Decides by a relation model; `close_above`: the least probability that closes an item."""
@@ -91,7 +74,7 @@ class RelationManager:
         self._model = model
         self._closing = [RELATIONS.index(name) for name in CLOSING]
         self._names = RELATIONS
-        self.close_above = CLOSE_ABOVE if close_above is None else close_above
+        self.close_above = thresholds.CLOSE_ABOVE if close_above is None else close_above
 
     @property
     def actor(self) -> str:
@@ -142,26 +125,27 @@ class RelationManager:
         closing = found[:, self._closing].sum(1)
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
-        if heard.stated and closing.max() >= DOUBT_ABOVE:
+        if heard.stated and closing.max() >= thresholds.DOUBT_ABOVE:
             # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
             left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
+        denies = DENIED.match(heard.own) is not None
         for n in sorted(range(len(items)), key=lambda n: -closing[n]):
             item, sure = items[n], float(closing[n])
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
-            if item.id in recent and DENIED.match(heard.own) and found[n, 0] < UNRELATED_ABOVE:
+            if denies and item.id in recent and found[n, 0] < thresholds.UNRELATED_ABOVE:
                 relation = "retract"
             taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
-            if sure >= (ADDED_ABOVE if adds else self.close_above):
+            if sure >= (thresholds.ADDED_ABOVE if adds else self.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
-                sure >= DOUBT_ABOVE
+                sure >= thresholds.DOUBT_ABOVE
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
             ):
@@ -174,7 +158,7 @@ class RelationManager:
             left.facts.append(replace(_fact_of(heard), text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
-        unsure = [n for n in open_ if closing[n] >= LINK_ABOVE]
+        unsure = [n for n in open_ if closing[n] >= thresholds.LINK_ABOVE]
         link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
         for k, fact in enumerate(left.facts):
             if k in left.used:
@@ -214,7 +198,7 @@ class RelationManager:
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             denies = wording(heard.own).negated or DENIES.search(heard.own) is not None
-            least = CORRECT_ABOVE if denies else RETRACT_ABOVE
+            least = thresholds.CORRECT_ABOVE if denies else thresholds.RETRACT_ABOVE
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
@@ -231,23 +215,23 @@ class RelationManager:
         typed = value is not None
         if value is not None and (bare := substitution.bare_value(heard.own)) and bare in value:
             sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
-        may_be_bare = sounds or not is_chinese(heard.own) or len(heard.own) <= BARE_LENGTH
-        if value is None and just_told and relation == "correct" and may_be_bare:
+        short = not is_chinese(heard.own) or len(heard.own) <= thresholds.BARE_LENGTH
+        if value is None and just_told and relation == "correct" and (sounds or short):
             value = substitution.put_in_place(present(item.text), heard.own, self._model.likeness)
         if just_told and value is not None and sounds:
-            least = CORRECT_VALUE_ABOVE
+            least = thresholds.CORRECT_VALUE_ABOVE
         elif just_told and value is not None and relation == "correct":
-            least = VALUE_ABOVE if typed else BARE_VALUE_ABOVE
+            least = thresholds.VALUE_ABOVE if typed else thresholds.BARE_VALUE_ABOVE
             if not typed and ADDS.search(heard.own):
-                least = ADDED_ABOVE
+                least = thresholds.ADDED_ABOVE
         elif just_told and sounds:
-            least = CORRECT_ABOVE
+            least = thresholds.CORRECT_ABOVE
         else:
-            least = UNTOLD_ABOVE
+            least = thresholds.UNTOLD_ABOVE
         if (
             sure < least
             or not (just_told or sounds)
-            or (least == UNTOLD_ABOVE and relation != "correct")
+            or (least == thresholds.UNTOLD_ABOVE and relation != "correct")
         ):
             return None
         if value is not None:
@@ -341,7 +325,9 @@ class RelationManager:
             return None
         n = next(n for n in open_ if items[n].id == decision.op.item_id)
         remark = found[n, [self._names.index("comment"), self._names.index("detail")]].sum()
-        if float(remark) >= REMARK_ABOVE or not comparable(present(items[n].text), plain):
+        if float(remark) >= thresholds.REMARK_ABOVE or not comparable(
+            present(items[n].text), plain
+        ):
             return None
         if (text := decision.op.text) is not None:
             op = MemoryOp.update(items[n].id, instead(text, items[n].text, heard.day))
@@ -356,7 +342,7 @@ class RelationManager:
         ours, its = wording(fact.text), wording(said)
         return bool(
             facts == 1
-            and row[self._names.index("same")] >= SAME_ABOVE
+            and row[self._names.index("same")] >= thresholds.SAME_ABOVE
             and ours.numbers <= its.numbers
             and ours.negated == its.negated
             and ours.terms <= its.terms
@@ -417,7 +403,7 @@ class RelationManager:
             if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
                 wish[n] = closing[n] = 0.0
         meant = [max(float(wish[n]), float(closing[n])) for n in range(len(items))]
-        least = max(FORGET_ABOVE, MEANT_SHARE * max(meant))
+        least = max(thresholds.FORGET_ABOVE, thresholds.MEANT_SHARE * max(meant))
         targets = [n for n in range(len(items)) if meant[n] >= least]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
@@ -439,7 +425,7 @@ class RelationManager:
                 if item.id in recent and not stays & stems(item.text)
             ]
         best = int(wish.argmax())
-        if wish[best] >= FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
+        if wish[best] >= thresholds.FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
             return [self._without(heard, items[best])]
         return []
 
@@ -447,7 +433,7 @@ class RelationManager:
         """Whether the request only points: "Forget that.", and no word of it is of an item."""
         own = BARE_REQUEST.sub(" ", heard.own)
         return BARE_REQUEST.search(heard.own) is not None and not any(
-            _shares(own, item) for item in items
+            speaks_of(own, item.text) for item in items
         )
 
     def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
@@ -457,7 +443,7 @@ class RelationManager:
         """
         own = stems(heard.own)
         told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
-        return bool(own & told) and not any(_shares(heard.own, item) for item in items)
+        return bool(own & told) and not any(speaks_of(heard.own, item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:
@@ -498,11 +484,6 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
-
-
-def _shares(message: str, item: MemoryItem) -> bool:
-    """Whether the message has a word of the item, or of one of its properties."""
-    return bool(stems(message) & stems(item.text)) or named_in(message, item.text) > 0
 
 
 def _tells(change: Change, heard: Heard) -> bool:

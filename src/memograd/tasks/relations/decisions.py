@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from memograd.memory.manager.relations import CLOSE_ABOVE, DOUBT_ABOVE
+from memograd.memory.manager.thresholds import CLOSE_ABOVE, DOUBT_ABOVE
 from memograd.memory.reader.trained import KEEP_ABOVE, KEEP_ASSISTANT_ABOVE, KEEP_CLAUSE_ABOVE
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
