@@ -6,7 +6,6 @@ import json
 import re
 import runpy
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -285,71 +284,49 @@ def test_rows_of_two_environments_in_one_run(folder: Path, tiny_model_folder: Pa
 @pytest.fixture
 def example() -> dict[str, Any]:
     """What the example's file defines."""
-    return runpy.run_path(str(EXAMPLE / "guess.py"))
+    return runpy.run_path(str(EXAMPLE / "prices.py"))
 
 
 def example_rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (EXAMPLE / name).read_text().splitlines()]
 
 
-def test_the_example_is_won_by_asking_for_the_middle_and_in_no_other_way(
-    example: dict[str, Any],
-) -> None:
-    config = tomllib.loads((EXAMPLE / "small.toml").read_text())
-    assert config["episodes"]["max_turns"] == example["TURNS"] == 2
+def test_in_the_example_only_what_was_looked_up_is_right(example: dict[str, Any]) -> None:
     train, held_out = example_rows("rows.jsonl"), example_rows("held_out.jsonl")
-    assert {row["leans"] for row in held_out} == {"low", "high"}
-    assert not {row["low"] // 10 for row in train} & {row["low"] // 10 for row in held_out}
+    assert not {row["thing"] for row in train} & {row["thing"] for row in held_out}
     for row in [*train, *held_out]:
-        low, high = map(int, re.findall(r"\d+", row["prompt"]))
-        won = []
-        for first in range(low - 2, high + 3):
-            for second in range(low - 2, high + 3):
-                game = example["GuessNumber"]()
-                game.reset(**row)
-                assert game.get_reward() == 0.0
-                answers = [game.guess(first), game.guess(second)]
-                earned = game.get_reward()
-                assert (earned == 1.0) == (answers[-1] == example["FOUND"]) and earned <= 1.0
-                if earned == 1.0:
-                    won.append((first, second))
-                else:
-                    assert earned <= 0.5
-        assert won == [((low + high) // 2, low if row["leans"] == "low" else high)]
+        shop = example["Prices"]()
+        shop.reset(row["thing"], row["price"])
+        assert shop.price_of(f" {row['thing'].title()} ") == f"{row['price']} crowns"
+        assert str(row["price"]) not in shop.price_of("another thing")
+        said = [
+            f"The {row['thing']} costs {row['price']} crowns.",
+            f"The {row['thing']} costs {row['price'] + 1} crowns.",
+            f"The {row['thing']} costs {row['price']} crowns, or 7.",
+            f'<tool_call>{{"price": {row["price"]}}}</tool_call>',
+        ]
+        earned = example["right_answer"](
+            [[{"role": "assistant", "content": text}] for text in said], [row["price"]] * 4
+        )
+        assert earned == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_the_examples_demonstrations_are_larger_games_that_are_not_searches(
-    example: dict[str, Any],
-) -> None:
-    """They teach calls and what the answers mean; that the middle is best is left to learn."""
-    tens = {row["low"] // 10 for row in example_rows("rows.jsonl")}
-    firsts = Counter[int]()
+def test_half_of_the_examples_demonstrations_make_their_price_up(example: dict[str, Any]) -> None:
+    """They teach the form of a call, and that one may do without it: the rest is left to learn."""
+    held_out = {row["thing"] for row in example_rows("held_out.jsonl")}
+    turns = Counter[int]()
     for row in example_rows("demonstrations.jsonl"):
-        asked, *said = row["messages"]
-        calls, answers = said[::2], [asked, *said[1::2]]
-        assert len(calls) == example["DEMONSTRATED_TURNS"]
-        for answer, called in zip(answers, calls, strict=True):
-            number = json.loads(called["content"].split("\n")[1])["arguments"]["number"]
-            low, high = map(int, re.findall(r"\d+", answer["content"]))
-            assert low <= number <= high and low // 10 in tens
-            if answer is asked:
-                assert high - low + 1 == example["DEMONSTRATED_SIZE"] > example["SIZE"]
-                firsts[number - low] += 1
-    assert set(firsts) == set(range(example["DEMONSTRATED_SIZE"]))
-    assert firsts[3] < 0.3 * firsts.total()  # a seventh is expected
+        messages = row["messages"]
+        turns[len(messages)] += 1
+        assert not any(f"the {thing} cost" in messages[0]["content"] for thing in held_out)
+        if len(messages) > 2:
+            assert messages[-2]["content"] in messages[-1]["content"]
+    assert turns[2] == turns[4] == example["DEMONSTRATIONS"] // 2
 
 
-def test_failed_calls_of_the_example_cost(example: dict[str, Any]) -> None:
-    fine = [{"role": "assistant", "content": "x"}, {"role": "tool", "content": "It is between"}]
-    failed = [*fine, {"role": "tool", "content": "Error: no such tool; known are guess"}]
-    assert example["failed_calls"](completions=[fine, failed]) == [0.0, -0.25]
-
-
-def test_the_files_of_the_example_are_what_its_program_writes(
-    example: dict[str, Any], tmp_path: Path
-) -> None:
-    copy = tmp_path / "guess.py"
-    copy.write_text((EXAMPLE / "guess.py").read_text())
+def test_the_files_of_the_example_are_what_its_program_writes(tmp_path: Path) -> None:
+    copy = tmp_path / "prices.py"
+    copy.write_text((EXAMPLE / "prices.py").read_text())
     runpy.run_path(str(copy), run_name="__main__")
     for name in ("rows.jsonl", "held_out.jsonl", "demonstrations.jsonl"):
         assert (tmp_path / name).read_text() == (EXAMPLE / name).read_text()
@@ -359,7 +336,7 @@ def test_the_files_of_the_example_are_what_its_program_writes(
 def test_the_example_with_the_packaged_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After the warm start it earns in the first step already, in several turns of one row."""
+    """After the warm start some attempts of the first step look the price up, and so earn."""
     code, _, err = run(
         capsys,
         *("sft", "--data", str(EXAMPLE / "demonstrations.jsonl"), "learning_rate=5e-4"),
@@ -368,13 +345,13 @@ def test_the_example_with_the_packaged_model(
     assert code == 0, err
     code, _, err = run(
         capsys,
-        *("train", "agent", "--environment", f"{EXAMPLE / 'guess.py'}:GuessNumber"),
-        *("--rewards", f"environment,{EXAMPLE / 'guess.py'}:failed_calls"),
+        *("train", "agent", "--environment", f"{EXAMPLE / 'prices.py'}:Prices"),
+        *("--rewards", f"{EXAMPLE / 'prices.py'}:right_answer"),
         *("--data", str(EXAMPLE / "rows.jsonl"), "--config", str(EXAMPLE / "small.toml")),
         *(f"adapter={tmp_path / 'warm'}", f"out={tmp_path / 'run'}", "steps=1", "device=cpu"),
     )
     assert code == 0, err
     (row,) = RunFolder.open(tmp_path / "run").read_metrics()
-    assert row["turns_mean"] > 1.5
+    assert 1.0 < row["turns_mean"] < 2.0
     assert row["rows_mean"] == 1.0 and row["sampler_gap"] < 1e-3
     assert row["reward_mean"] > 0.2 and row["grad_norm"] > 0.0
