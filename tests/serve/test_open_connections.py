@@ -45,11 +45,11 @@ def raw(address: str, sent: bytes) -> bytes:
     port = int(address.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(sent)
-        connection.settimeout(2)
         told = b""
         try:
             while part := connection.recv(65_536):
                 told += part
+                connection.settimeout(2)  # the first answer of a new server may take longer
         except TimeoutError:
             pass
         return told
