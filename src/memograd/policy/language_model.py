@@ -226,7 +226,8 @@ class LanguageModel(ModelPolicy):
 
     @contextmanager
     def _speaking(self, speaker: Speaker) -> Iterator[None]:
-        before, self.speaker = self.speaker, speaker
+        before: Speaker = self.speaker
+        self.speaker: Speaker = speaker
         try:
             yield
         finally:
