@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from memograd.memory import Memory
 from memograd.memory.manager import RelationManager
+from memograd.memory.manager.past import named_in
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
-from memograd.memory.reader.sentences import foreign, has_secret, is_own
+from memograd.memory.reader.sentences import foreign, has_secret, is_own, tells_code
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS
 from memograd.memory.relations.model import SHIPPED
 
@@ -166,6 +167,35 @@ def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> 
 )
 def test_numbers_alone_are_no_secrets(text: str) -> None:
     assert not has_secret(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        ("I forgot my PIN again. Was it 6627?", True),
+        ("我手機解鎖PIN是4417", True),
+        ("My PIN is on a note. I wrote it in 2019.", False),
+        ("I pinned 12345 photos.", False),
+    ],
+)
+def test_a_code_may_be_told_in_two_sentences(text: str, tells: bool) -> None:
+    assert tells_code(text) == tells
+
+
+@pytest.mark.parametrize(
+    ("request_", "item", "named"),
+    [
+        ("can you lose the address?", "User lives at 5 Harbour Row.", True),
+        ("can you lose the address?", "User has a cat.", False),
+        ("wipe my address. brian can stay", "User's tortoise is called Brian.", False),
+        ("自閉那點不必記錄,氣喘要留。", "用户说：兼有氣喘。", False),
+        ("脂肪肝别留着记录", "用户体检查出脂肪肝。", True),
+    ],
+)
+def test_a_request_names_an_item_by_its_words_or_its_property(
+    request_: str, item: str, named: bool
+) -> None:
+    assert (named_in(request_, item) > 0) == named
 
 
 def test_forget_that_acts_on_the_message_before(tmp_path: Path, embedder: Any) -> None:

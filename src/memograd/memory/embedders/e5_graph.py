@@ -13,13 +13,10 @@ same weights in float32.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.embedders.quantised_graph import LARGEST, MICROSOFT, QuantisedGraph
-
-if TYPE_CHECKING:
-    pass
 
 VERSION: Final = 1  # of what is built here: a cached file of another version is not used
 _FINE: Final = 1 / 254  # the second byte of a token counts in this part of its scale

@@ -213,6 +213,7 @@ def read_e5(path: Path | None = None) -> E5Weights:
 
 @lru_cache(maxsize=1)
 def _parse(path: Path, changed: int, size: int) -> E5Weights:
+    """What the file holds; changed, size: of the file, so that another one is read anew."""
     import numpy as np
 
     data = np.memmap(path, dtype=np.uint8, mode="r")

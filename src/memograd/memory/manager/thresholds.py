@@ -5,6 +5,8 @@ that ship: other weights want them chosen again (`docs/relations.md`). Invariant
 `relations.py` says what each of them decides.
 """
 
+from __future__ import annotations
+
 from typing import Final
 
 CLOSE_ABOVE: Final = 0.75  # what it replaces or ends becomes past
