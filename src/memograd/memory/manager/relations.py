@@ -146,6 +146,7 @@ class RelationManager:
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
                 sure >= thresholds.DOUBT_ABOVE
+                and doubtful is None
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
             ):
@@ -197,7 +198,7 @@ class RelationManager:
         """
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
-            denies = wording(heard.own).negated or DENIES.search(heard.own) is not None
+            denies = DENIES.search(heard.own) is not None
             least = thresholds.CORRECT_ABOVE if denies else thresholds.RETRACT_ABOVE
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from memograd.memory.language import is_chinese
+from memograd.memory.reader.screen_english import is_reaction
 
 _DAYS = "mon|tues?|wednes|thurs?|fri|satur|sun"
 _MONTHS = (
@@ -351,10 +352,19 @@ def _renamed(old: str, message: str) -> str | None:
     said = re.match(r"(?P<new>[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})(?=[.,!?;]| they| is\b|$)", bare)
     if len(names) != 1 or said is None or said["new"].casefold() in old.casefold():
         return None
+    if is_reaction(said["new"]) or _CALLS.match(bare):
+        return None  # "Thanks, Ann!" and "Hey Jon!" begin with a capital, too
     new = said["new"].title() if said["new"].isupper() and len(said["new"]) > 3 else said["new"]
     return _put(old, names[0].span(), new)
 
 
+_CALLS: Final = re.compile(
+    r"(?:thank|thanks|thx|hey|hi|hello|hiya|yo|dear|bye|congrats|congratulations|absolutely|totally"
+    r"|exactly|definitely|awesome|amazing|great|nice|cool|sure|glad|good|same|love|what|how|when"
+    r"|where|why|who|let|keep|take|see|happy|agreed|true|right|woah|yay|aww?|yup|btw|so|and|but"
+    r"|then|now|today|also|just|still|maybe|perhaps|my|our|we|they|you|he|she|this|that)\b",
+    re.I,
+)
 _NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
 _FILLERS: Final = re.compile(
     r"^(?:\W*\b(?:no|nah|nope|(?:scratch|strike|scrap) that|well|sorry|actually|h+m+"

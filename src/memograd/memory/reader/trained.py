@@ -19,6 +19,7 @@ from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
+    MAY_ASK,
     asked_for,
     asks_to_forget_next,
     asks_to_forget_that,
@@ -57,6 +58,7 @@ KEEP_CLAUSE_ABOVE: Final = 0.75
 KEEP_ASKED_ABOVE: Final = 0.2
 KEEP_QUESTION_ABOVE: Final = 0.45  # where it does not even speak of the speaker
 FORGET_ABOVE: Final = 0.6
+FORGET_UNSAID_ABOVE: Final = 0.8  # where no word of the sentence asks for it
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 # Of an assistant's message the beginning is read for facts, which takes one row of the model. The
 # rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
@@ -103,8 +105,8 @@ _FORGETS: Final = re.compile(
     r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
-    r"|[^，。]{0,16}(?:给我|帮我|都|就|全)?(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了"
-    r"|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
+    r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
+    r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
     r"|.{0,12}[那这這][条條句个個段茬点點][话話儿兒]?[就也]?作[废廢罢罷]"
     r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
     re.IGNORECASE,
@@ -223,8 +225,8 @@ class TrainedReader:
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
-        forget = bool((worth[:, 2] >= FORGET_ABOVE).any()) or any(
-            _requests(text) or _FORGETS.search(text) for _, _, text in sentences
+        forget = any(
+            _wishes(text, wish) for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = _IDLE.search(asked_for(own)) is not None and _OF_MEMORY.search(own) is None
         forget = forget and not idle
@@ -238,7 +240,7 @@ class TrainedReader:
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
-            if forget and (wish >= FORGET_ABOVE or _requests(text) or _FORGETS.search(text)):
+            if forget and _wishes(text, wish):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
             if setting.question and chosen(setting.question, text):
@@ -462,6 +464,16 @@ def _is_idle(text: str) -> bool:
         return False
     screen = screen_chinese if chinese else screen_english
     return bool(screen.is_reaction(text))
+
+
+def _wishes(text: str, wish: float) -> bool:
+    """Whether the sentence asks to forget or not to keep something.
+
+    In talk of months hardly any sentence does, so what has no word for it must be very likely.
+    """
+    if _requests(text) or _FORGETS.search(text):
+        return True
+    return wish >= (FORGET_ABOVE if MAY_ASK.search(text) else FORGET_UNSAID_ABOVE)
 
 
 def _requests(text: str) -> bool:

@@ -194,6 +194,8 @@ def _by_message(
         events: list[NewEvent] = []
         for message in messages:
             eligible = filing.may_speak_of(store.now(), forget=message.forget)
+            if not message.forget:
+                eligible = _told_by_nobody_else(message.turn, eligible)
             items = _items_for(work, message, eligible, derived, told)
             changes = manager.decide_heard(message, items, told.just_before(message.turn))
             if message.everything:
@@ -215,6 +217,19 @@ def _by_message(
         return events + told.forgets(work, scope, manager.actor)
 
     return decide
+
+
+def _told_by_nobody_else(
+    turn: RawTurn, eligible: Callable[[MemoryItem], bool]
+) -> Callable[[MemoryItem], bool]:
+    """Of those, the items that another person by name did not tell of.
+
+    Where several people talk, each speaks for himself: "I sold mine" ends nothing that a friend
+    said of her own car.
+    """
+    if turn.speaker == turn.role:
+        return eligible
+    return lambda item: eligible(item) and item.actor_id in (None, turn.speaker)
 
 
 def _queries(heard: Heard) -> list[str]:

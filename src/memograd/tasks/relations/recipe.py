@@ -32,9 +32,10 @@ from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
 from memograd.tasks.relations.rows import Examples, WrittenTurn, read_dialogues, read_pairs
 from memograd.tasks.relations.settings import RelationsConfig
+from memograd.tasks.relations.talks import Talks, read_talks
 
 SPLIT: Final = Path("corpus/split.json")
-_FILES: Final = ("data", "eval_data", "pairs")
+_FILES: Final = ("data", "eval_data", "pairs", "talks")
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -64,7 +65,8 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     turns += [said for path in config.pairs for said in read_pairs(path)]
     unseen = [one for path in config.eval_data for one in read_asked(path)]
     e5, start = read_e5(), _start(config)
-    examples = Examples(turns, RowBuilder(e5), config)
+    talks = read_talks(config.talks)
+    examples = Examples(turns, RowBuilder(e5), config, talks)
     torch.manual_seed(config.seed)
     network = RelationNetwork(e5, layers=config.layers, dropout=config.dropout)
     if config.learning_layers is not None:
@@ -84,7 +86,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         }
 
     def describe(run: RunFolder) -> None:
-        check_began_with(run, fingerprint(turns, start))
+        check_began_with(run, fingerprint(turns, start, talks))
         heard = len(asked) or len(turns)
         console.print(
             f"{heard} {'dialogues' if asked else 'turns'} to train on, {len(unseen)} dialogues of"
@@ -185,9 +187,13 @@ def _shipped_data() -> dict[str, list[Path]]:
     }
 
 
-def fingerprint(turns: Sequence[WrittenTurn], start: Weights | None = None) -> str:
+def fingerprint(
+    turns: Sequence[WrittenTurn], start: Weights | None = None, talks: Talks | None = None
+) -> str:
     """Changes with any turn, and with the weights that training began with."""
     found = hashlib.sha256(repr(list(turns)).encode())
+    for talk in talks.turns if talks else []:
+        found.update(repr((talk.text, talk.before)).encode())
     if start is not None:
         for name in sorted(start.vectors):
             found.update(start.vectors[name].tobytes())

@@ -21,9 +21,12 @@ from typing import Any, Final
 
 from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
+from memograd.memory.analysis import analyse
+from memograd.memory.language import is_chinese
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
 from memograd.tasks.relations.settings import RelationsConfig
+from memograd.tasks.relations.talks import Talks, TalkTurn, Worded, nearest
 from memograd.tasks.relations.wording import DialogueReader, holds, spans_of
 
 ROLES: Final = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
@@ -34,12 +37,14 @@ GROUPS: Final = {
 }
 """What a label of a pair may mean; the loss asks only that one of them is likely."""
 
+_STAYS: Final = tuple(RELATIONS.index(name) for name in GROUPS["keep"])
 OLD_KINDS: Final = frozenset(
     {"change", "comment", "addition", "ending", "other_person", "hypothetical_or_past", "life"}
 )
 """Kinds of dialogues whose second message is understood without the first."""
 
-_OWN, _FOREIGN, _SAME_MESSAGE, _PAIR = 1.0, 0.5, 0.5, 0.7  # what an item counts in the loss
+# What an item counts in the loss.
+_OWN, _FOREIGN, _SAME_MESSAGE, _PAIR, _TALK = 1.0, 0.5, 0.5, 0.7, 0.5
 _STATEMENTS: Final = (
     0.6  # share of items that are statements, of those not as the reader words them
 )
@@ -155,22 +160,34 @@ class Examples:
     """Draws the examples of a pass."""
 
     def __init__(
-        self, turns: Sequence[WrittenTurn], builder: RowBuilder, config: RelationsConfig
+        self,
+        turns: Sequence[WrittenTurn],
+        builder: RowBuilder,
+        config: RelationsConfig,
+        talks: Talks | None = None,
     ) -> None:
         self._turns, self._builder, self._config = turns, builder, config
+        self._talks = talks or Talks()
         self._spoken = [said for said in turns if said.group is None]
         self._facts = [(said.dialogue, fact) for said in self._spoken for fact in said.facts]
         if not self._facts:
             raise BadInput("There is no fact in the training data: name dialogues with data=FILES.")
+        self._stated: dict[bool, list[Worded]] = {False: [], True: []}
+        if self._talks.turns:
+            for _, fact in self._facts:
+                words = frozenset(analyse(fact.statement))
+                self._stated[is_chinese(fact.statement)].append(Worded(fact.statement, words))
 
     def of_pass(self, number: int) -> list[Example]:
         """The turns of a pass, in the order of the files."""
         rng = random.Random(f"{self._config.seed}:{number}")
-        return [
+        examples = [
             self._example(said, rng)
             for said in self._turns
             if said.items or rng.random() < self._config.alone_share
         ]
+        count = min(round(self._config.talk_share * len(examples)), len(self._talks.turns))
+        return examples + [self._of_talk(one, rng) for one in rng.sample(self._talks.turns, count)]
 
     def batches(self, number: int) -> list[list[Example]]:
         """The examples of a pass in batches of like length, shuffled.
@@ -210,6 +227,29 @@ class Examples:
         )
         return Example(row, [(right, weight) for _, right, weight in drawn], worths_of(said, spans))
 
+    def _of_talk(self, turn: TalkTurn, rng: random.Random) -> Example:
+        """A turn beside the last that was told and what is nearest to it, all of which stays."""
+        most = rng.randint(2, ITEMS_A_ROW)
+        last = [item.text for item in turn.told[-2:]] if rng.random() < 0.6 else []
+        items = list(dict.fromkeys([*last, *nearest(turn.text, turn.told, most, rng)]))[:most]
+        rng.shuffle(items)
+        before = turn.before[-rng.choice([1, 1, 2, 3]) :] if rng.random() < 0.6 else ()
+        row = self._builder.row(turn.text, role="user", before=before, items=items, segments=[])
+        return Example(row, [(_STAYS, _TALK) for _ in items], [])
+
+    def _crowd(self, said: WrittenTurn, items: Sequence[str], rng: random.Random) -> Iterator[str]:
+        """What others told that shares words with the message, until the row is full or nearly."""
+        language, count = is_chinese(said.text), rng.randint(3, ITEMS_A_ROW) - len(items)
+        if not self._talks.turns or rng.random() >= self._config.crowded or count <= 0:
+            return
+        own = {topic_of(fact) for fact in [*said.facts, *said.items]}
+        of_talks = rng.random() < 0.5
+        drawn = self._talks.items[language] if of_talks else self._stated[language]
+        for text in nearest(said.text, drawn, count + 3, rng):
+            if count and text not in items and (of_talks or topic_of_text(text) not in own):
+                count -= 1
+                yield text
+
     def _items(
         self, said: WrittenTurn, rng: random.Random
     ) -> list[tuple[str, tuple[int, ...], float]]:
@@ -236,6 +276,8 @@ class Examples:
         if said.facts and rng.random() < (_SAME if own else _SAME / 2):
             fact = rng.choice(said.facts)
             items.append((wording(fact), (RELATIONS.index("same"),), _SAME_MESSAGE))
+        for text in self._crowd(said, [text for text, _, _ in items], rng):
+            items.append((text, (RELATIONS.index("unrelated"),), _FOREIGN))
         return items[:ITEMS_A_ROW]
 
     def foreign(self, said: WrittenTurn, most: int, rng: random.Random) -> Iterator[WrittenFact]:
@@ -293,11 +335,16 @@ def _merged(texts: Sequence[str], relations: Sequence[str]) -> list[tuple[str, s
 
 
 def topic_of(fact: WrittenFact) -> str:
-    """How the statement begins: the property, roughly."""
-    words = fact.statement.split()
+    """How the statement of a fact begins: the property, roughly."""
+    return topic_of_text(fact.statement)
+
+
+def topic_of_text(statement: str) -> str:
+    """How a statement begins: the property, roughly."""
+    words = statement.split()
     if len(words) > 2:
         return " ".join(words[:3])
-    return fact.statement[: 5 if fact.statement[2:3] == "的" else 3]  # 用户的手机, 用户住
+    return statement[: 5 if statement[2:3] == "的" else 3]  # 用户的手机, 用户住
 
 
 def turns_of(case: dict[str, Any], language: str, dialogue: str) -> Iterator[WrittenTurn]:

@@ -50,6 +50,13 @@ class RelationsConfig(RunSettings):
     pairs: list[Path] = []
     """Further pairs to train on: lines with a (earlier text), b (new message) and label, one of
     supersede, end, keep."""
+    talks: list[Path] = []
+    """Long conversations (corpus/conversations), most of whose turns change nothing of what was
+    told before them: what a memory of months is like."""
+    talk_share: NotNegative = 0.33
+    """Turns of the talks that a pass reads, for each message of a dialogue."""
+    crowded: Share = 0.6
+    """Share of the messages whose row is filled with what others told, where there are talks."""
     before_kept: Share = 0.5
     """Share of messages that are read with what really came before them; the others are read with
     nothing or a foreign turn before them, as when an item is old."""
