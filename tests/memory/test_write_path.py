@@ -23,7 +23,7 @@ from memograd.memory.manager.past import named_in
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, tells_code
-from memograd.memory.relations import CLOSING, RELATIONS, WORTHS
+from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, Thresholds
 from memograd.memory.relations.model import SHIPPED
 
 BEHAVIOUR = Path(__file__).resolve().parents[1] / "behaviour"
@@ -38,7 +38,7 @@ class Answering:
     """Stands in for a relation model: says of every pair and segment what it was told to say."""
 
     class about:
-        close_above = 0.5
+        thresholds = Thresholds()
 
     def __init__(self, relation: str = "unrelated", worth: str = "fact", sure: float = 0.9) -> None:
         self.relation, self.worth_, self.sure = relation, worth, sure

@@ -81,6 +81,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
             "relation_temperature": about.relation_temperature,
             "worth_temperature": about.worth_temperature,
             "close_above": about.close_above,
+            "thresholds": about.thresholds,
         }
 
     def describe(run: RunFolder) -> None:
