@@ -14,6 +14,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from memograd.errors import BadInput
 from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.weights import read_weights, write_weights
 from memograd.tasks.relations.cases import read_cases
@@ -30,8 +31,11 @@ def main() -> None:
     parser.add_argument("--authors", required=True, help="such as s1,s2")
     parser.add_argument("--out", type=Path, required=True, help="file to write the weights to")
     given = parser.parse_args()
-    cases = read_cases(given.cases, given.authors.split(","))
-    weights = read_weights(given.weights)
+    try:
+        cases = read_cases(given.cases, given.authors.split(","))
+        weights = read_weights(given.weights)
+    except BadInput as error:
+        parser.error(str(error))
     fitted = fit(weights, cases, say=lambda line: print(line, flush=True))
     print(f"\n{fitted.report}\n\n{fitted.played} cases played")
     about = replace(weights.about, thresholds=fitted.thresholds)

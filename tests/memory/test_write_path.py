@@ -96,6 +96,23 @@ def test_what_the_model_is_unsure_of_closes_nothing(
         assert set(before) <= set(texts(memory))
 
 
+def test_how_sure_it_must_be_is_the_models(
+    tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same answers, with other thresholds of the model: doubted, closed, and not even kept."""
+
+    def told(name: str, **numbers: float) -> list[str]:
+        monkeypatch.setattr(Answering.about, "thresholds", Thresholds(**numbers))
+        with opened(tmp_path / name, embedder, Answering("replace", sure=0.7)) as memory:
+            memory.add("I live in Boston.", user_id="u")
+            memory.add("I found a flat in Rome.", user_id="u")
+            return texts(memory)
+
+    assert any("perhaps no longer" in text for text in told("doubted", close_above=0.9))
+    assert any("formerly" in text for text in told("closed", close_above=0.7))
+    assert told("dropped", keep_above=0.95) == []
+
+
 @pytest.mark.parametrize("relation", CLOSING)
 def test_what_others_say_closes_nothing(tmp_path: Path, embedder: Any, relation: str) -> None:
     with opened(tmp_path, embedder, Answering(relation)) as memory:

@@ -17,7 +17,7 @@ from memograd.grpo.advantage import group_advantages
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.thresholds import Thresholds
-from memograd.memory.relations.weights import About, RELATIONS, WORTHS, read_weights, write_weights
+from memograd.memory.relations.weights import RELATIONS, WORTHS, About, read_weights, write_weights
 from memograd.tasks.registry import train
 from memograd.tasks.relations.decisions import (
     CLOSE,

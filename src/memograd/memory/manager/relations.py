@@ -381,8 +381,8 @@ class RelationManager:
                 0.0 if stays & stems(part) else score
                 for score, (part, _) in zip(scores, parts, strict=True)
             ]
-        least = max(self.thresholds.part_above, self.thresholds.part_share * max(scores))
-        stay = [n for n in range(len(parts)) if scores[n] < least]
+        least, share = self.thresholds.part_above, self.thresholds.part_share * max(scores)
+        stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
             return None
@@ -406,8 +406,8 @@ class RelationManager:
             if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
                 wish[n] = closing[n] = 0.0
         meant = [max(float(wish[n]), float(closing[n])) for n in range(len(items))]
-        least = max(self.thresholds.forget_above, self.thresholds.meant_share * max(meant))
-        targets = [n for n in range(len(items)) if meant[n] >= least]
+        least, share = self.thresholds.forget_above, self.thresholds.meant_share * max(meant)
+        targets = [n for n in range(len(items)) if meant[n] >= least and meant[n] >= share]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
         if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):

@@ -165,8 +165,9 @@ def read_weights(path: Path) -> Weights:
             " `memograd train relations` wrote."
         ) from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        why = str(error).rstrip(".")
         raise BadInput(
-            f"The file {path} is not a whole relation model ({error}): train one with `memograd"
+            f"The file {path} is not a whole relation model ({why}): train one with `memograd"
             " train relations`, or reinstall memograd if it came with it."
         ) from error
     return Weights(known, matrices, arrays)

@@ -65,7 +65,7 @@ def read_cases(paths: Sequence[Path], authors: Sequence[str] = ()) -> list[Case]
 
 def language_of(case: Case) -> str:
     """en or zh."""
-    return str(case["id"].split("-")[0])
+    return str(case["id"][:2])
 
 
 def author_of(case: Case) -> str:

@@ -2,10 +2,14 @@
 
     fitted = fit(weights, read_cases(paths, authors))    # fitted.thresholds, fitted.report
 
-One threshold after the other is moved over GRID; what counts is the share of right cases, the
-languages equally, and a comment that destroys its fact counts as DESTROYED wrong ones. So that no
-single case is chased, the value of a threshold is averaged with its neighbours', a move must gain
-`LEAST_GAIN` cases, and of a plateau the middle is taken.
+One threshold after the other is moved over GRID; what counts is the mean value of a case
+(`Verdict.value`), the languages equally: a right one, less what doubts cost, and much less than
+nothing for a comment that destroys its fact. So that no single case is chased, the value at a
+threshold is averaged with its neighbours', a move must gain `LEAST_GAIN` cases, and of a plateau
+the middle is taken.
+
+The cases alone would not do: they find an old statement right where it is marked as doubtful and
+where it should be gone, so a memory that doubts everything would be the best.
 
 What a model says of a row does not depend on thresholds, so it is computed once. And a case must be
 played again only where its course may change: the thresholds that a memory uses while it plays are
@@ -20,7 +24,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,6 +36,7 @@ from memograd.evaluation.tables import markdown_table
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.manager import RelationManager
+from memograd.memory.manager.past import formerly, is_doubted, is_past
 from memograd.memory.reader import TrainedReader
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.thresholds import NAMES, Thresholds
@@ -43,7 +47,10 @@ GRID: Final = (
     *(0.02, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55),
     *(0.6, 0.65, 0.7, 0.75, 0.78, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99),
 )
-DESTROYED: Final = 5.0  # wrong cases that a comment counts for which destroys its fact
+DESTROYED: Final = -4.0  # value of a comment that destroys its fact
+DOUBTED: Final = 0.75  # of a right case after which something is in doubt, as GRPO values it
+STAYS: Final = ("comment", "addition", "other_person", "hypothetical_or_past")
+"""Kinds of cases in which nothing comes to an end."""
 LEAST_GAIN: Final = 1.5  # cases of one language that a move must gain, averaged with its neighbours
 SWEEPS: Final = 4  # over all thresholds, at most
 _NEIGHBOURS: Final = {-2: 1.0, -1: 2.0, 0: 3.0, 1: 2.0, 2: 1.0}  # what each counts in the average
@@ -86,6 +93,8 @@ class Watched(float):
         return one
 
     def _told(self, value: float) -> None:
+        if isinstance(value, Watched):  # neither side would be a number of the message
+            self._refused()
         if self.scale > 0:
             exact = float.__truediv__(self, self.scale)
             self.region.narrow(self.name, exact, float(value) / self.scale)
@@ -210,6 +219,29 @@ class RememberingEmbedder:
         return np.stack([self._known[query, text] for text in texts])
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """wrong: what is, None where nothing is. doubted, past: whether an item says that it may be so
+    no longer, or what was so before."""
+
+    wrong: Wrong | None
+    doubted: bool
+    past: bool
+
+    def destroys(self, case: Case) -> bool:
+        """Whether a comment took its fact away."""
+        return case["kind"] == "comment" and self.wrong is not None and self.wrong.lost
+
+    def value(self, case: Case) -> float:
+        """What the case counts for the fit, at most 1."""
+        if self.destroys(case):
+            return DESTROYED
+        # Where nothing ends, an item that tells of a past has lost its present.
+        if self.wrong is not None or (self.past and case["kind"] in STAYS):
+            return 0.0
+        return DOUBTED if self.doubted else 1.0
+
+
 @dataclass
 class Judge:
     """Says which cases are right at given thresholds, and plays only those that it must.
@@ -221,22 +253,31 @@ class Judge:
     reader: TrainedReader
     manager: RelationManager
     played: int = 0
-    _verdicts: dict[str, list[tuple[Region, Wrong | None]]] = field(default_factory=dict)
+    _verdicts: dict[str, list[tuple[Region, Verdict]]] = field(default_factory=dict)
 
-    def verdict(self, case: Case, thresholds: Thresholds) -> Wrong | None:
-        """What is wrong with the case at those thresholds, None where nothing is."""
+    def verdict(self, case: Case, thresholds: Thresholds) -> Verdict:
+        """How the case ends at those thresholds."""
         known = self._verdicts.setdefault(case["id"], [])
-        for region, wrong in known:
+        for region, verdict in known:
             if region.holds(thresholds):
-                return wrong
+                return verdict
         region = Region()
         self.reader.thresholds = self.manager.thresholds = watched(thresholds, region)
         self.played += 1
-        user = f"{case['id']}#{len(known)}"
+        verdict = self.played_anew(case, f"{case['id']}#{len(known)}")
+        known.append((region, verdict))
+        return verdict
+
+    def played_anew(self, case: Case, user: str) -> Verdict:
+        """How the case ends for a user that the memory does not know yet."""
         play(self.memory, case, user)
         wrong = what_is_wrong(self.memory, case, user)
-        known.append((region, wrong))
-        return wrong
+        texts = [one["memory"] for one in self.memory.get_all(user_id=user)["results"]]
+        return Verdict(
+            wrong,
+            doubted=any(is_doubted(text) for text in texts),
+            past=any(is_past(text) or formerly(text) for text in texts),
+        )
 
 
 @contextmanager
@@ -259,29 +300,33 @@ def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[Judg
 
 @dataclass(frozen=True)
 class CaseShares:
-    """Of one language. right: share of right cases. destroyed: comments that destroy a fact."""
+    """Of the cases of one language: value: their mean. right: share of right ones. destroyed:
+    comments that destroy a fact. doubted: cases that leave something in doubt. past: those in which
+    nothing ends, and something is past."""
 
     cases: int
+    value: float
     right: float
     destroyed: int
-
-    @property
-    def objective(self) -> float:
-        """What the fit makes as large as it can."""
-        return self.right - (DESTROYED - 1) * self.destroyed / self.cases
+    doubted: int
+    past: int
 
 
 def shares(judge: Judge, cases: Sequence[Case], thresholds: Thresholds) -> dict[str, CaseShares]:
     """How the cases stand at those thresholds, by language."""
-    total, right, destroyed = Counter[str](), Counter[str](), Counter[str]()
+    of: dict[str, list[tuple[Case, Verdict]]] = {}
     for case in cases:
-        wrong, language = judge.verdict(case, thresholds), language_of(case)
-        total[language] += 1
-        right[language] += wrong is None
-        destroyed[language] += wrong is not None and wrong.lost and case["kind"] == "comment"
+        of.setdefault(language_of(case), []).append((case, judge.verdict(case, thresholds)))
     return {
-        language: CaseShares(count, right[language] / count, destroyed[language])
-        for language, count in sorted(total.items())
+        language: CaseShares(
+            len(ended),
+            sum(verdict.value(case) for case, verdict in ended) / len(ended),
+            sum(verdict.wrong is None for _, verdict in ended) / len(ended),
+            sum(verdict.destroys(case) for case, verdict in ended),
+            sum(verdict.doubted for _, verdict in ended),
+            sum(verdict.past and case["kind"] in STAYS for case, verdict in ended),
+        )
+        for language, ended in sorted(of.items())
     }
 
 
@@ -296,24 +341,28 @@ class Fitted:
 
     @property
     def report(self) -> str:
-        """Two tables: the cases, the thresholds that differ from the defaults."""
+        """Two tables: how the cases stand, and the thresholds that differ from the defaults."""
         cases = [
             [
                 language,
-                str(self.after[language].cases),
-                f"{100 * self.before[language].right:.1f}",
-                f"{100 * self.after[language].right:.1f}",
-                str(self.before[language].destroyed),
-                str(self.after[language].destroyed),
+                when,
+                str(of[language].cases),
+                f"{100 * of[language].value:.2f}",
+                f"{100 * of[language].right:.1f}",
+                str(of[language].destroyed),
+                str(of[language].past),
+                str(of[language].doubted),
             ]
             for language in self.after
+            for when, of in (("before", self.before), ("fitted", self.after))
         ]
         numbers = [
             [name, f"{getattr(Thresholds(), name):g}", f"{getattr(self.thresholds, name):g}"]
             for name in NAMES
             if getattr(Thresholds(), name) != getattr(self.thresholds, name)
         ]
-        head = ["language", "cases", "right before", "after", "destroyed before", "after"]
+        head = ["language", "thresholds", "cases", "value", "right", "comments destroy"]
+        head += ["wrongly past", "in doubt"]
         return "\n\n".join(
             [
                 markdown_table(head, cases),
@@ -370,7 +419,7 @@ def _search(
 
 
 def _objective(found: Mapping[str, CaseShares]) -> float:
-    return float(np.mean([one.objective for one in found.values()]))
+    return float(np.mean([one.value for one in found.values()]))
 
 
 def _curve(
