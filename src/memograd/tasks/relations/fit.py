@@ -52,6 +52,7 @@ DOUBTED: Final = 0.75  # of a right case after which something is in doubt, as G
 STAYS: Final = ("comment", "addition", "other_person", "hypothetical_or_past")
 """Kinds of cases in which nothing comes to an end."""
 LEAST_GAIN: Final = 1.5  # cases of one language that a move must gain, averaged with its neighbours
+REACH: Final = 8  # values of GRID that a threshold may move at once
 SWEEPS: Final = 4  # over all thresholds, at most
 _NEIGHBOURS: Final = {-2: 1.0, -1: 2.0, 0: 3.0, 1: 2.0, 2: 1.0}  # what each counts in the average
 
@@ -399,7 +400,7 @@ def _search(
     for _ in range(SWEEPS):
         moved = False
         for name in NAMES:
-            values = sorted({*GRID, float(getattr(chosen, name))})
+            values = _near(float(getattr(chosen, name)))
             curve = _curve(judge, cases, chosen, name, values)
             value = _moved_to(values, curve, getattr(chosen, name), least_gain)
             if value is None or curve[values.index(value)] < best:
@@ -416,6 +417,13 @@ def _search(
         if not moved:
             break
     return Fitted(chosen, before, shares(judge, cases, chosen), judge.played)
+
+
+def _near(value: float) -> list[float]:
+    """The values of GRID around one, and that one."""
+    values = sorted({*GRID, value})
+    at = values.index(value)
+    return values[max(0, at - REACH) : at + REACH + 1]
 
 
 def _objective(found: Mapping[str, CaseShares]) -> float:
