@@ -4,10 +4,8 @@
     python benchmarks/behaviour.py --ways default --authors s10 --failures 20
     python benchmarks/behaviour.py --suites ../shared/behaviour/en.jsonl
 
-A case (`tests/behaviour/{en,zh}.jsonl`) has `steps` (a text, chat messages, or `{"messages",
-"timestamp"}`), then what a memory that understood them must and must not say: `ask` (search, with
-regular expressions on the joined texts of the first `top` results) and `all_has` / `all_not` (on
-all items). One table a language, by kind; milliseconds are the median of a call of `add`.
+Cases are described in `memograd.tasks.relations.cases`. One table a language, by kind; milliseconds
+are the median of a call of `add`.
 
 Thresholds and words were chosen by looking at s1 to s10: only an author that nobody read reports.
 """
@@ -16,21 +14,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import statistics
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memograd import Memory
+from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
+from memograd.memory.reader import TrainedReader
+from memograd.memory.relations.thresholds import Thresholds, changed
+from memograd.tasks.relations.cases import Case, language_of, play, read_cases, what_is_wrong
 
 SUITES = Path(__file__).resolve().parents[1] / "tests" / "behaviour"
-DEFAULT_TIME = "2024-05-07T18:30:00+00:00"
 
 
 @dataclass
@@ -52,47 +51,27 @@ def open_memory(way: str, folder: str, **given: Any) -> Memory:
     return Memory.open(folder, reader=way, manager=way, **given)
 
 
-def why_wrong(memory: Memory, case: dict[str, Any], *, infer: bool, score: Score) -> str | None:
-    """What is wrong after the steps of a case, None where nothing is."""
-    user = case["id"]
-    for step in case["steps"]:
-        said, at = step, DEFAULT_TIME
-        if isinstance(step, dict) and "messages" in step:
-            said, at = step["messages"], step.get("timestamp", at)
-        began = time.perf_counter()
-        memory.add(said, user_id=user, timestamp=at, infer=infer)
-        score.milliseconds.append(1_000 * (time.perf_counter() - began))
-    items = "\n".join(one["memory"] for one in memory.get_all(user_id=user)["results"])
-    for ask in case.get("ask", []):
-        hits = memory.search(ask["q"], user_id=user, top_k=ask.get("top", 3))["results"]
-        found = "\n".join(hit["memory"] for hit in hits)
-        if ask.get("has") and not re.search(ask["has"], found, re.I):
-            return f"asked {ask['q']!r}: no {ask['has'][-60:]!r} in {found!r} of {items!r}"
-        if ask.get("not") and re.search(ask["not"], found, re.I):
-            return f"asked {ask['q']!r}: {ask['not'][-60:]!r} in {found!r}"
-    for want in case.get("all_has", []):
-        if not re.search(want, items, re.I):
-            return f"no {want!r} in {items!r}"
-    for bad in case.get("all_not", []):
-        if found := re.search(bad, items, re.I):
-            return f"{found[0]!r} in {items!r}"
-    return None
-
-
 def run(
-    cases: Iterable[dict[str, Any]], way: str, *, close_above: float | None = None, **given: Any
+    cases: Iterable[Case], way: str, *, thresholds: Mapping[str, float] | None = None, **given: Any
 ) -> Score:
-    """The score of one memory on all cases, each of a user of its own."""
+    """The score of one memory on all cases, each of a user of its own.
+
+    thresholds: some that take the place of the model's.
+    """
     score = Score()
     with (
         tempfile.TemporaryDirectory() as folder,
         open_memory(way, folder, env_file=None, **given) as memory,
     ):
-        if close_above is not None and isinstance(memory.manager, RelationManager):
-            memory.manager.close_above = close_above
+        for part in (memory.reader, memory.manager):
+            if isinstance(part, TrainedReader | RelationManager):
+                part.thresholds = changed(part.thresholds, thresholds or {})
         for case in cases:
             try:
-                why = why_wrong(memory, case, infer=way != "every", score=score)
+                took = play(memory, case, case["id"], infer=way != "every")
+                score.milliseconds.extend(took)
+                wrong = what_is_wrong(memory, case, case["id"])
+                why = wrong.why if wrong is not None else None
             except Exception as error:  # a crash is a failure of the case
                 why = f"{type(error).__name__}: {error}"
             score.total[case["kind"]] += 1
@@ -119,6 +98,16 @@ def table(scores: dict[str, Score]) -> str:
     return "\n".join(rows)
 
 
+def thresholds_given(pairs: Sequence[str]) -> dict[str, float]:
+    """The numbers of NAME=NUMBER, by name."""
+    try:
+        found = {name: float(number) for name, number in (pair.split("=") for pair in pairs)}
+    except ValueError:
+        raise BadInput(f"Thresholds are given as NAME=NUMBER, not {' '.join(pairs)!r}.") from None
+    changed(Thresholds(), found)
+    return found
+
+
 def main() -> None:
     """Score and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -128,25 +117,22 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+")
     parser.add_argument("--relations", type=Path, help="file of another relation model")
     parser.add_argument("--embedder", default="e5")
-    parser.add_argument("--close-above", type=float, help="another threshold of the manager")
+    parser.add_argument("--thresholds", nargs="+", default=[], help="NAME=NUMBER, of the memory")
     parser.add_argument("--failures", type=int, default=0, help="how many to print")
     given = parser.parse_args()
-    authors = given.authors.split(",") if given.authors else []
-    for suite in given.suites:
-        cases = [json.loads(line) for line in suite.open(encoding="utf-8")]
-        cases = [
-            case
-            for case in cases
-            if (not authors or any(f"-{author}-" in case["id"] for author in authors))
-            and (not given.kinds or case["kind"] in given.kinds)
-        ]
+    try:
+        thresholds = thresholds_given(given.thresholds)
+        every = read_cases(given.suites, given.authors.split(",") if given.authors else [])
+    except BadInput as error:
+        parser.error(str(error))
+    every = [case for case in every if not given.kinds or case["kind"] in given.kinds]
+    for language in sorted({language_of(case) for case in every}):
+        cases = [case for case in every if language_of(case) == language]
         settings = {"embedder": given.embedder}
         if given.relations:
             settings["relations"] = given.relations
-        scores = {
-            way: run(cases, way, close_above=given.close_above, **settings) for way in given.ways
-        }
-        print(f"\n{suite.name}\n{table(scores)}", flush=True)
+        scores = {way: run(cases, way, thresholds=thresholds, **settings) for way in given.ways}
+        print(f"\n{language}\n{table(scores)}", flush=True)
         for way, score in scores.items():
             for name, kind, steps, why in score.failures[: given.failures]:
                 print(way, name, kind, json.dumps(steps, ensure_ascii=False), why, sep=" | ")

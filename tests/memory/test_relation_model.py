@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, RelationModel, load_relation_model
 from memograd.memory.relations.rows import MAX_TOKENS, RowBuilder, Span
+from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.weights import (
     About,
     Weights,
@@ -202,3 +205,53 @@ def test_a_row_fits_whatever_it_is_made_of(
     assert all(0 <= start < end <= len(row.tokens) for start, end in [*row.items, *row.segments])
     assert {row.parts[start] for start, _ in row.items} <= {2}
     assert {row.parts[start] for start, _ in row.segments} <= {1}
+
+
+@given(st.lists(st.floats(1e-6, 1 - 1e-6), min_size=len(NAMES), max_size=len(NAMES)))
+@settings(max_examples=10, deadline=None)
+def test_thresholds_are_written_and_read(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[float]
+) -> None:
+    numbers[:2] = sorted(numbers[:2], reverse=True)  # closed above, doubted below
+    if numbers[0] == numbers[1]:
+        numbers[0] += (1 - numbers[0]) / 2
+    thresholds = Thresholds(*numbers)
+    weights = small_weights()
+    about = replace(weights.about, thresholds=thresholds)
+    path = tmp_path_factory.mktemp("weights") / "model.npz"
+    write_weights(replace(weights, about=about), path)
+    assert read_weights(path).about == about
+
+
+def without_thresholds(path: Path, **changed: object) -> Path:
+    """The weights with `thresholds` of the file removed, or with what is given in its place."""
+    write_weights(small_weights(), path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    about = json.loads(str(arrays["about"]))
+    about.pop("thresholds")
+    np.savez(path, **(arrays | {"about": np.array(json.dumps(about | changed))}))
+    return path
+
+
+def test_a_file_without_thresholds_means_the_defaults(tmp_path: Path) -> None:
+    assert read_weights(without_thresholds(tmp_path / "old.npz")).about.thresholds == Thresholds()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "threshold close_above is missing"),
+        (asdict(Thresholds()) | {"close": 0.5}, "no threshold 'close'"),
+        (asdict(Thresholds()) | {"keep_above": "much"}, "keep_above is 'much'"),
+        (asdict(Thresholds()) | {"keep_above": 1.5}, "above 0 and below 1"),
+        (asdict(Thresholds()) | {"keep_above": True}, "keep_above is True"),
+        (asdict(Thresholds()) | {"doubt_above": 0.8}, "less sure than what is closed"),
+        ([0.5], "dictionary of numbers by name"),
+    ],
+)
+def test_wrong_thresholds_are_refused(tmp_path: Path, values: object, said: str) -> None:
+    path = without_thresholds(tmp_path / "wrong.npz", thresholds=values)
+    with pytest.raises(BadInput, match=said) as refused:
+        read_weights(path)
+    assert str(path) in str(refused.value)

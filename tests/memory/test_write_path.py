@@ -23,7 +23,7 @@ from memograd.memory.manager.past import named_in
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, tells_code
-from memograd.memory.relations import CLOSING, RELATIONS, WORTHS
+from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, Thresholds
 from memograd.memory.relations.model import SHIPPED
 
 BEHAVIOUR = Path(__file__).resolve().parents[1] / "behaviour"
@@ -38,7 +38,7 @@ class Answering:
     """Stands in for a relation model: says of every pair and segment what it was told to say."""
 
     class about:
-        close_above = 0.5
+        thresholds = Thresholds()
 
     def __init__(self, relation: str = "unrelated", worth: str = "fact", sure: float = 0.9) -> None:
         self.relation, self.worth_, self.sure = relation, worth, sure
@@ -94,6 +94,23 @@ def test_what_the_model_is_unsure_of_closes_nothing(
         before = texts(memory)
         memory.add(comment, user_id="u")
         assert set(before) <= set(texts(memory))
+
+
+def test_how_sure_it_must_be_is_the_models(
+    tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same answers, with other thresholds of the model: doubted, closed, and not even kept."""
+
+    def told(name: str, **numbers: float) -> list[str]:
+        monkeypatch.setattr(Answering.about, "thresholds", Thresholds(**numbers))
+        with opened(tmp_path / name, embedder, Answering("replace", sure=0.7)) as memory:
+            memory.add("I live in Boston.", user_id="u")
+            memory.add("I found a flat in Rome.", user_id="u")
+            return texts(memory)
+
+    assert any("perhaps no longer" in text for text in told("doubted", close_above=0.9))
+    assert any("formerly" in text for text in told("closed", close_above=0.7))
+    assert told("dropped", keep_above=0.95) == []
 
 
 @pytest.mark.parametrize("relation", CLOSING)

@@ -314,8 +314,12 @@ def test_a_model_that_closes_too_readily_is_shifted(batch_file: Path, e5: E5Weig
 
 def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) -> None:
     unseen = written(tmp_path / "en-y.jsonl", [*DIALOGUES, *DIALOGUES])
+    asked = {"ask": [{"q": "Where does the user live?", "has": "Montreal"}]}
+    steps = ["I live in Ottawa", "haha, I moved to Montreal"]
+    cases = [{"id": "en-x1-1", "kind": "change", "steps": steps, **asked}]
     config = settings(
         *(batch_file, tmp_path / "run"),
+        cases=[written(tmp_path / "cases.jsonl", cases)],
         **{"steps": 60, "save_steps": 60, "batch": 8, "layers": 2, "dropout": 0.0},
         eval_data=[unseen],
     )
@@ -330,6 +334,7 @@ def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) 
     by_kind = {row["kind"]: row for row in report["decided"]}
     assert by_kind["change"]["closing"] == 1 and by_kind["change"]["leaving"] == 1
     assert "| change" in (run / "decisions.md").read_text()
+    assert "| en | fitted | 1 " in (run / "thresholds.md").read_text()
 
 
 def test_what_is_trained_on_is_not_measured_on(batch_file: Path, tmp_path: Path) -> None:
@@ -346,13 +351,18 @@ def test_without_data_it_is_trained_on_what_the_split_says(
     monkeypatch.chdir(tmp_path)
     assert settled(RelationsConfig()).data == []
     (tmp_path / "corpus").mkdir()
-    split = {"relations": {"train": ["dialogues/en-x"], "chosen_by": ["dialogues/en-y"]}}
+    names = {"train": ["dialogues/en-x"], "chosen_by": ["dialogues/en-y"], "fitted_to": ["../en"]}
+    split = {"relations": names | {"fitted_to_authors": ["s1", "s2"]}}
     (tmp_path / "corpus" / "split.json").write_text(json.dumps(split))
     config = settled(RelationsConfig())
+    assert config.cases == [tmp_path / "en.jsonl"] and config.case_authors == ["s1", "s2"]
+    assert settled(RelationsConfig(case_authors=["s3"])).case_authors == ["s3"]
+    assert settled(RelationsConfig(algorithm="grpo")).cases == []
     assert config.data == [tmp_path / "corpus" / "dialogues" / "en-x.jsonl"]
     assert config.eval_data == [tmp_path / "corpus" / "dialogues" / "en-y.jsonl"]
     own = settled(RelationsConfig(data=[Path("mine.jsonl")]))
     assert own.data == [tmp_path / "mine.jsonl"] and own.eval_data == []
+    assert own.cases == []
 
 
 def test_the_split_names_batches_once_each() -> None:

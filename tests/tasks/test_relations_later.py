@@ -15,9 +15,9 @@ import torch
 from memograd.errors import BadInput
 from memograd.grpo.advantage import group_advantages
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
-from memograd.memory.manager.thresholds import CLOSE_ABOVE, DOUBT_ABOVE
 from memograd.memory.relations.rows import RowBuilder
-from memograd.memory.relations.weights import RELATIONS, WORTHS, read_weights, write_weights
+from memograd.memory.relations.thresholds import Thresholds
+from memograd.memory.relations.weights import RELATIONS, WORTHS, About, read_weights, write_weights
 from memograd.tasks.registry import train
 from memograd.tasks.relations.decisions import (
     CLOSE,
@@ -94,6 +94,8 @@ TWICE = {
     "q": [["Does the user have a pickup?", ["f2", "f4"], "pickup"]],
 }
 HELD, DOUBTED = Held(), Held(doubted=True)
+THRESHOLDS = Thresholds()
+CLOSE_ABOVE, DOUBT_ABOVE = THRESHOLDS.close_above, THRESHOLDS.doubt_above
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -154,7 +156,7 @@ def test_one_fact_is_enough_where_it_answers_alone(batch_file: Path) -> None:
 def test_a_joint_decision_is_worth_what_it_leaves(batch_file: Path, e5: E5Weights) -> None:
     moved = read_asked(batch_file)[0]
     later = LaterConfig(token_cost=0.01)
-    posed = posed_as_served(State(moved, 1, {"f1": HELD}), RowBuilder(e5), later)
+    posed = posed_as_served(State(moved, 1, {"f1": HELD}), RowBuilder(e5), later, THRESHOLDS)
     assert len(posed.items) == 1 and list(posed.noise) == [True, False]
     words = posed.tokens[1]
     assert posed.reward([CLOSE], [0, 1], later) == pytest.approx(1 - 0.01 * words)
@@ -181,7 +183,7 @@ def test_of_an_item_of_two_facts_the_meant_one_is_taken_out(tmp_path: Path, e5: 
     }
     dialogue = read_asked(written(tmp_path / "zh-x.jsonl", [case]))[0]
     state = State(dialogue, 1, {"f1": HELD, "f2": HELD})
-    posed = posed_as_served(state, RowBuilder(e5), LaterConfig())
+    posed = posed_as_served(state, RowBuilder(e5), LaterConfig(), THRESHOLDS)
     assert posed.items == [("f1", "f2")]
     assert set(posed.after([CLOSE], [0])) == {"f1"}
 
@@ -194,7 +196,9 @@ def test_closing_an_item_of_another_dialogue_costs_its_answer(
     examples = Examples([t for one in dialogues for t in one.turns], builder, RelationsConfig())
     for seed in range(40):
         rng = random.Random(seed)
-        posed = posed_for_training(State(dialogues[2], 0, {}), examples, builder, 0.6, later, rng)
+        posed = posed_for_training(
+            State(dialogues[2], 0, {}), examples, builder, 0.6, later, THRESHOLDS, rng
+        )
         if posed.items:
             break
     assert posed.items and not any(posed.items)
@@ -211,28 +215,28 @@ def policy(z: float, w: float, posed: Any) -> DecisionDistributions:
     relations[..., RELATIONS.index("unrelated")], relations[..., RELATIONS.index("end")] = 0, z
     worths = torch.full((1, len(posed.segments), len(WORTHS)), -30.0)
     worths[..., WORTHS.index("nothing")], worths[..., WORTHS.index("fact")] = 0, w
-    return policy_of(relations, worths, [posed], (1.0, 1.0))
+    return policy_of(relations, worths, [posed], (1.0, 1.0), THRESHOLDS)
 
 
 def test_probabilities_sum_to_one_and_without_noise_it_decides_as_the_memory(
     batch_file: Path, e5: E5Weights
 ) -> None:
     state = State(read_asked(batch_file)[0], 1, {"f1": HELD})
-    posed = posed_as_served(state, RowBuilder(e5), LaterConfig())
+    posed = posed_as_served(state, RowBuilder(e5), LaterConfig(), THRESHOLDS)
     for p in (1e-6, 0.2, DOUBT_ABOVE - 0.01, DOUBT_ABOVE + 0.01, 0.6, CLOSE_ABOVE + 0.01, 1 - 1e-6):
         drawn = policy(log_odds(p), log_odds(p), posed)
         for logs in (drawn.items_BI3, drawn.segments_BS2):
             assert torch.allclose(logs.exp().sum(-1), torch.ones(logs.shape[:-1]), atol=1e-5)
         wanted = CLOSE if p >= CLOSE_ABOVE else DOUBT if p >= DOUBT_ABOVE else LEAVE
         decided = drawn.without_noise(0, 1, 2)
-        assert decided == greedy([log_odds(p)], [log_odds(p)] * 2, posed.least)
+        assert decided == greedy([log_odds(p)], [log_odds(p)] * 2, posed.least, THRESHOLDS)
         assert decided[0] == [wanted]
 
 
 def test_what_is_drawn_is_compared_within_its_group(batch_file: Path, e5: E5Weights) -> None:
     config = RelationsConfig(group=8)
     state = State(read_asked(batch_file)[0], 1, {"f1": HELD})
-    posed = posed_as_served(state, RowBuilder(e5), config.later)
+    posed = posed_as_served(state, RowBuilder(e5), config.later, THRESHOLDS)
     drawn = policy(0.5, 0.0, posed)
     chosen = drawn.sample(8, torch.Generator().manual_seed(0))
     assert chosen[0].shape == (1, 8, 1) and chosen[1].shape == (1, 8, 2)
@@ -286,6 +290,8 @@ def test_a_walk_goes_on_from_its_state(batch_file: Path) -> None:
 
 class _Gold:
     """A model that says of every item and sentence what the dialogue says."""
+
+    about = About(hidden=0, layers=0, heads=0, layer_norm_eps=0.0)
 
     def __init__(self, dialogues: list[AskedDialogue]) -> None:
         self._said = {turn.text: (one, n) for one in dialogues for n, turn in enumerate(one.turns)}

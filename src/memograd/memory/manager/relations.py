@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import substitution, thresholds
+from memograd.memory.manager import substitution
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -60,21 +60,23 @@ from memograd.memory.statements import same_text, wording
 if TYPE_CHECKING:
     import numpy as np
 
-    from memograd.memory.relations import RelationModel
+    from memograd.memory.relations import RelationModel, Thresholds
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
+
 
 class RelationManager:
-    """Decides by a relation model; `close_above`: the least probability that closes an item."""
+    """Decides by a relation model; `thresholds`: how sure it must be, by default the model's."""
 
-    def __init__(self, model: RelationModel, *, close_above: float | None = None) -> None:
+    def __init__(self, model: RelationModel, *, thresholds: Thresholds | None = None) -> None:
         from memograd.memory.relations import CLOSING, RELATIONS
 
         self._model = model
         self._closing = [RELATIONS.index(name) for name in CLOSING]
         self._names = RELATIONS
-        self.close_above = thresholds.CLOSE_ABOVE if close_above is None else close_above
+        self.thresholds = model.about.thresholds if thresholds is None else thresholds
 
     @property
     def actor(self) -> str:
@@ -122,30 +124,34 @@ class RelationManager:
         recent: frozenset[str],
         found: np.ndarray,
     ) -> list[Change]:
-        closing = found[:, self._closing].sum(1)
+        closing = found[:, self._closing].sum(1).tolist()
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
-        if heard.stated and closing.max() >= thresholds.DOUBT_ABOVE:
+        if heard.stated and max(closing) >= self.thresholds.doubt_above:
             # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
             left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         for n in sorted(range(len(items)), key=lambda n: -closing[n]):
-            item, sure = items[n], float(closing[n])
+            item, sure = items[n], closing[n]
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
-            if denies and item.id in recent and found[n, 0] < thresholds.UNRELATED_ABOVE:
+            if (
+                denies
+                and item.id in recent
+                and float(found[n, 0]) < self.thresholds.unrelated_above
+            ):
                 relation = "retract"
             taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
-            if sure >= (thresholds.ADDED_ABOVE if adds else self.close_above):
+            if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
-                sure >= thresholds.DOUBT_ABOVE
+                sure >= self.thresholds.doubt_above
                 and doubtful is None
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
@@ -159,7 +165,7 @@ class RelationManager:
             left.facts.append(replace(_fact_of(heard), text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
-        unsure = [n for n in open_ if closing[n] >= thresholds.LINK_ABOVE]
+        unsure = [n for n in open_ if closing[n] >= self.thresholds.link_above]
         link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
         for k, fact in enumerate(left.facts):
             if k in left.used:
@@ -199,7 +205,7 @@ class RelationManager:
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             denies = DENIES.search(heard.own) is not None
-            least = thresholds.CORRECT_ABOVE if denies else thresholds.RETRACT_ABOVE
+            least = self.thresholds.correct_above if denies else self.thresholds.retract_above
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
@@ -216,24 +222,21 @@ class RelationManager:
         typed = value is not None
         if value is not None and (bare := substitution.bare_value(heard.own)) and bare in value:
             sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
-        short = not is_chinese(heard.own) or len(heard.own) <= thresholds.BARE_LENGTH
+        short = not is_chinese(heard.own) or len(heard.own) <= BARE_LENGTH
         if value is None and just_told and relation == "correct" and (sounds or short):
             value = substitution.put_in_place(present(item.text), heard.own, self._model.likeness)
+        untold = False
         if just_told and value is not None and sounds:
-            least = thresholds.CORRECT_VALUE_ABOVE
+            least = self.thresholds.correct_value_above
         elif just_told and value is not None and relation == "correct":
-            least = thresholds.VALUE_ABOVE if typed else thresholds.BARE_VALUE_ABOVE
+            least = self.thresholds.value_above if typed else self.thresholds.bare_value_above
             if not typed and ADDS.search(heard.own):
-                least = thresholds.ADDED_ABOVE
+                least = self.thresholds.added_above
         elif just_told and sounds:
-            least = thresholds.CORRECT_ABOVE
+            least = self.thresholds.correct_above
         else:
-            least = thresholds.UNTOLD_ABOVE
-        if (
-            sure < least
-            or not (just_told or sounds)
-            or (least == thresholds.UNTOLD_ABOVE and relation != "correct")
-        ):
+            least, untold = self.thresholds.untold_above, True
+        if not (just_told or sounds) or (untold and relation != "correct") or sure < least:
             return None
         if value is not None:
             left.rewritten = True  # the correction is told: it takes no other item's place
@@ -326,7 +329,7 @@ class RelationManager:
             return None
         n = next(n for n in open_ if items[n].id == decision.op.item_id)
         remark = found[n, [self._names.index("comment"), self._names.index("detail")]].sum()
-        if float(remark) >= thresholds.REMARK_ABOVE or not comparable(
+        if float(remark) >= self.thresholds.remark_above or not comparable(
             present(items[n].text), plain
         ):
             return None
@@ -343,7 +346,7 @@ class RelationManager:
         ours, its = wording(fact.text), wording(said)
         return bool(
             facts == 1
-            and row[self._names.index("same")] >= thresholds.SAME_ABOVE
+            and float(row[self._names.index("same")]) >= self.thresholds.same_above
             and ours.numbers <= its.numbers
             and ours.negated == its.negated
             and ours.terms <= its.terms
@@ -379,8 +382,8 @@ class RelationManager:
                 0.0 if stays & stems(part) else score
                 for score, (part, _) in zip(scores, parts, strict=True)
             ]
-        least = max(0.2, 0.75 * max(scores))
-        stay = [n for n in range(len(parts)) if scores[n] < least]
+        least, share = self.thresholds.part_above, self.thresholds.part_share * max(scores)
+        stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
             return None
@@ -404,8 +407,8 @@ class RelationManager:
             if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
                 wish[n] = closing[n] = 0.0
         meant = [max(float(wish[n]), float(closing[n])) for n in range(len(items))]
-        least = max(thresholds.FORGET_ABOVE, thresholds.MEANT_SHARE * max(meant))
-        targets = [n for n in range(len(items)) if meant[n] >= least]
+        least, share = self.thresholds.forget_above, self.thresholds.meant_share * max(meant)
+        targets = [n for n in range(len(items)) if meant[n] >= least and meant[n] >= share]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
         if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
@@ -426,7 +429,8 @@ class RelationManager:
                 if item.id in recent and not stays & stems(item.text)
             ]
         best = int(wish.argmax())
-        if wish[best] >= thresholds.FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
+        faint = float(wish[best]) >= self.thresholds.faint_above
+        if faint and float(found[best, 0]) < self.thresholds.unrelated_above:
             return [self._without(heard, items[best])]
         return []
 

@@ -47,18 +47,9 @@ from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 if TYPE_CHECKING:
     import numpy as np
 
-    from memograd.memory.relations import RelationModel
+    from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
-KEEP_ABOVE: Final = 0.45
-KEEP_ASSISTANT_ABOVE: Final = 0.6
-KEEP_ANSWER_ABOVE: Final = 0.35
-KEEP_CLAUSE_ABOVE: Final = 0.75
-# "What do coeliacs eat in Seoul? We fly on the 19th": beside a fact, a question tells where to.
-KEEP_ASKED_ABOVE: Final = 0.2
-KEEP_QUESTION_ABOVE: Final = 0.45  # where it does not even speak of the speaker
-FORGET_ABOVE: Final = 0.6
-FORGET_UNSAID_ABOVE: Final = 0.8  # where no word of the sentence asks for it
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 # Of an assistant's message the beginning is read for facts, which takes one row of the model. The
 # rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
@@ -164,10 +155,12 @@ _OFFER: Final = re.compile(
 
 
 class TrainedReader:
-    """Facts as a relation model sees them; `ignore`: speakers that are not listened to."""
+    """Facts as a relation model sees them; `thresholds`: how sure it must be, by default the
+    model's."""
 
-    def __init__(self, model: RelationModel) -> None:
+    def __init__(self, model: RelationModel, *, thresholds: Thresholds | None = None) -> None:
         self._model = model
+        self.thresholds = model.about.thresholds if thresholds is None else thresholds
 
     def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
         """The facts alone; see `MemReader.read`."""
@@ -208,9 +201,9 @@ class TrainedReader:
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
             keep = [
-                text for (_, _, text), (fact, _, _) in zip(sentences, worth, strict=True)
-                if fact >= KEEP_ASSISTANT_ABOVE and not _asks(text) and len(text) <= LONGEST
-                and not has_secret(text)
+                text for (_, _, text), (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
+                if fact >= self.thresholds.keep_assistant_above
+                and not _asks(text) and len(text) <= LONGEST and not has_secret(text)
             ]  # fmt: skip
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
@@ -226,29 +219,30 @@ class TrainedReader:
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = any(
-            _wishes(text, wish) for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
+            self._wishes(text, float(wish))
+            for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = _IDLE.search(asked_for(own)) is not None and _OF_MEMORY.search(own) is None
         forget = forget and not idle
         if _NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_, asked_, answered = [], [], [], False
-        for (_, _, text), (fact, _, wish) in zip(sentences, worth, strict=True):
+        for (_, _, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
             if called != bare_text and (len(called) < 2 or _is_idle(called)):
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
-            if forget and _wishes(text, wish):
+            if forget and self._wishes(text, float(wish)):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
             if setting.question and chosen(setting.question, text):
                 answers = setting.question
             bare = answers and _BARE_ANSWER.match(text) and not _only_offers(answers)
-            least = KEEP_ANSWER_ABOVE if answers else _least(text)
+            least = self.thresholds.keep_answer_above if answers else self._least(text)
             if fact < least and not bare:
-                if fact >= KEEP_ASKED_ABOVE and _asks(text) and not answers:
+                if fact >= self.thresholds.keep_asked_above and _asks(text) and not answers:
                     asked_.append(to_fact(say(text, setting), setting))
                 continue
             if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
@@ -276,6 +270,16 @@ class TrainedReader:
             asked=tuple(asked_) if keep and not secret else (),
             own=own,
         )
+
+    def _wishes(self, text: str, wish: float) -> bool:
+        """Whether the sentence asks to forget something, or not to keep it.
+
+        In talk of months hardly any does, so what has no word for it must be very likely.
+        """
+        if _requests(text) or _FORGETS.search(text):
+            return True
+        sure = self.thresholds
+        return wish >= (sure.wish_above if MAY_ASK.search(text) else sure.wish_unsaid_above)
 
     def _without_secrets(
         self,
@@ -316,7 +320,7 @@ class TrainedReader:
                 continue
             found_worth = self._model.worth(message, before, [said for _, said in clauses])
             for (at, said), own_row in zip(clauses, found_worth, strict=True):
-                if own_row[0] >= KEEP_CLAUSE_ABOVE:
+                if float(own_row[0]) >= self.thresholds.keep_clause_above:
                     parts.append((start + at, start + at + len(said), said))
                     rows.append(own_row)
         return parts, np.stack(rows) if rows else worth[:0], kept_back
@@ -344,8 +348,8 @@ class TrainedReader:
                 (at, said) for at, said in clauses if len(said) > (3 if is_chinese(said) else 5)
             ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
-            whole = row[0] >= _least(text) and not told
-            if not whole and row[2] < FORGET_ABOVE and len(clauses) > 1:
+            whole = float(row[0]) >= self._least(text) and not told
+            if not whole and float(row[2]) < self.thresholds.wish_above and len(clauses) > 1:
                 clauses_of[number] = clauses
         every = [said for clauses in clauses_of.values() for _, said in clauses]
         worth_of_clauses = self._model.worth(message, before, every) if every else worth[:0]
@@ -361,8 +365,10 @@ class TrainedReader:
                 if _asks(text) and _OWN_SUBJECT.match(said) and not _asks(said):
                     # 我有高血压,能喝咖啡吗: told by the way, so it is also read alone.
                     found[n] = max(found[n], self._model.worth(said, (), [said])[0], key=_fact)
-            good = [n for n in range(len(clauses)) if found[n, 0] >= KEEP_CLAUSE_ABOVE]
-            if row[0] >= KEEP_ABOVE and len(good) < len(clauses) and not _asks(text):
+            least = self.thresholds.keep_clause_above
+            good = [n for n in range(len(clauses)) if float(found[n, 0]) >= least]
+            kept = float(row[0]) >= self.thresholds.keep_above
+            if kept and len(good) < len(clauses) and not _asks(text):
                 good = []  # told in two breaths, but not two facts
             if not good:
                 parts.append((start, end, text))
@@ -373,11 +379,10 @@ class TrainedReader:
                 rows.append(found[n])
         return parts, np.stack(rows)
 
-
-def _least(text: str) -> float:
-    """The worth from which a sentence is kept; a question that names no speaker needs more."""
-    asks = _asks(text) and not _FIRST_PERSON.search(text)
-    return KEEP_QUESTION_ABOVE if asks else KEEP_ABOVE
+    def _least(self, text: str) -> float:
+        """The worth from which a sentence is kept; a question that names no speaker needs more."""
+        asks = _asks(text) and not _FIRST_PERSON.search(text)
+        return self.thresholds.keep_question_above if asks else self.thresholds.keep_above
 
 
 def _only_offers(question: str) -> bool:
@@ -464,16 +469,6 @@ def _is_idle(text: str) -> bool:
         return False
     screen = screen_chinese if chinese else screen_english
     return bool(screen.is_reaction(text))
-
-
-def _wishes(text: str, wish: float) -> bool:
-    """Whether the sentence asks to forget or not to keep something.
-
-    In talk of months hardly any sentence does, so what has no word for it must be very likely.
-    """
-    if _requests(text) or _FORGETS.search(text):
-        return True
-    return wish >= (FORGET_ABOVE if MAY_ASK.search(text) else FORGET_UNSAID_ABOVE)
 
 
 def _requests(text: str) -> bool:

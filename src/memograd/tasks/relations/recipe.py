@@ -1,4 +1,5 @@
-"""relations from end to end: train the model on author batches, calibrate it, measure it on others.
+"""relations from end to end: train the model on author batches, calibrate it, fit its thresholds,
+measure it on others.
 
     run = train(RelationsConfig(data=[...], eval_data=[...]))    run/final/relations.npz is served
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,8 @@ from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe, Stage
 from memograd.tasks.base.steps import check_began_with, environment
+from memograd.tasks.relations.cases import Case, read_cases
+from memograd.tasks.relations.fit import fit
 from memograd.tasks.relations.heard import answered, answers_table
 from memograd.tasks.relations.later import QuestionTraining
 from memograd.tasks.relations.learning import MODEL_FILE, Steps, SupervisedTraining
@@ -35,7 +39,7 @@ from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import Talks, read_talks
 
 SPLIT: Final = Path("corpus/split.json")
-_FILES: Final = ("data", "eval_data", "pairs", "talks")
+_FILES: Final = ("data", "eval_data", "pairs", "talks", "cases")
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -61,6 +65,11 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
             else "algorithm=grpo learns from the later questions of dialogues (q), and data has"
             " none: name other author batches with data=FILES."
         )
+    if by_grpo and config.cases:
+        raise BadInput(
+            "algorithm=grpo learns for the thresholds that it began with: leave out cases."
+        )
+    cases = read_cases(config.cases, config.case_authors)
     turns = [said for path in config.data for said in read_dialogues(path)]
     turns += [said for path in config.pairs for said in read_pairs(path)]
     unseen = [one for path in config.eval_data for one in read_asked(path)]
@@ -83,6 +92,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
             "relation_temperature": about.relation_temperature,
             "worth_temperature": about.worth_temperature,
             "close_above": about.close_above,
+            "thresholds": about.thresholds,
         }
 
     def describe(run: RunFolder) -> None:
@@ -102,6 +112,8 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         return SupervisedTraining(network, examples, e5, config, stage, kept)
 
     def finish(folder: Path) -> None:
+        if config.algorithm == "supervised":
+            finished(folder, unseen, cases)
         if unseen:
             console.print(measure_run(folder, unseen, config))
 
@@ -133,16 +145,28 @@ def _describe_step(metrics: dict[str, Any]) -> str:
     return f"relations {metrics['relation_loss']:.3f}  worths {metrics['worth_loss']:.3f}"
 
 
-def measure_run(folder: Path, unseen: Sequence[AskedDialogue], config: RelationsConfig) -> str:
-    """Measures the final model of a run and returns the report.
+def finished(folder: Path, unseen: Sequence[AskedDialogue], cases: Sequence[Case]) -> None:
+    """Calibrates the final model of a run on `unseen`, then fits its thresholds to the cases.
 
-    After supervised training it is calibrated in place; GRPO has learnt for the temperatures and
-    thresholds that it began with, so they stay.
+    After GRPO neither is done: it has learnt for what it began with.
     """
     path = folder / "final" / MODEL_FILE
+    weights = read_weights(path)
+    if unseen:
+        weights = calibrated(weights, [said for one in unseen for said in one.turns])
+    if cases:
+        console.print(f"Fitting the thresholds to {len(cases)} behaviour cases.")
+        fitted = fit(weights, cases, say=console.print)
+        (folder / "thresholds.md").write_text(fitted.report + "\n", encoding="utf-8")
+        console.print(f"\n{fitted.report}\n")
+        weights = replace(weights, about=replace(weights.about, thresholds=fitted.thresholds))
+    write_weights(weights, path)
+
+
+def measure_run(folder: Path, unseen: Sequence[AskedDialogue], config: RelationsConfig) -> str:
+    """Measures the final model of a run and returns the report."""
+    path = folder / "final" / MODEL_FILE
     turns = [said for one in unseen for said in one.turns]
-    if config.algorithm == "supervised":
-        write_weights(calibrated(read_weights(path), turns), path)
     model = RelationModel(read_weights(path))
     report = write_report(
         {
@@ -166,25 +190,32 @@ def measure_run(folder: Path, unseen: Sequence[AskedDialogue], config: Relations
 def settled(config: RelationsConfig) -> RelationsConfig:
     """The same settings for any working directory; those of a resumed run as they were given.
 
-    Without data it is what the weights that ship are trained on, where `corpus/split.json` is.
+    Without data it is what the weights that ship are trained on, and without cases what their
+    thresholds are fitted to, where `corpus/split.json` is.
     """
-    given = {name: getattr(config, name) for name in config.model_fields_set & set(_FILES)}
+    named = {*_FILES, "case_authors"}
+    given = {name: getattr(config, name) for name in config.model_fields_set & named}
     if config.resume is None and not config.data and SPLIT.is_file():
-        given = _shipped_data() | given
+        given = _shipped_data(config) | given
     absolute: dict[str, Any] = {
-        name: [path.resolve() for path in paths] for name, paths in given.items()
+        name: [path.resolve() for path in paths] if name in _FILES else paths
+        for name, paths in given.items()
     }
     if config.start is not None:
         absolute["start"] = config.start.resolve()
     return config.model_copy(update=absolute)
 
 
-def _shipped_data() -> dict[str, list[Path]]:
+def _shipped_data(config: RelationsConfig) -> dict[str, Any]:
     split = json.loads(SPLIT.read_text(encoding="utf-8"))["relations"]
-    return {
-        field: [SPLIT.parent / f"{name}.jsonl" for name in split[use]]
-        for field, use in (("data", "train"), ("eval_data", "chosen_by"))
-    }
+
+    def files(use: str) -> list[Path]:
+        return [SPLIT.parent / f"{name}.jsonl" for name in split.get(use, [])]
+
+    found: dict[str, Any] = {"data": files("train"), "eval_data": files("chosen_by")}
+    if config.algorithm == "supervised":
+        found |= {"cases": files("fitted_to"), "case_authors": split.get("fitted_to_authors", [])}
+    return found
 
 
 def fingerprint(

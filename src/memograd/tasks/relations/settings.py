@@ -47,6 +47,10 @@ class RelationsConfig(RunSettings):
     """Author batches of dialogues (corpus/dialogues) to train on."""
     eval_data: list[Path] = []
     """Batches of other authors, to calibrate and to measure on."""
+    cases: list[Path] = []
+    """Behaviour cases (tests/behaviour) to fit the thresholds to, after supervised training."""
+    case_authors: list[str] = []
+    """Whose cases; none: all."""
     pairs: list[Path] = []
     """Further pairs to train on: lines with a (earlier text), b (new message) and label, one of
     supersede, end, keep."""

@@ -20,6 +20,7 @@ import numpy as np
 from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.relations.rows import Span
+from memograd.memory.relations.thresholds import Thresholds
 from memograd.memory.relations.weights import WORTHS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class DialogueReader:
 
     def __init__(self) -> None:
         self._quoted = _Quoted()
-        self._reader = TrainedReader(cast("RelationModel", self._quoted))
+        self._reader = TrainedReader(cast("RelationModel", self._quoted), thresholds=Thresholds())
         self._before: list[RawTurn] = []
 
     def worded(self, role: str, text: str, at: str | None, quotes: Sequence[str]) -> list[str]:

@@ -1,0 +1,121 @@
+"""How sure a relation model must be, for everything that a memory makes of what it says.
+
+How sure a model is depends on its weights, so these numbers belong to them: they stand in the
+weights' file and are fitted after training (`tasks.relations.fit`). The defaults are those that
+were chosen by hand, with the weights that shipped first, on the authors of `tests/behaviour` that
+were read; a file without thresholds means them.
+
+Invariants: each is above 0 and below 1, and what is closed is surer than what is doubted; a
+dictionary that lacks one, or knows another, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from memograd.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Probabilities, but for two shares; `memory.manager.relations` and `memory.reader.trained`
+    say where each is used. What closes is the sum of all closing relations."""
+
+    # The manager: what a message does to an item.
+    close_above: float = 0.75
+    """What it replaces or ends becomes past."""
+    doubt_above: float = 0.4
+    """Below that, but from here on, the item says that it is in doubt."""
+    added_above: float = 0.97
+    """Closes an item where the words say that something comes on top."""
+    unrelated_above: float = 0.5
+    """The item is not what is spoken of."""
+    remark_above: float = 0.5
+    """A remark or a detail, so rules change nothing either."""
+    link_above: float = 0.25
+    """The new item says which one it may change."""
+    same_above: float = 0.85
+    """The item says it already."""
+
+    # What a message corrects or takes back.
+    correct_above: float = 0.3
+    """Of what was just said, where the words sound like a correction."""
+    correct_value_above: float = 0.1
+    """Where they also give a value of the same type."""
+    value_above: float = 0.4
+    """Nothing sounds like a correction, but a value of the same type is given."""
+    bare_value_above: float = 0.6
+    """Or a bare value."""
+    untold_above: float = 0.78
+    """Neither: nothing in the words says so."""
+    retract_above: float = 0.6
+    """Taken back, where no word denies it."""
+
+    # What a request to forget means.
+    forget_above: float = 0.35
+    """An item that is meant."""
+    meant_share: float = 0.6
+    """Of the probability of the item that is meant most, from which others are meant too."""
+    faint_above: float = 0.175
+    """The item that is meant most, where nothing else is."""
+    part_above: float = 0.2
+    """A part of a list that is meant."""
+    part_share: float = 0.75
+    """Of the part that is meant most, from which others are meant too."""
+
+    # The reader: what of a message is worth keeping.
+    keep_above: float = 0.45
+    """A sentence."""
+    keep_clause_above: float = 0.75
+    """A clause by itself."""
+    keep_answer_above: float = 0.35
+    """A short answer to a question."""
+    keep_question_above: float = 0.45
+    """A question that does not speak of the speaker."""
+    keep_asked_above: float = 0.2
+    """A question beside a fact: "What do coeliacs eat in Seoul? We fly on the 19th"."""
+    keep_assistant_above: float = 0.6
+    """A sentence of an assistant."""
+    wish_above: float = 0.6
+    """A sentence that asks to forget, or not to save."""
+    wish_unsaid_above: float = 0.8
+    """One without any word that such requests have."""
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise BadInput(f"The threshold {name} is {value!r}: give a number.")
+            if not 0 < float(value) < 1:
+                raise BadInput(
+                    f"The threshold {name} is {value!r}: give a number above 0 and below 1."
+                )
+        if float(self.doubt_above) >= float(self.close_above):
+            raise BadInput(
+                f"The threshold doubt_above is {self.doubt_above!r} and close_above"
+                f" {self.close_above!r}: what is doubted must be less sure than what is closed."
+            )
+
+
+NAMES = tuple(field.name for field in fields(Thresholds))
+"""Of all thresholds, in their order."""
+
+
+def thresholds_of(values: Any) -> Thresholds:
+    """The thresholds that a dictionary of all of them says, as `asdict` gives them."""
+    if not isinstance(values, Mapping):
+        raise BadInput(f"Thresholds are a dictionary of numbers by name, not {values!r}.")
+    for name in NAMES:
+        if name not in values:
+            raise BadInput(f"The threshold {name} is missing: give all {len(NAMES)} of them.")
+    for name in values:
+        if name not in NAMES:
+            raise BadInput(f"There is no threshold {name!r}: they are {', '.join(NAMES)}.")
+    return Thresholds(**values)
+
+
+def changed(thresholds: Thresholds, values: Mapping[str, float]) -> Thresholds:
+    """The thresholds with some others in their place. Raises BadInput for a name unknown."""
+    return thresholds_of(asdict(thresholds) | dict(values))
