@@ -6,10 +6,9 @@ of the mean of its vectors tells how sure the model would at most be that an ite
 that is below a bound, the row of message and items, which costs several times as much, is not
 computed.
 
-The function and its bound are fitted to one model by `memograd train relations` (or, to weights
-that are there, by `benchmarks/relations_gate.py`) and lie beside its file, `NAME.gate.npz` beside
-`NAME.npz`. Invariant: a model without that file reads every item, and a gate of other weights is
-refused.
+The function and its bound are fitted to one model (`tasks/relations/gate.py`, by the command
+`benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
+Invariant: a model without that file reads every item, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
