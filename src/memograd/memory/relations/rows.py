@@ -64,7 +64,9 @@ class RowBuilder:
     def __init__(self, weights: E5Weights) -> None:
         self._weights = weights
         self._tokenizer = weights.tokenizer()
-        self._encode = lru_cache(maxsize=4_096)(self._encode_anew)
+        # Where each token stands takes longer than the tokens, and only messages are asked for it.
+        self._ids = lru_cache(maxsize=4_096)(self._ids_anew)
+        self._encode = lru_cache(maxsize=256)(self._encode_anew)
 
     def row(
         self,
@@ -84,13 +86,13 @@ class RowBuilder:
         bos, eos = self._weights.bos, self._weights.eos
         context: list[int] = []
         for who, text in before:
-            context += [*self._encode(f"{who}: {text[-MAX_CHARACTERS:]}")[0], eos]
+            context += [*self._ids(f"{who}: {text[-MAX_CHARACTERS:]}"), eos]
         tokens = [bos, *context[-BEFORE_TOKENS:]]
         parts = [BEFORE] * len(tokens)
 
         said, places = self._encode(message)
         said, places = said[:MESSAGE_TOKENS], places[:MESSAGE_TOKENS]
-        tokens += self._encode(f"{role}:")[0]
+        tokens += self._ids(f"{role}:")
         first = len(tokens)
         tokens += [*said, eos]
         parts += [MESSAGE] * (len(tokens) - len(parts))
@@ -99,7 +101,7 @@ class RowBuilder:
         item_spans = []
         for item in items:
             begin = len(tokens)
-            tokens += [*self._encode(item[:MAX_CHARACTERS])[0][:ITEM_TOKENS], eos]
+            tokens += [*self._ids(item[:MAX_CHARACTERS])[:ITEM_TOKENS], eos]
             item_spans.append(Span(begin, len(tokens)))
         parts += [ITEM] * (len(tokens) - len(parts))
         return RelationRow(tokens, parts, item_spans, segment_spans)
@@ -134,7 +136,10 @@ class RowBuilder:
 
     def tokens(self, text: str) -> list[int]:
         """The ids of a text's tokens."""
-        return self._encode(text)[0]
+        return self._ids(text)
+
+    def _ids_anew(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def _encode_anew(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)

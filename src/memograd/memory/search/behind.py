@@ -45,6 +45,7 @@ def turns_behind(
     recency_half_life: timedelta | None = None,
     now: datetime | None = None,
     reranker: Reranker | None = None,
+    not_trained: str = "",
 ) -> list[Hit[RawTurn]]:
     """The raw turns that show a query's answer best, at most `top_k`, best first.
 
@@ -72,7 +73,7 @@ def turns_behind(
     for id, candidate in candidates.items():
         candidate.fused = scores[id]
         candidate.source_rank = sources[id][1] if id in sources else None
-    weighing = Weighing(recency_half_life, now, reranker)
+    weighing = Weighing(recency_half_life, now, reranker, not_trained)
     hits = finish(state.turns, query, ordered(list(candidates.values())), top_k, weighing)
     return with_positions(state, hits)
 

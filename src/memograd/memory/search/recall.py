@@ -20,7 +20,7 @@ from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.behind import turns_behind, with_positions
 from memograd.memory.search.context import Context, build_context
-from memograd.memory.search.hits import Hit, Query, SearchRequest, T, Why
+from memograd.memory.search.hits import Hit, Query, SearchRequest, Why
 from memograd.memory.search.paging import Page, page_of
 from memograd.memory.search.ranker.files import Ranker
 from memograd.memory.search.ranker.trained import (
@@ -203,6 +203,7 @@ def fused(
         threshold=request.threshold,
         recency_half_life=request.recency_half_life,
         reranker=reranker,
+        not_trained=ranking.reason,
     )
     behind: list[Hit[RawTurn]] = []
     if request.turns:
@@ -216,9 +217,10 @@ def fused(
             threshold=request.threshold,
             recency_half_life=request.recency_half_life,
             reranker=reranker,
+            not_trained=ranking.reason,
         )
     warning = f"Searched by rank fusion: {ranking.reason}" if ranking.failed else ""
-    return Found(_because(hits, ranking), _because(behind, ranking), warning)
+    return Found(hits, behind, warning)
 
 
 def trained(
@@ -265,11 +267,6 @@ def trained(
     )
     behind = finish(state.turns, query, told, request.turns, weighing)
     return Found(hits, with_positions(state, behind))
-
-
-def _because(hits: list[Hit[T]], ranking: Ranking) -> list[Hit[T]]:
-    """The hits with the reason why rank fusion ordered them."""
-    return [replace(hit, why=replace(hit.why, not_trained=ranking.reason)) for hit in hits]
 
 
 def _with_neighbours(reached: Reached, hits: list[Hit[RawTurn]]) -> list[Hit[RawTurn]]:

@@ -41,11 +41,11 @@ def fuse(rankings: Sequence[Mapping[str, int]]) -> dict[str, float]:
     say, counts as not asked.
     """
     used = [ranks for ranks in rankings if ranks]
-    ids = dict.fromkeys(id for ranks in used for id in ranks)
-    return {
-        id: math.fsum((K + 1) / (K + ranks[id]) for ranks in used if id in ranks) / len(used)
-        for id in ids
-    }
+    shares: dict[str, list[float]] = {}
+    for ranks in used:
+        for id, rank in ranks.items():
+            shares.setdefault(id, []).append((K + 1) / (K + rank))
+    return {id: math.fsum(each) / len(used) for id, each in shares.items()}
 
 
 def recency_factor(moment: datetime | None, *, now: datetime, half_life: timedelta) -> float:
@@ -95,11 +95,15 @@ class Candidate(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """What comes after fusion: recency, then the reranker. None: not wanted."""
+    """What comes after fusion: recency, then the reranker. None: not wanted.
+
+    not_trained: why the hits are ordered by rank fusion, where a ranker might have.
+    """
 
     recency_half_life: timedelta | None = None
     now: datetime | None = None
     reranker: Reranker | None = None
+    not_trained: str = ""
 
     @property
     def wants_more(self) -> bool:
@@ -118,6 +122,7 @@ def retrieve(
     recency_half_life: timedelta | None = None,
     now: datetime | None = None,
     reranker: Reranker | None = None,
+    not_trained: str = "",
 ) -> list[Hit[T]]:
     """The records that answer a query best, at most `top_k`, best first.
 
@@ -126,14 +131,15 @@ def retrieve(
     threshold: the least cosine similarity of a hit, however it was found. recency_half_life: the
     age at which a score is halved, counted up to `now` (default: the present) from the beginning of
     an item's validity, else from when it was learnt, or from when a turn was said. reranker: reads
-    the best 3 top_k hits and decides their order; their scores stay as they are.
+    the best 3 top_k hits and decides their order; their scores stay as they are. not_trained: as of
+    `Why`.
 
     Raises BadInput for a top_k below 1, an unknown mode or a half-life that is not positive.
     """
     check_query(top_k, mode)
     depth = max(DEPTH_PER_RESULT * top_k, LEAST_DEPTH)
     candidates = find(corpus, query, depth, mode, eligible, threshold)
-    weighing = Weighing(recency_half_life, now, reranker)
+    weighing = Weighing(recency_half_life, now, reranker, not_trained)
     return finish(corpus, query, candidates, top_k, weighing)
 
 
@@ -233,10 +239,13 @@ def finish(
     chosen = chosen[:top_k]
     by_words = [candidate.record.id for candidate in chosen if candidate.lexical_rank is not None]
     matched = dict(zip(by_words, corpus.matched_terms(by_words, query.terms), strict=True))
-    return [_hit(candidate, matched.get(candidate.record.id, ())) for candidate in chosen]
+    return [
+        _hit(candidate, matched.get(candidate.record.id, ()), weighing.not_trained)
+        for candidate in chosen
+    ]
 
 
-def _hit(candidate: Candidate[T], matched: tuple[str, ...]) -> Hit[T]:
+def _hit(candidate: Candidate[T], matched: tuple[str, ...], not_trained: str) -> Hit[T]:
     why = Why(
         dense_rank=candidate.dense_rank,
         similarity=candidate.similarity,
@@ -250,5 +259,6 @@ def _hit(candidate: Candidate[T], matched: tuple[str, ...]) -> Hit[T]:
         window_rank=candidate.window_rank,
         probability=candidate.probability,
         reasons=candidate.reasons,
+        not_trained=not_trained,
     )
     return Hit(candidate.record, candidate.score, why)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
@@ -39,6 +40,7 @@ _STOP: Final = frozenset(_STOP_WORDS.split())
 _NEGATIONS: Final = frozenset({"not", "no", "never", "cannot"})
 _HAN_STOP: Final = frozenset("的了在是和与也都就很挺我你他她它着过呢啊吧吗有这那个们不没")
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
+_TEXTS_KEPT: Final = 2_048
 _NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_COUNTED.split())}
 
 
@@ -56,6 +58,7 @@ class Wording:
     changed_to: bool
 
 
+@lru_cache(maxsize=_TEXTS_KEPT)  # every message is compared with the same items again
 def wording(text: str) -> Wording:
     """The wording of a text; English words lose their endings, Chinese runs become bigrams."""
     text = simplified(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
@@ -101,14 +104,16 @@ def same_text(first: str, second: str) -> bool:
     )
 
 
-def _order(text: str) -> list[str]:
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _order(text: str) -> tuple[str, ...]:
     """The content words in their order: who bit whom matters."""
     text = simplified(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
     latin = (word.removesuffix("'s") for word in _LATIN.findall(text))
     kept = [_stem(word) for word in latin if word not in _STOP and word not in _NEGATIONS]
-    return kept + [c for run in _HAN_RUN.findall(text) for c in run if c not in _HAN_STOP]
+    return (*kept, *(c for run in _HAN_RUN.findall(text) for c in run if c not in _HAN_STOP))
 
 
+@lru_cache(maxsize=_TEXTS_KEPT)
 def _squeezed(text: str) -> str:
     # Points and commas between digits stay: 4.5 is not 45. So do + and #: C++ is not C.
     text = simplified(unicodedata.normalize("NFKC", text)).casefold()

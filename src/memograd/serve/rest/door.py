@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -58,6 +59,15 @@ Door = Annotated[OwnedMemory, Depends(_owned)]
 
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
+
+
+def told(result: Any) -> JSONResponse:
+    """A result of `Memory`, which is JSON as it stands, as the answer of a route.
+
+    What a route returns otherwise, FastAPI hands to another thread to look at before it writes it:
+    a quarter of a millisecond, and a wait where many ask at once.
+    """
+    return JSONResponse(result)
 
 
 def listed(

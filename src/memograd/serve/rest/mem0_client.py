@@ -23,7 +23,7 @@ from memograd.serve.rest.bodies import (
     SeveralIds,
     at_most,
 )
-from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, router
+from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, router, told
 from memograd.serve.rest.mem0_server import EntityType
 from memograd.serve.served import Asking, Served
 
@@ -46,13 +46,14 @@ def routes(served: Served) -> APIRouter:
         """Remember what matters in chat messages."""
         at_most(asked.messages, most, "messages")
         ids, given = asked.ids_alone(), asked.given()
-        return memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given)
+        return told(memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given))
 
     @api.post("/v3/memories/search/")
     def search(asked: Search, memory: Door) -> Any:
         """The memories that answer a query best."""
         ids, filters = asked.ids(), asked.conditions()
-        return asked.shown(memory.search(asked.query, ids=ids, filters=filters, **asked.given()))
+        found = memory.search(asked.query, ids=ids, filters=filters, **asked.given())
+        return told(asked.shown(found))
 
     @api.post("/v3/memories/")
     def get_all(
@@ -97,7 +98,7 @@ def routes(served: Served) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/")
     def get(memory_id: str, memory: Door) -> Any:
         """One memory."""
-        return memory.get(memory_id)
+        return told(memory.get(memory_id))
 
     @api.put("/v1/memories/{memory_id}/")
     def update(memory_id: str, asked: ItemChange, memory: Door) -> Any:

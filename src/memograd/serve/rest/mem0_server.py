@@ -12,7 +12,7 @@ from fastapi import APIRouter
 
 from memograd.memory.records.scope import SCOPE_FIELDS
 from memograd.serve.rest.bodies import ItemChange, Listing, NewMemories, Search, at_most
-from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, Limit, listed, router
+from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, Limit, listed, router, told
 from memograd.serve.served import Served
 
 EntityType = Literal["user", "agent", "run"]
@@ -28,7 +28,7 @@ def routes(served: Served) -> APIRouter:
         """Remember what matters in a text or in chat messages."""
         at_most(asked.messages, most, "messages")
         ids, given = asked.ids_alone(), asked.given()
-        return memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given)
+        return told(memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given))
 
     @api.get("/memories")
     def get_all(
@@ -49,7 +49,7 @@ def routes(served: Served) -> APIRouter:
             as_of=as_of,
             show_expired=show_expired,
         )
-        return listed(memory, asked, cursor=cursor, limit=limit)
+        return told(listed(memory, asked, cursor=cursor, limit=limit))
 
     @api.delete("/memories")
     def delete_all(
@@ -64,7 +64,7 @@ def routes(served: Served) -> APIRouter:
     @api.get("/memories/{memory_id}")
     def get(memory_id: str, memory: Door) -> Any:
         """One memory."""
-        return memory.get(memory_id)
+        return told(memory.get(memory_id))
 
     @api.put("/memories/{memory_id}")
     def update(memory_id: str, asked: ItemChange, memory: Door) -> Any:
@@ -86,7 +86,8 @@ def routes(served: Served) -> APIRouter:
     def search(asked: Search, memory: Door) -> Any:
         """The memories that answer a query best; `explain` says of each why it was found."""
         ids, filters = asked.ids(), asked.conditions()
-        return asked.shown(memory.search(asked.query, ids=ids, filters=filters, **asked.given()))
+        found = memory.search(asked.query, ids=ids, filters=filters, **asked.given())
+        return told(asked.shown(found))
 
     @api.post("/reset")
     def reset(memory: Door) -> Any:

@@ -72,6 +72,11 @@ class _Quoted:
             found[number, WORTHS.index("fact" if fact else "nothing")] = _SURE
         return found
 
+    def may_close(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> bool:
+        return True
+
 
 def spans_of(parts: Sequence[str], text: str) -> list[Span]:
     """Where each part stands, looked for after the one before it, then anywhere; else nowhere."""
