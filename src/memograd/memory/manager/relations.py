@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import substitution, thresholds
+from memograd.memory.manager import substitution, thresholds, wishes
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -43,14 +43,12 @@ from memograd.memory.manager.past import (
     named_in,
     parts_of,
     present,
-    speaks_of,
     stands_alone,
-    stems,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
-from memograd.memory.reader.forget import asked_for, request_to_forget, to_stay
+from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -368,7 +366,7 @@ class RelationManager:
             return None
         one = False
         if heard.forget:
-            scores = self._wished_of(heard, [part for part, _ in parts])
+            scores = wishes.of_statements(self._model, heard, [part for part, _ in parts])
             named = [named_in(heard.own, part) for part, _ in parts]
             if one := max(named) > 0 and named.count(max(named)) == 1:
                 scores[named.index(max(named))] += 1.0
@@ -392,8 +390,8 @@ class RelationManager:
         said = [item for item in items if item.id in recent]
         if said and ALL_SAID.search(heard.own):
             return [self._without(heard, one, whole=True) for one in said]
-        wished = self._wished(heard, items)
-        if said and self._means_what_was_just_said(heard, items):
+        wished = wishes.of_items(self._model, heard, items)
+        if said and wishes.only_point(heard, items):
             return self._pointed_at(heard, said, wished, whole=True)
         closing = found[:, self._closing].sum(1)
         meant = [
@@ -406,7 +404,7 @@ class RelationManager:
         targets = [n for n in range(len(items)) if meant[n] >= least]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
-        if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
+        if targets and wishes.name_what_was_not_kept(heard, [items[n] for n in targets]):
             return []
         if targets:
             return [self._without(heard, items[n]) for n in targets]
@@ -422,34 +420,6 @@ class RelationManager:
         if meant[best] >= thresholds.FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
             return [self._without(heard, items[best])]
         return []
-
-    def _wished(self, heard: Heard, items: Sequence[MemoryItem]) -> dict[str, float]:
-        """How surely a request to forget means each item, or the part of it that it means most."""
-        units = [(item.id, part) for item in items for part, _ in parts_of(present(item.text))]
-        wish = dict.fromkeys((item.id for item in items), 0.0)
-        for (item_id, _), sure in zip(
-            units, self._wished_of(heard, [part for _, part in units]), strict=True
-        ):
-            wish[item_id] = max(wish[item_id], sure)
-        return wish
-
-    def _wished_of(self, heard: Heard, parts: Sequence[str]) -> list[float]:
-        """How surely a request to forget means each of these statements.
-
-        Its clauses are read without what came before and without what is to stay, which is asked
-        about in the same words: what stays more surely than it goes gets 0.
-        """
-
-        def asked(request: str) -> np.ndarray:
-            found = self._model.relate(request, (), parts)
-            wish: np.ndarray = found[:, [self._names.index("retract"), self._names.index("end")]]
-            return wish.sum(1)
-
-        wish = asked(asked_for(heard.own) or heard.own)
-        for stays in to_stay(heard.own):
-            kept = asked(f"忘掉{stays}" if is_chinese(stays) else f"forget {stays}")
-            wish[(kept > wish) | ((kept > wish / 2) & (wish < 0.8 * wish.max()))] = 0.0
-        return [float(one) for one in wish]
 
     def _pointed_at(
         self,
@@ -467,22 +437,6 @@ class RelationManager:
             for item in said
             if wished[item.id] >= (most / 4 if clear else 0.01)
         ]
-
-    def _means_what_was_just_said(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
-        """Whether the request only points: "Forget that.", and no word of it is of an item."""
-        own = BARE_REQUEST.sub(" ", heard.own)
-        return BARE_REQUEST.search(heard.own) is not None and not any(
-            speaks_of(own, item.text) for item in items
-        )
-
-    def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
-        """Whether the request names a word of an earlier message that none of the items has.
-
-        "My PIN is 4711." is never kept, so "Forget my PIN." is about no item.
-        """
-        own = stems(asked_for(heard.own))
-        told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
-        return bool(own & told) and not any(speaks_of(heard.own, item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:

@@ -21,7 +21,8 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:out|off))|\bleave (?:the rest|.{1,30}(?:alone|as (?:it )?is|where))"
+    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:out|off))"
+    r"|\bleave (?:the rest|.{1,30}(?:alone|as (?:it )?is|where))"
     r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$"
     r"|(?<![别別勿甭])(?<!不)(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
