@@ -51,7 +51,7 @@ from memograd.grpo.advantage import group_advantages
 from memograd.grpo.loss import LossTerms, grpo_loss, rollout_shares, token_weights
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL, load_causal_lm, resolve_model
-from memograd.policy.sampler import sample_trees
+from memograd.policy.sampler import TokenDraw, sample_trees
 from memograd.rollout import TokenTree
 
 TEMPERATURE = 0.8
@@ -268,11 +268,8 @@ def main() -> None:
         (group,) = sample_trees(
             policy.model,
             [prompt_ids],
+            TokenDraw(TEMPERATURE, arguments.completion, generator=generator),
             num_generations=arguments.group,
-            temperature=TEMPERATURE,
-            max_completion_length=arguments.completion,
-            end_ids=frozenset(),
-            generator=generator,
         )
         return group.tree
 

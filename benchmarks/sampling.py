@@ -45,7 +45,7 @@ from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL, resolve_model
-from memograd.policy.sampler import sample_trees
+from memograd.policy.sampler import TokenDraw, sample_trees
 
 TEMPERATURE = 0.8
 
@@ -115,11 +115,8 @@ def ours(model: PreTrainedModel, prompts: list[list[int]], group: int, length: i
     groups = sample_trees(
         model,
         prompts,
+        TokenDraw(TEMPERATURE, length, generator=torch.default_generator),
         num_generations=group,
-        temperature=TEMPERATURE,
-        max_completion_length=length,
-        end_ids=frozenset(),
-        generator=torch.default_generator,
     )
     return sum(len(logprobs) for sampled in groups for logprobs in sampled.logprobs)
 

@@ -44,9 +44,19 @@ HEAVY = {
 }
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Full names of what a source file imports anywhere, `from a import b` as "a.b"."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+@pytest.fixture(scope="module")
+def imports(trees: dict[Path, ast.Module]) -> dict[Path, list[str]]:
+    """Full names of what each source file imports anywhere, `from a import b` as "a.b"."""
+    return {path: list(imported(path, tree)) for path, tree in trees.items()}
+
+
+def imported(path: Path, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -90,33 +100,36 @@ def test_serving_loads_no_training() -> None:
     assert (shown.returncode, shown.stdout.strip()) == (0, ""), shown.stderr
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
-    room = room_of(path)
-    if room == "__init__":
-        return
-    for name in imported(path):
-        first, _, rest = name.partition(".")
-        if first == "memograd" and rest in vars(memograd) and rest not in FLOORS:
-            continue  # a name of the package itself, such as its version
-        if first == "memograd" and rest:
-            other = rest.partition(".")[0]
-            assert FLOORS.index(other) <= FLOORS.index(room), f"{path} imports {name}"
+def test_a_room_imports_only_rooms_below_it(imports: dict[Path, list[str]]) -> None:
+    upwards = []
+    for path, names in imports.items():
+        room = room_of(path)
+        if room == "__init__":
+            continue
+        for name in names:
+            first, _, rest = name.partition(".")
+            if first == "memograd" and rest in vars(memograd) and rest not in FLOORS:
+                continue  # a name of the package itself, such as its version
+            if first == "memograd" and rest:
+                other = rest.partition(".")[0]
+                if FLOORS.index(other) > FLOORS.index(room):
+                    upwards.append(f"{path.relative_to(PACKAGE)} imports {name}")
+    assert not upwards
 
 
-def test_every_import_is_a_declared_dependency() -> None:
+def test_every_import_is_a_declared_dependency(imports: dict[Path, list[str]]) -> None:
     declared = {canonicalize_name(requirement.name) for requirement in requirements()}
     providers = packages_distributions()
-    for path in SOURCES:
-        for name in {name.partition(".")[0] for name in imported(path)}:
+    for path, names in imports.items():
+        for name in {name.partition(".")[0] for name in names}:
             if name not in sys.stdlib_module_names and name != "memograd":
                 found = {canonicalize_name(provider) for provider in providers.get(name, [name])}
                 assert found & declared, f"{path} imports {name}, which pyproject.toml leaves out"
 
 
-def test_every_module_says_what_it_is_for() -> None:
-    for path in SOURCES:
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+def test_every_module_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:
+    silent = [str(path) for path, tree in trees.items() if not ast.get_docstring(tree)]
+    assert not silent
 
 
 def test_types_are_published() -> None:

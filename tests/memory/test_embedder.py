@@ -171,13 +171,14 @@ FORK = """
 import os, signal, sys, numpy as np
 from memograd.memory.embedders import E5Embedder
 e = E5Embedder()
-here = e.embed(["parent"] * 300)  # several batches, so several threads
+texts = ["parent " * n for n in (1, 8, 64)]  # each a batch of its own, so several threads
+here = e.embed(texts)
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    same = np.allclose(e.embed(["parent"] * 300), here, atol=1e-6)
+    same = np.allclose(e.embed(texts), here, atol=1e-6)
     sys.exit(0 if same else 3)  # the ordinary way out, which destroys what the parent had made
-assert np.array_equal(e.embed(["parent"] * 300), here)
+assert np.array_equal(e.embed(texts), here)
 print(os.waitpid(child, 0)[1])
 """
 

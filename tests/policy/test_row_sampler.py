@@ -6,20 +6,14 @@ import numpy as np
 import torch
 
 from memograd.policy.rows import row_logprobs, sample_rows
-from memograd.policy.sampler import sample_trees
+from memograd.policy.sampler import TokenDraw, sample_trees
 
 
 def test_greedy_equals_generate_and_the_tree_sampler(tiny_model, random_ids) -> None:
     prompts = [random_ids(length) for length in (3, 17, 9)]
-    settings = {
-        "num_generations": 2,
-        "temperature": 0,
-        "max_completion_length": 8,
-        "end_ids": frozenset(range(40)),
-        "generator": None,
-    }
-    rows = sample_rows(tiny_model, prompts, **settings)
-    trees = sample_trees(tiny_model, prompts, **settings)
+    draw = TokenDraw(0, 8, frozenset(range(40)))
+    rows = sample_rows(tiny_model, prompts, draw, num_generations=2)
+    trees = sample_trees(tiny_model, prompts, draw, num_generations=2)
     for prompt, ours, theirs in zip(prompts, rows, trees, strict=True):
         expected = tiny_model.generate(
             torch.tensor([prompt]), do_sample=False, max_new_tokens=8, eos_token_id=list(range(40))
@@ -35,11 +29,8 @@ def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids)
     groups = sample_rows(
         tiny_model,
         [random_ids(5), random_ids(12)],
+        TokenDraw(0.7, 6, frozenset(range(40)), torch.Generator().manual_seed(0)),
         num_generations=3,
-        temperature=0.7,
-        max_completion_length=6,
-        end_ids=frozenset(range(40)),
-        generator=torch.Generator().manual_seed(0),
     )
     scores = row_logprobs(tiny_model, [group.tree for group in groups], temperature=0.7)
     sampled = [logprobs for group in groups for logprobs in group.logprobs]
@@ -52,14 +43,9 @@ def test_log_probabilities_are_those_of_the_drawn_tokens(tiny_model, random_ids)
 def test_each_prompt_may_have_its_own_number_of_answers(tiny_model, random_ids) -> None:
     """Greedy, so that every answer to a prompt is known."""
     prompts = [random_ids(length) for length in (3, 17, 9)]
-    settings = {
-        "temperature": 0,
-        "max_completion_length": 6,
-        "end_ids": frozenset(range(40)),
-        "generator": None,
-    }
-    rows = sample_rows(tiny_model, prompts, num_generations=[2, 1, 3], **settings)
-    trees = sample_trees(tiny_model, prompts, num_generations=1, **settings)
+    draw = TokenDraw(0, 6, frozenset(range(40)))
+    rows = sample_rows(tiny_model, prompts, draw, num_generations=[2, 1, 3])
+    trees = sample_trees(tiny_model, prompts, draw, num_generations=1)
     assert [len(group.tree.branches) for group in rows] == [2, 1, 3]
     for ours, theirs in zip(rows, trees, strict=True):
         for row in range(len(ours.tree.branches)):

@@ -18,9 +18,12 @@ from memograd.rollout import TokenTree
 NO_END: frozenset[int] = frozenset()
 
 
-def sample(model, prompts, *, seed=0, end_ids=NO_END, **settings):
+def sample(
+    model, prompts, *, temperature, max_completion_length, seed=0, end_ids=NO_END, **settings
+):
     generator = torch.Generator().manual_seed(seed)
-    return sample_trees(model, prompts, end_ids=end_ids, generator=generator, **settings)
+    draw = TokenDraw(temperature, max_completion_length, end_ids, generator)
+    return sample_trees(model, prompts, draw, **settings)
 
 
 def test_greedy_equals_generate_of_transformers(tiny_model, random_ids) -> None:

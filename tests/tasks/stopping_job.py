@@ -1,7 +1,8 @@
-"""A run of the tiny model as a process of its own: `python stopping_job.py RUN MODEL N SPEED`.
+"""A run of the tiny model, also as a process of its own: `python stopping_job.py RUN MODEL`.
 
-It prints each step. The reward raises when it is asked for the Nth time; `slow` steps last long
-enough to be interrupted. Where RUN holds a run, it goes on. For `test_stopping_runs.py`.
+It prints each step; those of the process last long enough to be interrupted. The reward can be told
+to raise when it is asked for the Nth time. Where RUN holds a run, it goes on. For
+`test_stopping_runs.py`.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def job(folder: Path, model: str, crash_at: int = 0, slow: bool = False) -> None
 
 
 if __name__ == "__main__":
-    _, run_, model_, crash_at_, speed = sys.argv
+    _, run_, model_ = sys.argv
 
     @app.command("job")
     def command() -> None:
-        job(Path(run_), model_, int(crash_at_), speed == "slow")
+        job(Path(run_), model_, slow=True)
 
     main(["job"])

@@ -101,8 +101,10 @@ def test_a_run_and_its_evaluation(tmp_path, settings, capsys) -> None:
     assert "retrieved memory, trained" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_equals_the_run_that_never_stopped(tmp_path, settings, whole) -> None:
-    """A real `kill -9` of the command line in the middle of training."""
+    """A real `kill -9` of the command line in the middle of training. That resuming is exact, to
+    the adapter's last bit, is shown below without a process."""
     overrides = [
         f"{key}={value}" for key, value in settings.items() if key not in ("memory", "lora")
     ]
@@ -156,6 +158,8 @@ def test_a_kill_between_the_two_renames_of_the_only_checkpoint_is_mended(run, wh
     (run / "final").rename(run / ".replaced-final")
     longer = train(MemoryQATrainConfig(resume=run, steps=2))
     assert without_seconds(longer) == without_seconds(whole)[:2]
+    name = "adapter_model.safetensors"
+    assert (longer / "final" / name).read_bytes() == (whole / "checkpoint-2" / name).read_bytes()
 
 
 def test_settings_of_another_version_are_named(run) -> None:

@@ -46,8 +46,10 @@ from memograd.web.host_check import HostCheck, checked_host
 from memograd.web.safe_headers import SafeHeaders
 from memograd.web.strict_json import StrictRoute
 
+# By name: given the model itself, FastAPI makes a validator a route and status. `/health` gives it.
+_ERROR = {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody}
+    status: {"content": {"application/json": {"schema": _ERROR}}}
     for status in (400, 401, 404, 405, 409, 413, 422, 429, 500, 502, 503, 504)
 }
 NOT_KEPT: Mapping[str, Any] = {
@@ -86,14 +88,12 @@ def create_app(
     app = FastAPI(
         title="memograd gateway",
         lifespan=lifespan,
-        responses=ERRORS,
-        default_response_class=Json,
         # What it offers is told to those who may ask: `_routes` has both pages.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(_routes(gateway))
+    app.router.routes.extend(_routes(gateway).routes)  # `include_router` would build each again
     explain_errors(app)
     too_large = f"The request has more than {limits.max_body} bytes."
     refusal = error_body(too_large, kind="invalid_request_error", code="too_large")
@@ -120,11 +120,11 @@ def _page_of_paths(description: Mapping[str, Any]) -> str:
 
 def _routes(gateway: Gateway) -> APIRouter:
     """All paths; those under a rollout want its own key."""
-    routes = APIRouter(route_class=StrictRoute)
+    routes = APIRouter(route_class=StrictRoute, responses=ERRORS, default_response_class=Json)
     own = Depends(gateway.check_own)
     owned = Depends(gateway.rollout)
 
-    @routes.get("/health")
+    @routes.get("/health", responses={500: {"model": ErrorBody}})
     async def health() -> dict[str, Any]:
         return {
             "status": "ok",

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -34,7 +33,7 @@ from memograd.policy.model_tokens import ModelTokens
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
-from memograd.policy.sampler import SampledTree, sample_trees
+from memograd.policy.sampler import SampledTree, TokenDraw, sample_trees
 from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_attention import use_tree_attention
@@ -234,21 +233,16 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
                     "lower memory.token_budget, memory.top_k or max_completion_length"
                 )
         self._set_training(False)
-        settings: dict[str, Any] = {
-            "num_generations": num_generations,
-            "temperature": temperature,
-            "max_completion_length": max_completion_length,
-            "end_ids": self.end_ids,
-            "generator": generator,
-            "stopped": self._stopped(),
-        }
+        draw = TokenDraw(
+            temperature, max_completion_length, self.end_ids, generator, self._stopped()
+        )
         sampled: list[SampledTree] | None = None
         if self.forward != "rows":
-            sampled = self._sample_over_trees(prompts, settings, kept)
+            sampled = self._sample_over_trees(prompts, draw, num_generations, kept)
         if sampled is None:
             if kept is not None:
                 kept.clear()
-            sampled = sample_rows(self.model, prompts, **settings)
+            sampled = sample_rows(self.model, prompts, draw, num_generations=num_generations)
         return [
             SampledGroup(
                 tree=group.tree,
@@ -369,15 +363,18 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
     def _sample_over_trees(
         self,
         prompts: Sequence[Sequence[int]],
-        settings: dict[str, Any],
+        draw: TokenDraw,
+        num_generations: int | Sequence[int],
         kept: KeptPrefixes | None,
     ) -> list[SampledTree] | None:
         """Draw over token trees; None, with a warning and `forward` set, if that is not right."""
-        sampled = sample_trees(self.model, prompts, kept=kept, **settings)
+        sampled = sample_trees(
+            self.model, prompts, draw, num_generations=num_generations, kept=kept
+        )
         longest = max(length_of(group.tree) for group in sampled)
         if longest > self._checked_length:
             self._checked_length = longest
-            temperature = settings["temperature"] or 1.0
+            temperature = draw.temperature or 1.0
             error_nats = sampling_error(self.model, sampled, temperature=temperature)
             if not error_nats <= TOLERANCES[self.model.dtype][0]:
                 self._use_rows(f"sampled log-probabilities differ by {error_nats:.2g}")

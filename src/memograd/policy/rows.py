@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
 
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.sampler import SampledTree, Stopped, TokenDraw, never
+from memograd.policy.sampler import SampledTree, TokenDraw
 from memograd.policy.token_logprobs import CHUNK, BranchLogprobs, restricted
 from memograd.policy.value_head import ValueHead
 from memograd.rollout.counts import each
@@ -119,20 +119,15 @@ def _padded(masks: TokenMasks, length: int) -> list[TokenMask | None]:
 def sample_rows(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
+    draw: TokenDraw,
     *,
     num_generations: int | Sequence[int],
-    temperature: float,
-    max_completion_length: int,
-    end_ids: frozenset[int],
-    generator: torch.Generator | None,
-    stopped: Stopped = never,
 ) -> list[SampledTree]:
     """Draw answers as `sample_trees` does, without sharing anything."""
-    draw = TokenDraw(temperature, max_completion_length, end_ids, generator, stopped)
     sampled: dict[int, SampledTree] = {}
     counts = each(num_generations, len(prompts))
     lengths = [
-        (len(prompt) + max_completion_length) * count
+        (len(prompt) + draw.max_completion_length) * count
         for prompt, count in zip(prompts, counts, strict=True)
     ]
     for batch in batches_by_tokens(lengths, ROW_TOKENS):

@@ -88,29 +88,22 @@ class _Growth:
 def sample_trees(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
+    draw: TokenDraw,
     *,
     num_generations: int | Sequence[int],
-    temperature: float,
-    max_completion_length: int,
-    end_ids: frozenset[int],
-    generator: torch.Generator | None,
     kept: KeptPrefixes | None = None,
-    stopped: Stopped = never,
 ) -> list[SampledTree]:
     """Draw `num_generations` answers to each prompt, or to each its own number of them (token ids
     in, token ids out).
 
-    Temperature 0 takes the most likely token. A drawn end token is the answer's last token, and so
-    is one after which `stopped` says so of the answer. `kept`
-    hands over what it has and is left with the answers of this call that ended, for prompts that go
-    on from them: what no prompt of this call went on from is given up. Raises `MemogradError` for a
-    model whose cache is not keys and values a layer.
+    `kept` hands over what it has and is left with the answers of this call that ended, for prompts
+    that go on from them: what no prompt of this call went on from is given up. Raises
+    `MemogradError` for a model whose cache is not keys and values a layer.
     """
     growths = [
         _Growth(prompt, TreeBuilder(prompt), [_Sample() for _ in range(count)])
         for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
-    draw = TokenDraw(temperature, max_completion_length, end_ids, generator, stopped)
     beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]
     reused = [beginning.length for beginning in beginnings]
     new = [row for row, beginning in enumerate(beginnings) if not beginning.length]
@@ -152,12 +145,16 @@ def sample_trees(
 
 @dataclass(frozen=True)
 class TokenDraw:
-    """How the next token is chosen and when an answer ends."""
+    """How the next token is chosen and when an answer ends.
+
+    Temperature 0 takes the most likely token. A drawn end token is the answer's last token, and so
+    is one after which `stopped` says so of the answer.
+    """
 
     temperature: float
     max_completion_length: int
-    end_ids: frozenset[int]
-    generator: torch.Generator | None
+    end_ids: frozenset[int] = frozenset()
+    generator: torch.Generator | None = None
     stopped: Stopped = never
 
     def why_over(self, ids: Sequence[int]) -> str | None:

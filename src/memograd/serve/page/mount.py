@@ -33,7 +33,7 @@ def add_to(app: FastAPI, served: Served) -> None:
     page.state.talks = chat.Talks()
     page.mount("/static", _Static(directory=STATIC))
     for part in (memories, chat, runs, versions, traces, keys, api):
-        page.include_router(part.routes)
+        page.router.routes.extend(part.routes.routes)
 
     @page.get("/")
     def home() -> Response:

@@ -23,8 +23,12 @@ class RefusalBody(BaseModel):
     detail: str
 
 
+# By name: given the model itself, FastAPI makes a validator a route and status, for most of the
+# server's start. `/healthz` gives it.
+_REFUSED: Final = {"$ref": f"#/components/schemas/{RefusalBody.__name__}"}
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": RefusalBody} for status in (400, 401, 403, 404, 408, 413, 422, 429, 501, 503)
+    status: {"content": {"application/json": {"schema": _REFUSED}}}
+    for status in (400, 401, 403, 404, 408, 413, 422, 429, 501, 503)
 }
 PAGE: Final = 1000
 

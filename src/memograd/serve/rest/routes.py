@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 import memograd
 from memograd.serve.refusals import NotOffered
 from memograd.serve.rest import feed, mem0_client, mem0_server, own
-from memograd.serve.rest.door import REFUSALS
+from memograd.serve.rest.door import REFUSALS, RefusalBody
 from memograd.serve.served import Asking, Served
 
 ANY: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -33,18 +33,23 @@ NOT_OFFERED: Final = {
 
 def add_to(app: FastAPI, served: Served) -> None:
     """Add the routes."""
-    app.include_router(_about(served))
-    app.include_router(mem0_server.routes(served))
-    app.include_router(mem0_client.routes(served))
-    app.include_router(own.routes(served))
-    app.include_router(feed.routes(served))
-    app.include_router(_not_offered())
+    for routes in (
+        _about(served),
+        mem0_server.routes(served),
+        mem0_client.routes(served),
+        own.routes(served),
+        feed.routes(served),
+        _not_offered(),
+    ):
+        app.router.routes.extend(routes.routes)  # `include_router` would build each a second time
 
 
 def _about(served: Served) -> APIRouter:
     routes = APIRouter(tags=["server"])
 
-    @routes.get("/healthz", responses={503: {"description": "The database is away."}})
+    away = {"model": RefusalBody, "description": "The database is away."}
+
+    @routes.get("/healthz", responses={503: away})
     def healthz() -> dict[str, Any]:
         """Whether the memory can be reached; needs no key and tells nothing else."""
         served.memory.store.journal.last_seq()
