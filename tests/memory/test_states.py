@@ -204,7 +204,10 @@ def test_before_everything_was_purged_there_is_what_the_journal_still_has(place:
     first, second = place.journal.append(
         [added(item("a", str(n), f"text {n}"), actor="user", reason="") for n in range(2)]
     )
-    purge = replace(first, uid="f" * 32, kind=EventKind.PURGE, subject="user:a", after=None, seq=0)
+    moment = second.recorded_at + timedelta(seconds=0.5)
+    purge = replace(
+        first, uid="f" * 32, kind=EventKind.PURGE, subject="user:a", after=None, recorded_at=moment
+    )
     place.journal.import_events([purge])
     place.journal.append([added(item("a", "2", "text 2"), actor="user", reason="")])
     assert [one.text for one in place.states.current("user:a").items] == ["text 2"]

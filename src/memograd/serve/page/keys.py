@@ -72,6 +72,7 @@ def _page(view: View, *, before: int | None = None, made: NewKey | None = None) 
         made=made,
         lines=lines[:PAGE_LINES],
         before=before,
+        kept_days=view.served.settings.access_days,
         older=lines[PAGE_LINES - 1].seq if len(lines) > PAGE_LINES else None,
     )
 
