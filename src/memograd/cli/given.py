@@ -109,7 +109,7 @@ def json_object(text: str | None, option: str, example: str) -> dict[str, Any] |
         return None
     try:
         parsed = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{option} is not JSON ({error}): quote it, as in '{{...}}'.") from None
     if not isinstance(parsed, dict):
         raise BadInput(f"{option} must be a JSON object such as {example}: {text!r}.")
@@ -150,7 +150,7 @@ def _messages_in(file: Path) -> list[dict[str, Any]]:
         raise BadInput(f"The file {file} is not UTF-8 text ({error}): convert it.") from None
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = _lines(text, file)
     found = parsed if isinstance(parsed, list) else [parsed]
     for number, message in enumerate(found, start=1):
@@ -169,7 +169,7 @@ def _lines(text: str, file: Path) -> list[Any]:
             continue
         try:
             parsed.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadInput(
                 f"Line {number} of {file} is not JSON ({error}): give a JSON list of chat messages,"
                 " or one message a line."
