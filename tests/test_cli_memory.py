@@ -74,6 +74,91 @@ def test_add_search_update_history_forget(command: Command, from_json: Callable[
     assert events == ["ADD", "UPDATE", "DELETE"]
 
 
+def test_what_is_added_has_kind_categories_metadata_and_a_name(
+    command: Command, from_json: Callable[..., Any]
+) -> None:
+    asked = ["add", "喝红茶", "--user", "小红", "--verbatim", "--kind", "core"]
+    asked += ["--category", "饮食", "--category", "日常"]
+    asked += ["--metadata", '{"来源": "信"}', "--request-id", "once"]
+    [added] = from_json(*asked)["results"]
+    item = from_json("show", added["id"])
+    assert (item["kind"], item["categories"]) == ("core", ["饮食", "日常"])
+    assert item["metadata"] == {"来源": "信"}
+    assert from_json(*asked)["results"] == [added]  # made again, it writes nothing
+    assert len(from_json("list", "--user", "小红")["results"]) == 1
+    assert "--metadata is not JSON" in command("add", "x", "--metadata", "{x", code=2)
+    assert 'such as {"source": "mail"}' in command("add", "x", "--metadata", "[1]", code=2)
+    assert "no kind" in command("add", "x", "--user", "a", "--kind", "odd", code=2).lower()
+
+
+def test_update_changes_text_metadata_and_end(
+    command: Command, from_json: Callable[..., Any]
+) -> None:
+    [added] = from_json(
+        "add", "note", "--user", "a", "--verbatim", "--until", "2020-01-01",
+        "--metadata", '{"draft": true, "n": 1}',
+    )["results"]  # fmt: skip
+    one = added["id"]
+    assert from_json("list", "--user", "a")["results"] == []
+    [hidden] = from_json("list", "--user", "a", "--show-expired")["results"]
+    [found] = from_json("search", "note", "--user", "a", "--show-expired")["results"]
+    assert hidden["id"] == found["id"] == one
+    assert command("update", one, "new note", "--no-until") == "Changed: 1.\n"
+    from_json("update", one, "--metadata", '{"draft": null, "seen": true}')
+    item = from_json("show", one)
+    assert (item["memory"], item["expiration_date"]) == ("new note", None)
+    assert item["metadata"] == {"n": 1, "seen": True}
+    from_json("update", one, "--until", "2999-01-01")
+    assert from_json("show", one)["expiration_date"] == "2999-01-01"
+    assert [line["event"] for line in from_json("history", one)] == ["ADD"] + ["UPDATE"] * 3
+    assert "Say what to change" in command("update", one, code=2)
+    assert "either" in command("update", one, "--until", "2030-01-01", "--no-until", code=2)
+    assert "no memory" in command("update", "nobody", "x", code=2).lower()
+
+
+def test_search_takes_what_python_takes(command: Command, from_json: Callable[..., Any]) -> None:
+    for text in ("I like tea", "We met in Paris"):
+        from_json("add", text, "--user", "a", "--verbatim")
+    asked = ["search", "tea", "--user", "a"]
+    found = from_json(*asked)["results"]
+    assert len(found) == 2
+    least = str((found[0]["score"] + found[1]["score"]) / 2)
+    [first] = from_json(*asked, "--threshold", least)["results"]
+    assert first["id"] == found[0]["id"]
+    assert from_json(*asked, "--threshold", "1.5")["results"] == []
+    [lexical] = from_json(*asked, "--mode", "lexical")["results"]
+    assert lexical["memory"] == "I like tea"
+    assert "mode" in command(*asked, "--mode", "psychic", code=2)
+    assert "half" in command(*asked, "--half-life", "-1", code=2)
+    assert len(from_json(*asked, "--half-life", "30", "--asked-at", "2030-01-01")["results"]) == 2
+    assert "asked_at" in command(*asked, "--asked-at", "soon", code=2)
+    assert "reranker" in command(*asked, "--rerank", code=2)
+
+
+def test_pages_context_users_and_forgetting_by_filter(
+    command: Command, from_json: Callable[..., Any]
+) -> None:
+    for text, category in (("likes tea", "food"), ("likes rice", "food"), ("has a cat", "pets")):
+        from_json("add", text, "--user", "a", "--verbatim", "--category", category)
+    page = from_json("list", "--user", "a", "--limit", "2")
+    assert page["next_cursor"] in command("list", "--user", "a", "--limit", "2")
+    [last] = from_json("list", "--user", "a", "--cursor", page["next_cursor"])["results"]
+    assert last["memory"] == "has a cat"
+    context = from_json("context", "Which pet?", "--user", "a", "--turns", "0", "--top-k", "1")
+    assert [one["memory"] for one in context["items"]] == ["has a cat"]
+    assert context["text"] in command(
+        "context", "Which pet?", "--user", "a", "--turns", "0", "--top-k", "1"
+    )
+    assert from_json("context", "Which pet?", "--user", "a", "--tokens", "0")["text"] == ""
+    [user] = from_json("users")["results"]
+    assert (user["name"], user["total_memories"]) == ("a", 3)
+    assert "user" in command("users")
+    food = '{"categories": {"contains": "food"}}'
+    assert "2" in command("forget", "--all", "--user", "a", "--filters", food)
+    assert [one["memory"] for one in from_json("list", "--user", "a")["results"]] == ["has a cat"]
+    assert "Give either" in command("forget", last["id"], "--filters", food, code=2)
+
+
 def test_json_is_what_python_returns(from_json: Callable[..., Any]) -> None:
     for number in range(3):
         from_json("add", f"note {number}", "--user", "alice", "--agent", "b", "--verbatim")

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.memory.records.events import Event, EventKind
+from memograd.memory.records.events import CLOSING, Event, EventKind
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
+from memograd.memory.state import corpus as corpus_module
 
 D = 6
 ALICE = Scope(user_id="alice")
@@ -274,3 +275,71 @@ def test_a_journal_folds_the_same_whole_in_halves_and_one_by_one(
         single.apply(one, lookup)
     assert everything(later) == everything(whole) == everything(single)
     assert everything(halves) == first  # a fork's parent does not move
+
+
+@st.composite
+def rough_journals(draw: st.DrawFn) -> list[Event]:
+    """Events of a few ids, which often do not fit, come back, end by themselves, or are gone."""
+    events: list[Event] = []
+    for seq in range(1, draw(st.integers(0, 50)) + 1):
+        id = draw(st.sampled_from("abcdef"))
+        text = draw(st.sampled_from(["alice likes tea", "bob has a cat", "tea", "alice ran"]))
+        ends = draw(st.sampled_from([None, START + timedelta(days=1)]))
+        kind = draw(st.sampled_from([*EventKind, EventKind.ADD, EventKind.TURN]))
+        after: object = None
+        if kind in (EventKind.ADD, EventKind.UPDATE):
+            after = replace(item(id, text), expires_at=ends, sources=(f"t{id}",)).to_json()
+        elif kind is EventKind.TURN:
+            told = replace(turn(f"t{id}", text), expires_at=ends)
+            after = {"turn": told.to_json(), "verbatim": draw(st.booleans())}
+        if kind is EventKind.PURGE and draw(st.integers(0, 5)) == 0:
+            id = ALICE.owner
+        elif kind in (EventKind.TURN, EventKind.FORGET) or draw(st.integers(0, 9)) == 0:
+            id = f"t{id}"
+        events.append(event(seq, kind, id, after, erased=draw(st.integers(0, 9)) == 0))
+    return events
+
+
+@settings(deadline=None, max_examples=200)
+@given(rough_journals(), st.integers(1, 10_000), st.integers(1, 4), st.data())
+def test_going_back_gives_what_folding_up_to_there_gives(
+    events: list[Event], seed: int, rows: int, data: st.DataObject
+) -> None:
+    rarely = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus_module, "TAIL_ROWS", rows)  # parts of few rows, as large ones have
+        patch.setattr(corpus_module, "JOINED_ROWS", 3 * rows)
+        state = MemoryState(D)
+        pieces: list[list[Event]] = [[]]  # so that there are many parts
+        for one in events:
+            if rarely.random() < 0.4:
+                pieces.append([])
+            pieces[-1].append(one)
+        for piece in pieces:
+            state.fold(piece, lookup_many)
+    place = data.draw(st.integers(0, len(events)))
+    behind = [one for one in events if one.seq > place]
+    changed = {one.subject for one in behind if one.kind in CLOSING}
+    if ALICE.owner in changed:
+        return  # everything was purged, so nothing can be taken back
+    told = [one for one in events[:place] if one.subject in {*changed, ALICE.owner}]
+    now = everything(state)
+    past = state.went_back(place, changed, told, lookup_many)
+    folded = fold(events[:place]) if place else MemoryState(D)
+    folded.seq = place
+    assert everything(past) == everything(folded)
+    assert list(past.turns_by_id) == list(folded.turns_by_id)
+    assert past.last_turns(3) == folded.last_turns(3)
+    ids = [one.id for one in folded.items]
+    words = ["alice", "cat", "tea"]
+    assert past.items.matched_terms(ids, words) == folded.items.matched_terms(ids, words)
+    assert past.items.numbers(ids) == list(range(len(ids)))
+    for moment in (START, START + timedelta(days=2)):
+        assert past.expired_items(moment) == folded.expired_items(moment)
+        assert past.expired_turns(moment) == folded.expired_turns(moment)
+    assert everything(state) == now
+    # What went back goes on as any other state does, and back again.
+    again = past.went_back(0, {one.subject for one in events}, [], lookup_many)
+    assert not list(again.items) and not dict(again.turns_by_id)
+    past.fold(behind, lookup_many)
+    assert everything(past) == now

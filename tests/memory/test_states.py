@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memograd.memory.journal import Journal
-from memograd.memory.records.events import NewEvent
+from memograd.memory.records.events import EventKind, NewEvent
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
@@ -62,7 +63,9 @@ def same(first: MemoryState, second: MemoryState) -> bool:
     return (
         list(first.items) == list(second.items)
         and list(first.turns) == list(second.turns)
+        and list(first.turns_by_id) == list(second.turns_by_id)
         and first.seq == second.seq
+        and first.items.lexical(["was!"], k=9) == second.items.lexical(["was!"], k=9)
     )
 
 
@@ -113,6 +116,103 @@ def test_the_past_is_what_had_been_written(place: Place) -> None:
         assert same(place.states.at("user:a", moment), place.folded("user:a", moment))
         assert len(place.states.at("user:a", moment).items) == count
     assert not len(place.states.at("user:a", moments[0] - timedelta(days=1)).items)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.tuples(st.sampled_from("aab"), st.integers(0, 9), st.booleans()), max_size=30),
+    st.lists(st.integers(0, 40), max_size=12),
+    st.sampled_from([0, 2]),
+    st.booleans(),
+)
+def test_every_moment_is_what_folding_up_to_it_gives(
+    place: Place,
+    steps: list[tuple[str, int, bool]],
+    looks: list[int],
+    cost: int,
+    cold: bool,
+) -> None:
+    """Whichever way was taken: back from a state, on from a held moment, or from the beginning."""
+    start = place.seconds
+    for user, number, turns in steps:
+        living = list(place.folded(f"user:{user}").items)
+        place.ids += 1
+        event: NewEvent
+        if turns:
+            turn = RawTurn(f"t{place.ids}", "a", f"said {number}", NOW, 1)
+            event = heard(turn, Scope(user), verbatim=number % 3 == 0)
+        elif not living or number < 4:
+            event = added(item(user, f"{place.ids}", f"as was {number}"), actor="user", reason="")
+        else:
+            chosen = living[number % len(living)]
+            if number == 9:
+                place.journal.purge(subjects=[chosen.id], actor="user", reason="")
+                continue
+            if number == 8:
+                event = deleted(chosen, at=NOW, actor="user", reason="")
+            else:
+                new = item(user, chosen.id, chosen.text + "!")
+                event = updated(chosen, new, actor="user", reason="")
+        place.journal.append([event])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states_module, "EVENTS_A_SUBJECT", cost)
+        if cold:
+            place.states.forget()
+        else:
+            place.states.current("user:a")
+        for look in looks:
+            moment = NOW + timedelta(seconds=start + look)
+            for owner in ("user:a", "user:b"):
+                assert same(place.states.at(owner, moment), place.folded(owner, moment))
+
+
+def test_the_past_of_a_state_that_is_held_reads_only_what_changed_since(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And shares the memory of the present."""
+    monkeypatch.setattr(states_module, "ROWS_AN_EVENT", 1000)
+    items = [item("a", str(n), f"text {n}") for n in range(200)]
+    events = place.journal.append([added(one, actor="user", reason="") for one in items])
+    [last] = place.journal.append(
+        [updated(items[7], item("a", "7", "new"), actor="user", reason="")]
+    )
+    place.states.current("user:a")
+    read: list[Any] = []
+    tail, histories = place.journal.tail, place.journal.histories
+    monkeypatch.setattr(
+        place.journal,
+        "tail",
+        lambda *given, **named: read.append(tail(*given, **named)) or read[-1],
+    )
+    monkeypatch.setattr(
+        place.journal,
+        "histories",
+        lambda *given, **named: read.append(histories(*given, **named)) or read[-1],
+    )
+    past = place.states.at("user:a", events[-1].recorded_at)
+    assert [one.text for one in past.items] == [f"text {n}" for n in range(200)]
+    assert sum(map(len, read)) == 1
+    monkeypatch.undo()
+    assert same(past, place.folded("user:a", events[-1].recorded_at))
+    assert last.seq == place.states.current("user:a").seq
+
+
+def test_before_everything_was_purged_there_is_what_the_journal_still_has(place: Place) -> None:
+    """An imported purge says what was erased elsewhere and takes nothing out of this journal."""
+    first, second = place.journal.append(
+        [added(item("a", str(n), f"text {n}"), actor="user", reason="") for n in range(2)]
+    )
+    moment = second.recorded_at + timedelta(seconds=0.5)
+    purge = replace(
+        first, uid="f" * 32, kind=EventKind.PURGE, subject="user:a", after=None, recorded_at=moment
+    )
+    place.journal.import_events([purge])
+    place.journal.append([added(item("a", "2", "text 2"), actor="user", reason="")])
+    assert [one.text for one in place.states.current("user:a").items] == ["text 2"]
+    past = place.states.at("user:a", second.recorded_at)
+    assert [one.text for one in past.items] == ["text 0", "text 1"]
 
 
 def test_the_past_forgets_what_was_purged(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -149,6 +150,32 @@ def test_a_cursor_of_somebody_else_shows_ones_own(serving: Serving) -> None:
     page = serving.ask("GET", "/memories", alice, params={"cursor": cursor})
     assert page.status_code == 200
     assert "zqbob" not in page.text
+
+
+@pytest.mark.parametrize("told", ["[" * 5000, "[1, 2]", "{}", '["2024-01-01", 5]', "7", "\ud800"])
+def test_a_cursor_that_no_page_gave_is_refused(serving: Serving, told: str) -> None:
+    cursor = base64.urlsafe_b64encode(told.encode("utf-8", "surrogatepass")).decode()
+    answer = serving.ask("GET", "/memories", params={"cursor": cursor, "user_id": "alice"})
+    assert answer.status_code == 400
+    assert "There is no cursor" in answer.json()["detail"]
+    assert len(answer.json()["detail"]) < 200
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 10**30])
+def test_no_page_is_too_far_away(serving: Serving, number: int) -> None:
+    remembered(serving, "I like tea.", "alice")
+    browser = Browser(serving)
+    for path in (
+        f"/memory?page={number}",
+        f"/memory?owner=user:alice&after={number}",
+        f"/memory?owner=user:alice&kind=core&after={number}",
+        f"/memory?owner=user:alice&at={number}",
+        f"/keys?before={number}",
+        f"/runs/none/answers?first={number}",
+    ):
+        assert browser.get(path).status_code in (200, 404, 422), path
+    for path in (f"/memories?user_id=alice&limit={number}", f"/operations?after={number}"):
+        assert serving.ask("GET", path).status_code in (200, 400, 422), path
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from asked import Serving
 from browsing import Browser
 
+from memograd import serve
 from memograd.serve.keys import Right
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"
@@ -68,9 +70,25 @@ def test_the_log_goes_on_page_by_page(serving: Serving) -> None:
         serving.ask("GET", "/users")
     browser = Browser(serving)
     first = browser.get("/keys").text
-    assert first.count("<td>users</td>") == 50
+    assert first.count("<td>listed users</td>") == 50
     [older] = re.findall(r"before=(\d+)", first)
-    assert browser.get("/keys", before=older).text.count("<td>users</td>") == 10
+    assert browser.get("/keys", before=older).text.count("<td>listed users</td>") == 10
+
+
+def test_the_log_is_told_in_the_language_of_the_page(serving: Serving) -> None:
+    """Whatever is written down; what another version wrote stands as it is."""
+    room = Path(serve.__file__).parent
+    written = "\n".join(path.read_text(encoding="utf-8") for path in room.rglob("*.py"))
+    actions = {*re.findall(r'_note\(\s*"(\w+)"', written), "roll back policy", "roll back ranker"}
+    assert len(actions) > 15
+    for action in (*sorted(actions), "a new one"):
+        serving.served.access.note(
+            key_id="k", key_name="phone", via="mcp", action=action, owner=None
+        )
+    serving.served.access.note(key_id="k", key_name="k", via="pigeon", action="get", owner=None)
+    page = Browser(serving).get("/keys", lang="zh").text
+    assert "<td>搜索</td>" in page and "<td>a new one</td>" in page and "<td>pigeon</td>" in page
+    assert not any(f"<td>{action}</td>" in page for action in actions)
 
 
 def test_the_interface_is_described_without_files_of_others(serving: Serving) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
 from memograd.config import MemorySettings, load_memory_settings
 from memograd.errors import BadInput
+
+if TYPE_CHECKING:
+    from memograd.memory import Memory
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose memory it is.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Which agent's.")]
@@ -26,6 +29,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print what the Python call
 FilterText = Annotated[
     str | None,
     typer.Option("--filters", metavar="JSON", help='Conditions: {"kind": "core"} for example.'),
+]
+MetadataText = Annotated[
+    str | None,
+    typer.Option("--metadata", metavar="JSON", help='Fields of your own: {"source": "mail"}.'),
+]
+ShowExpired = Annotated[
+    bool, typer.Option("--show-expired", help="What is hidden because it has expired, too.")
 ]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="As it was known at that moment.")
@@ -74,17 +84,46 @@ def settings(
     )
 
 
-def filters(text: str | None) -> dict[str, Any] | None:
-    """The JSON object that `--filters` holds."""
+def open_memory(
+    path: Path | None,
+    *,
+    make: bool = False,
+    policy: Path | None = None,
+    defer_below: float | None = None,
+    ranking: str | None = None,
+) -> Memory:
+    """The memory of the settings; only what writes into it may make a new one."""
+    from memograd.memory import Memory
+
+    chosen = settings(path, policy=policy, defer_below=defer_below, ranking=ranking)
+    if not make and not chosen.journal_url and not (chosen.path / "journal.db").is_file():
+        raise BadInput(
+            f"There is no memory in {chosen.path}: add something to it first, or give --path."
+        )
+    return Memory.open(settings=chosen)
+
+
+def json_object(text: str | None, option: str, example: str) -> dict[str, Any] | None:
+    """The JSON object that an option holds; None where it was not given."""
     if text is None:
         return None
     try:
         parsed = json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"--filters is not JSON ({error}): quote it, as in '{{...}}'.") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{option} is not JSON ({error}): quote it, as in '{{...}}'.") from None
     if not isinstance(parsed, dict):
-        raise BadInput(f'--filters must be a JSON object such as {{"kind": "core"}}: {text!r}.')
+        raise BadInput(f"{option} must be a JSON object such as {example}: {text!r}.")
     return parsed
+
+
+def filters(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that `--filters` holds."""
+    return json_object(text, "--filters", '{"kind": "core"}')
+
+
+def metadata(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that `--metadata` holds."""
+    return json_object(text, "--metadata", '{"source": "mail"}')
 
 
 def messages(text: str | None, file: Path | None) -> str | list[dict[str, Any]]:
@@ -111,7 +150,7 @@ def _messages_in(file: Path) -> list[dict[str, Any]]:
         raise BadInput(f"The file {file} is not UTF-8 text ({error}): convert it.") from None
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = _lines(text, file)
     found = parsed if isinstance(parsed, list) else [parsed]
     for number, message in enumerate(found, start=1):
@@ -130,7 +169,7 @@ def _lines(text: str, file: Path) -> list[Any]:
             continue
         try:
             parsed.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadInput(
                 f"Line {number} of {file} is not JSON ({error}): give a JSON list of chat messages,"
                 " or one message a line."

@@ -1,6 +1,6 @@
 """`memograd memory`: the methods of `memograd.Memory`, one a command.
 
-The memory arrives when a command runs.
+What looks after a whole memory is in `memory_upkeep.py`. The memory arrives when a command runs.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from memograd.cli import given, show
+from memograd.cli import given, memory_upkeep, show
 from memograd.cli.help import epilog
 from memograd.errors import BadInput
 
 if TYPE_CHECKING:
-    from memograd.memory import Memory
+    from memograd.memory.search.hits import Mode
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,20 +62,36 @@ def add(
         str | None,
         typer.Option("--until", metavar="DATE", help="The last day on which it is shown."),
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="core, semantic, episodic or procedural; else as read."),
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A category of yours; repeat.")
+    ] = None,
+    metadata: given.MetadataText = None,
+    request_id: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Made again under this name, it writes nothing."),
+    ] = None,
     policy: given.Policy = None,
     defer_below: given.DeferBelow = None,
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
     """Remember what matters in a text or in chat messages."""
-    said = given.messages(text, file)
-    with _open(path, make=True, policy=policy, defer_below=defer_below) as memory:
+    said, labels = given.messages(text, file), given.metadata(metadata)
+    with given.open_memory(path, make=True, policy=policy, defer_below=defer_below) as memory:
         result = memory.add(
             said,
             **given.ids(user, agent, run),
             infer=not verbatim,
             timestamp=at,
             expiration_date=until,
+            kind=kind,
+            categories=category or (),
+            metadata=labels,
+            request_id=request_id,
         )
     if json:
         show.as_json(result)
@@ -88,6 +104,7 @@ def add(
         "Examples:\n"
         '  memograd memory search "Where does she live?" --user alice\n'
         '  memograd memory search tea --user alice --filters \'{"kind": {"ne": "core"}}\'\n'
+        "  memograd memory search tea --user alice --threshold 0.3 --show-expired\n"
         '  memograd memory search "她住在哪里" --user 小红 --turns 3 --explain --json'
     )
 )
@@ -99,8 +116,26 @@ def search(
     top_k: Annotated[
         int | None, typer.Option("--top-k", metavar="N", min=1, help="How many memories, at most.")
     ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(metavar="S", help="Only memories with at least this score.")
+    ] = None,
     filters: given.FilterText = None,
     as_of: given.AsOf = None,
+    asked_at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help='When it is asked, which "last week" counts from.'),
+    ] = None,
+    show_expired: given.ShowExpired = False,
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="hybrid; or dense or lexical alone.")
+    ] = "hybrid",
+    half_life: Annotated[
+        float | None,
+        typer.Option("--half-life", metavar="DAYS", help="The age at which a score is halved."),
+    ] = None,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Let the reranker of the settings order them.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each hit why it was found.")
     ] = False,
@@ -112,13 +147,19 @@ def search(
     json: given.AsJson = False,
 ) -> None:
     """Find the memories that answer a query best."""
-    with _open(path, ranking=ranking) as memory:
+    with given.open_memory(path, ranking=ranking) as memory:
         result = memory.search(
             query,
             **given.ids(user, agent, run),
             filters=given.filters(filters),
             top_k=top_k,
+            threshold=threshold,
             as_of=as_of,
+            asked_at=asked_at,
+            show_expired=show_expired,
+            mode=cast("Mode", mode),  # the search refuses any other
+            recency_half_life=half_life,
+            rerank=rerank,
             turns=turns,
             explain=explain,
         )
@@ -133,7 +174,55 @@ def search(
         show.reasons([*result["results"], *behind])
 
 
-@app.command("list", epilog=epilog("Examples:\n  memograd memory list --user alice --limit 20"))
+@app.command(
+    epilog=epilog('Examples:\n  memograd memory context "Where does she live?" --user alice')
+)
+def context(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What the prompt is about.")],
+    user: given.User = None,
+    agent: given.Agent = None,
+    run: given.Run = None,
+    tokens: Annotated[
+        int, typer.Option("--tokens", metavar="N", min=0, help="How long the text may be.")
+    ] = 2000,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", metavar="N", min=1, help="How many memories, at most.")
+    ] = None,
+    turns: Annotated[
+        int, typer.Option("--turns", metavar="N", min=0, help="Raw turns behind the memories, too.")
+    ] = 10,
+    filters: given.FilterText = None,
+    ranking: given.Ranking = None,
+    path: given.Where = None,
+    json: given.AsJson = False,
+) -> None:
+    """Show the text that a prompt should have of the memory."""
+    from memograd.memory.results import context_result
+
+    with given.open_memory(path, ranking=ranking) as memory:
+        found = memory.context(
+            query,
+            **given.ids(user, agent, run),
+            filters=given.filters(filters),
+            top_k=top_k,
+            turns=turns,
+            token_budget=tokens,
+        )
+    if json:
+        show.as_json(context_result(found))
+    else:
+        typer.echo("\n".join(map(show.plain, found.text.split("\n"))))
+
+
+@app.command(
+    "list",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd memory list --user alice --limit 20\n"
+        "  memograd memory list --user alice --limit 20 --cursor WyIyMDI2...",
+        "A page that is not the last one ends with the cursor of the next.",
+    ),
+)
 def list_(
     user: given.User = None,
     agent: given.Agent = None,
@@ -141,29 +230,37 @@ def list_(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="The first N only.")
     ] = None,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on where the page before ended.")
+    ] = None,
     filters: given.FilterText = None,
     as_of: given.AsOf = None,
+    show_expired: given.ShowExpired = False,
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
     """Show what is remembered, oldest first."""
-    with _open(path) as memory:
+    with given.open_memory(path) as memory:
         result = memory.get_all(
             **given.ids(user, agent, run),
             filters=given.filters(filters),
             limit=limit,
+            cursor=cursor,
             as_of=as_of,
+            show_expired=show_expired,
         )
     if json:
         show.as_json(result)
-    else:
-        show.items(result["results"])
+        return
+    show.items(result["results"])
+    if result.get("next_cursor"):
+        typer.echo(f"There is more: --cursor {result['next_cursor']}")
 
 
 @app.command("show", epilog=epilog("Examples:\n  memograd memory show 0b2c..."))
 def show_(memory_id: given.MemoryId, path: given.Where = None, json: given.AsJson = False) -> None:
     """Show everything about one memory."""
-    with _open(path) as memory:
+    with given.open_memory(path) as memory:
         item = memory.get(memory_id)
     if item is None:
         raise _unknown(memory_id)
@@ -175,7 +272,7 @@ def history(
     memory_id: given.MemoryId, path: given.Where = None, json: given.AsJson = False
 ) -> None:
     """Show what happened to one memory: when, by whom, why."""
-    with _open(path) as memory:
+    with given.open_memory(path) as memory:
         lines = memory.history(memory_id)
     if not lines:
         raise _unknown(memory_id)
@@ -184,7 +281,48 @@ def history(
 
 @app.command(
     epilog=epilog(
-        "Examples:\n  memograd memory forget 0b2c...\n  memograd memory forget --all --user alice"
+        "Examples:\n"
+        '  memograd memory update 0b2c... "I live in Denver."\n'
+        '  memograd memory update 0b2c... --metadata \'{"seen": true, "draft": null}\'\n'
+        "  memograd memory update 0b2c... --no-until",
+        "Metadata is merged into what is there; null takes a field away.",
+    )
+)
+def update(
+    memory_id: given.MemoryId,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What it says from now on.")
+    ] = None,
+    metadata: given.MetadataText = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="DATE", help="The last day on which it is shown."),
+    ] = None,
+    no_until: Annotated[bool, typer.Option("--no-until", help="It does not expire.")] = False,
+    path: given.Where = None,
+    json: given.AsJson = False,
+) -> None:
+    """Correct one memory; its history keeps what it said."""
+    if until is not None and no_until:
+        raise BadInput("Give either --until or --no-until.")
+    if text is None and metadata is None and until is None and not no_until:
+        raise BadInput("Say what to change: a new text, --metadata, --until or --no-until.")
+    labels = given.metadata(metadata)
+    ends: dict[str, Any] = {"expiration_date": until} if until or no_until else {}
+    with given.open_memory(path) as memory:
+        result = memory.update(memory_id, text, labels, **ends)
+    if json:
+        show.as_json(result)
+    else:
+        typer.echo("Changed: 1.")
+
+
+@app.command(
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd memory forget 0b2c...\n"
+        "  memograd memory forget --all --user alice\n"
+        '  memograd memory forget --all --user alice --filters \'{"categories": "food"}\''
     )
 )
 def forget(
@@ -197,17 +335,22 @@ def forget(
     user: given.User = None,
     agent: given.Agent = None,
     run: given.Run = None,
+    filters: given.FilterText = None,
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
     """Forget a memory; its history stays."""
     scope = given.ids(user, agent, run)
-    one = memory_id is not None and not any((everything, user, agent, run))
+    conditions = given.filters(filters)
+    one = memory_id is not None and not any((everything, user, agent, run, filters))
     if not one and (memory_id is not None or not everything):
         raise BadInput("Give either the id of a memory, or --all with --user, --agent or --run.")
-    with _open(path) as memory:
+    with given.open_memory(path) as memory:
         result: Mapping[str, Any]
-        result = memory.delete_all(**scope) if memory_id is None else memory.delete(memory_id)
+        if memory_id is None:
+            result = memory.delete_all(**scope, filters=conditions)
+        else:
+            result = memory.delete(memory_id)
     if json:
         show.as_json(result)
     else:
@@ -241,7 +384,7 @@ def purge(
         typer.echo(f"Erase {show.plain(what)} and its history for good? [y/N] ", err=True, nl=False)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise BadInput("Nothing was purged.")
-    with _open(path) as memory:
+    with given.open_memory(path) as memory:
         result = memory.purge(memory_id, **scope)
     if json:
         show.as_json(result)
@@ -249,158 +392,8 @@ def purge(
         typer.echo(f"Erased: {result['items']} memories, {result['turns']} raw turns.")
 
 
-@app.command(
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd memory feedback 5f0c... good --user alice\n"
-        '  memograd memory feedback 5f0c... "She lives in Denver." --user alice',
-        "The last verdict on an answer counts; memograd learn trains the policy on it.",
-    )
-)
-def feedback(
-    answer_id: Annotated[str, typer.Argument(metavar="ANSWER_ID", help="The id of an answer.")],
-    verdict: Annotated[
-        str, typer.Argument(metavar="VERDICT", help="good, bad, or the right answer.")
-    ],
-    user: given.User = None,
-    agent: given.Agent = None,
-    run: given.Run = None,
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Say whether an answer was right."""
-    with _open(path) as memory:
-        result = memory.feedback(answer_id, verdict, **given.ids(user, agent, run))
-    if json:
-        show.as_json(result)
-    else:
-        typer.echo(f"Noted: {result['verdict']}.")
-
-
-@app.command(
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd memory compact --budget 2000 --user alice\n"
-        "  memograd memory compact --undo 0a1b2c3d4e5f"
-    )
-)
-def compact(
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="N", min=0, help="Tokens that may stay.")
-    ] = None,
-    user: given.User = None,
-    agent: given.Agent = None,
-    run: given.Run = None,
-    undo: Annotated[
-        str | None, typer.Option("--undo", metavar="ID", help="Take this compaction back.")
-    ] = None,
-    policy: given.Policy = None,
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Merge what is said twice and retire what is worth least, until the rest fits a budget."""
-    scope = given.ids(user, agent, run)
-    if (undo is None) == (budget is None) or (undo is not None and any((user, agent, run))):
-        raise BadInput("Give either --budget with --user, --agent or --run, or --undo alone.")
-    with _open(path, policy=policy) as memory:
-        if undo is not None:
-            result = memory.undo_compact(undo)
-        else:
-            result = memory.compact(budget or 0, **scope)
-    (show.as_json if json else show.fields)(result)
-
-
-@app.command(
-    epilog=epilog("Examples:\n  memograd memory sweep\n  memograd memory sweep --user alice")
-)
-def sweep(
-    user: given.User = None,
-    agent: given.Agent = None,
-    run: given.Run = None,
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Forget what has expired (add --until); it is hidden before."""
-    with _open(path) as memory:
-        result = memory.sweep(**given.ids(user, agent, run))
-    if json:
-        show.as_json(result)
-    else:
-        typer.echo(f"{result['swept']} expired memories were forgotten.")
-
-
-@app.command(epilog=epilog("Examples:\n  memograd memory export backup.jsonl --user alice"))
-def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines; replaced if there.")],
-    user: given.User = None,
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Write the memory, or one user's part, to a file."""
-    with _open(path) as memory:
-        count = memory.export(file, user_id=user)
-    if json:
-        show.as_json(count)
-    else:
-        typer.echo(f"{count} events are in {file}")
-
-
-@app.command("import", epilog=epilog("Examples:\n  memograd memory import backup.jsonl"))
-def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What export wrote.")],
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Take over what export wrote; twice changes nothing."""
-    with _open(path, make=True) as memory:
-        count = memory.import_(file)
-    if json:
-        show.as_json(count)
-    else:
-        typer.echo(f"{count} events were new.")
-
-
-@app.command(epilog=epilog("Examples:\n  memograd memory reindex --embedder e5"))
-def reindex(
-    embedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Embed everything anew with this one.")
-    ] = None,
-    path: given.Where = None,
-    json: given.AsJson = False,
-) -> None:
-    """Compute vectors and index anew from the journal."""
-    from memograd.memory.write.reindex import reindex as build
-
-    result = build(given.settings(path, embedder=embedder))
-    (show.as_json if json else show.fields)(result)
-
-
-@app.command(epilog=epilog("Examples:\n  memograd memory stats --json"))
-def stats(path: given.Where = None, json: given.AsJson = False) -> None:
-    """Show how much is kept, where, and by which embedder."""
-    with _open(path) as memory:
-        result = memory.stats()
-    (show.as_json if json else show.fields)(result)
-
-
-def _open(
-    path: Path | None,
-    *,
-    make: bool = False,
-    policy: Path | None = None,
-    defer_below: float | None = None,
-    ranking: str | None = None,
-) -> Memory:
-    """The memory of the settings; only what writes into it may make a new one."""
-    from memograd.memory import Memory
-
-    settings = given.settings(path, policy=policy, defer_below=defer_below, ranking=ranking)
-    if not make and not settings.journal_url and not (settings.path / "journal.db").is_file():
-        raise BadInput(
-            f"There is no memory in {settings.path}: add something to it first, or give --path."
-        )
-    return Memory.open(settings=settings)
-
-
 def _unknown(memory_id: str) -> BadInput:
     return BadInput(f"There is no memory with the id {memory_id!r}: see memograd memory list.")
+
+
+app.add_typer(memory_upkeep.app)

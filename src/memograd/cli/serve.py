@@ -76,6 +76,10 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="A gateway's trace store that the page shows, unchanged."),
     ] = None,
+    access_log_days: Annotated[
+        float,
+        typer.Option(metavar="N", min=0.0, help="Days that who read what is kept; 0 is for ever."),
+    ] = 90.0,
 ) -> None:
     """Serve until it is interrupted."""
     if context.invoked_subcommand is not None:
@@ -108,6 +112,7 @@ def serve(
         allowed=allow_host or (),
         runs=runs,
         traces=traces,
+        access_days=access_log_days,
         clients=shown is None,
     )
     with Memory.open(settings=settings) as memory:

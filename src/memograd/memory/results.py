@@ -19,6 +19,7 @@ from memograd.memory.search.hits import why_sentence
 
 if TYPE_CHECKING:
     from memograd.memory.search import Hit
+    from memograd.memory.search.context import Context
 
 
 def item_result(item: MemoryItem) -> dict[str, Any]:
@@ -60,6 +61,21 @@ def turn_result(hit: Hit[RawTurn], *, explain: bool, query: str = "") -> dict[st
         "similarity": round(hit.why.similarity, 6),
     }
     return result | {"explain": _why(hit, query)} if explain else result
+
+
+def context_result(found: Context) -> dict[str, Any]:
+    """What `context` gives as JSON: the text, what it shows, and how much was left out."""
+    return {
+        "text": found.text,
+        "core": [item_result(item) for item in found.core],
+        "items": [hit_result(hit, explain=False) for hit in found.items],
+        "turns": [turn_result(hit, explain=False) for hit in found.turns],
+        "left_out": {
+            "core": len(found.left_out_core),
+            "items": len(found.left_out_items),
+            "turns": len(found.left_out_turns),
+        },
+    }
 
 
 def turn_json(turn: RawTurn) -> dict[str, Any]:

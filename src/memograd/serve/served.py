@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 
 from memograd.gateway.trace_reader import TraceReader
 from memograd.memory import Memory
-from memograd.serve.access import AccessLog
+from memograd.serve.access import KEPT_DAYS, AccessLog
 from memograd.serve.database import ServeDatabase
 from memograd.serve.identity import Identities, Identity
 from memograd.serve.keys import Keys
@@ -44,13 +44,15 @@ class ServeLimits:
 class ServeSettings:
     """hosts: names that the server answers to besides those of this machine. token: an admin key
     that is kept nowhere (`MEMOGRAD_SERVE_TOKEN`). runs: the folder of training runs that the page
-    shows. traces: the URL of a gateway's trace store that the page shows, which nothing changes."""
+    shows. traces: the URL of a gateway's trace store that the page shows, which nothing changes.
+    access_days: how long a line of the access log is kept; 0: for ever."""
 
     hosts: tuple[str, ...] = ()
     token: str | None = field(default=None, repr=False)
     limits: ServeLimits = ServeLimits()
     runs: Path = Path("runs")
     traces: str | None = None
+    access_days: float = KEPT_DAYS
 
 
 class Served:
@@ -63,7 +65,7 @@ class Served:
         self.traces = None if settings.traces is None else TraceReader(settings.traces)
         self.database = ServeDatabase.beside(memory.store.settings)
         self.keys = Keys(self.database)
-        self.access = AccessLog(self.database)
+        self.access = AccessLog(self.database, days=settings.access_days)
         self.identities = Identities(self.keys, settings.token)
         self.places = Places(settings.limits.max_calls, "calls")
         self.streams = Places(settings.limits.max_streams, "streams")

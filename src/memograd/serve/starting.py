@@ -16,6 +16,7 @@ from pathlib import Path
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.gateway.trace_reader import TraceReader
+from memograd.serve.access import KEPT_DAYS
 from memograd.serve.database import ServeDatabase
 from memograd.serve.keys import Keys, Right
 from memograd.serve.served import ServeSettings
@@ -23,6 +24,7 @@ from memograd.serve.session import login_path
 from memograd.web.host_check import checked_host, is_loopback
 
 LEAST_TOKEN = 16
+MOST_DAYS = 100_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def settle(
     allowed: Sequence[str],
     runs: Path,
     traces: str | None = None,
+    access_days: float = KEPT_DAYS,
     clients: bool = True,
 ) -> Start:
     """Check what was asked for, and make the first keys. Raises BadInput.
@@ -52,6 +55,11 @@ def settle(
     hosts = [checked_host(name) for name in (host, *allowed)]
     if token is not None and len(token) < LEAST_TOKEN:
         raise BadInput(f"The token is too easily guessed: give at least {LEAST_TOKEN} characters.")
+    if not 0 <= access_days <= MOST_DAYS:
+        raise BadInput(
+            f"The access log cannot be kept for {access_days} days: give a number from 0, which is"
+            f" for ever, to {MOST_DAYS}."
+        )
     if traces is not None:
         TraceReader(traces).close()
     local = is_loopback(host)
@@ -71,5 +79,11 @@ def settle(
             )
         made = f"mg-{secrets.token_urlsafe(32)}" if needs_key and clients else None
         login = keys.login_token(name="first page", owner=None, rights=[Right.admin])
-    settings = ServeSettings(hosts=tuple(hosts), token=token or made, runs=runs, traces=traces)
+    settings = ServeSettings(
+        hosts=tuple(hosts),
+        token=token or made,
+        runs=runs,
+        traces=traces,
+        access_days=access_days,
+    )
     return Start(settings, made, login_path(login))

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, case, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
 from memograd.errors import BadInput, MemogradError
-from memograd.memory.journal import purge, transfer
+from memograd.memory.journal import past, purge, transfer
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import (
     BATCH,
@@ -80,21 +80,6 @@ _LATEST = (
 )
 _HISTORY_OF_OWNER = _HISTORY.where(EVENTS.c.owner == bindparam("owner"))
 _LATEST_OF_OWNER = _LATEST.where(EVENTS.c.owner == bindparam("owner"))
-_SEQ_AT = (
-    select(EVENTS.c.seq)
-    .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.recorded_at <= bindparam("until"))
-    .order_by(EVENTS.c.recorded_at.desc(), EVENTS.c.seq.desc())
-    .limit(1)
-)
-_CHANGES = (EVENTS.c.owner == bindparam("owner"), EVENTS.c.kind.in_(("ADD", "UPDATE", "DELETE")))
-_COUNT_CHANGES = select(func.count()).select_from(EVENTS).where(*_CHANGES)
-_NTH_CHANGE = (
-    select(EVENTS.c.recorded_at)
-    .where(*_CHANGES)
-    .order_by(EVENTS.c.seq)
-    .limit(1)
-    .offset(bindparam("before"))
-)
 _DERIVED = select(*DERIVED_COLUMNS).where(DERIVED.c.owner == bindparam("owner"))
 _DERIVED_OF = _DERIVED.where(DERIVED.c.content_hash.in_(bindparam("hashes", expanding=True)))
 
@@ -241,20 +226,32 @@ class Journal:
         Raises BadInput when `moment` has no time zone.
         """
         with self._database.reading() as connection:
-            values = {"owner": owner, "until": to_micros(moment)}
-            return connection.execute(_SEQ_AT, values).scalar() or 0
+            return past.seq_at(connection, owner, moment)
 
     def count_changes(self, owner: str) -> int:
         """How many times an item of the owner was added, updated or deleted."""
         with self._database.reading() as connection:
-            return connection.execute(_COUNT_CHANGES, {"owner": owner}).scalar_one()
+            return past.count_changes(connection, owner)
 
     def moment_of_change(self, owner: str, number: int) -> datetime | None:
         """When the owner's change of this number, from 1, was recorded; None beyond the last."""
-        values = {"owner": owner, "before": max(number, 1) - 1}
         with self._database.reading() as connection:
-            micros = connection.execute(_NTH_CHANGE, values).scalar()
-        return None if micros is None else to_moment(micros)
+            return past.moment_of_change(connection, owner, number)
+
+    def count_between(self, owner: str, after: int, until: int) -> int:
+        """How many events of the owner stand behind the place `after`, up to `until`."""
+        with self._database.reading() as connection:
+            return past.count_between(connection, owner, after, until)
+
+    def changed_between(self, owner: str, after: int, until: int) -> past.Changed:
+        """What may have lost a record of the owner behind the place `after`, up to `until`."""
+        with self._database.reading() as connection:
+            return past.changed_between(connection, owner, after, until)
+
+    def histories(self, owner: str, subjects: Collection[str], *, until: int) -> list[Event]:
+        """The owner's events of these subjects up to the place `until`, in order."""
+        with self._database.reading() as connection:
+            return past.histories(connection, owner, subjects, until)
 
     def last_purge(self, owner: str) -> int:
         """The place of the last PURGE of something of the owner, 0 if there is none."""

@@ -38,6 +38,9 @@ class EventKind(StrEnum):
 RECORDS: Final = frozenset({EventKind.NONE, EventKind.ANSWER, EventKind.FEEDBACK})
 """Kinds that are written down and change neither items nor turns: folding passes them over."""
 
+CLOSING: Final = frozenset({EventKind.UPDATE, EventKind.DELETE, EventKind.FORGET, EventKind.PURGE})
+"""Kinds that may take a record away, or put another in its place."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:

@@ -69,7 +69,7 @@ def _read(cursor: str) -> tuple[datetime, str]:
         moment = datetime.fromisoformat(learnt)
         if moment.tzinfo is None or not isinstance(last, str):
             raise ValueError
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise BadInput(
             f"There is no cursor {str(cursor)[:60]!r}: give one that a page gave."
         ) from None

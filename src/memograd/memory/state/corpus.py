@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Generic
@@ -34,8 +34,10 @@ from memograd.memory.state.corpus_view import (
     CorpusView,
     PendingRow,
     cosines,
+    earlier_view,
     gathered,
     layout_of,
+    part_of,
     stacked,
 )
 from memograd.memory.state.scored import Scored, best
@@ -295,11 +297,14 @@ class Corpus(Generic[T]):
         records: Sequence[T],
         vectors: np.ndarray | Sequence[np.ndarray],
         terms_per_record: Sequence[Sequence[str]],
+        since: Sequence[int] | None = None,
     ) -> None:
         """Append records with their unit vectors, float32 `[n, d]`, and their terms; all or none.
 
-        Raises ValueError for an id that is already there or comes twice, for vectors of another
-        length, and for lists of different lengths.
+        since: the places in the journal of the events that brought them, rising from call to call;
+        None where there is no journal, and then nobody can go back in time (`went_back`). Raises
+        ValueError for an id that is already there or comes twice, for vectors of another length,
+        and for lists of different lengths.
         """
         if not len(records) == len(vectors) == len(terms_per_record):
             raise ValueError(
@@ -307,6 +312,7 @@ class Corpus(Generic[T]):
                 " of terms do not belong together"
             )
         matrix = self._vectors(vectors)
+        places = [0] * len(records) if since is None else since
         view = self._view
         ids: set[str] = set()
         for record in records:
@@ -315,8 +321,9 @@ class Corpus(Generic[T]):
             ids.add(record.id)
         if len(view.tail or ()) + len(records) < TAIL_ROWS:
             tail = dict(view.tail or {})
-            for record, vector, terms in zip(records, matrix, terms_per_record, strict=True):
-                tail[record.id] = PendingRow(record, vector, tuple(terms), Counter(terms))
+            rows = zip(records, matrix, terms_per_record, places, strict=True)
+            for record, vector, terms, place in rows:
+                tail[record.id] = PendingRow(record, vector, tuple(terms), Counter(terms), place)
             self._view = CorpusView(view.parts, tail)
             return
         pending = view.pending()
@@ -326,6 +333,7 @@ class Corpus(Generic[T]):
             [*(p.record for p in pending), *records],
             matrix,
             [*(p.terms for p in pending), *terms_per_record],
+            [*(p.since for p in pending), *places],
         )
         self._view = CorpusView(_tidy([*view.parts, part]))
 
@@ -404,14 +412,18 @@ class Corpus(Generic[T]):
             view = corpus._view
             parts += view.parts
             if pending := view.pending():
-                parts.append(
-                    build_part(
-                        [p.record for p in pending], stacked(pending), [p.terms for p in pending]
-                    )
-                )
+                parts.append(part_of(pending))
         union: Corpus[T] = Corpus(corpora[0]._dimension)
         union._view = CorpusView(tuple(parts))
         return union
+
+    def went_back(self, place: int, without: Collection[str], brought: Corpus[T]) -> Corpus[T]:
+        """The records that events up to `place` in the journal brought, without those of some ids,
+        and with those of another corpus, in the order of the events; shares what memory it can.
+        """
+        past: Corpus[T] = Corpus(self._dimension)
+        past._view = earlier_view(self._view, place, without, brought._view)
+        return past
 
     # Inside
 

@@ -11,7 +11,7 @@ writes. Sittings depend on the columns alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -20,7 +20,7 @@ from typing import Final, Generic
 import numpy as np
 
 from memograd.memory.state.columns import Columns, describe, join_columns
-from memograd.memory.state.segment import Part, T
+from memograd.memory.state.segment import Part, T, build_part, join_parts, weave_parts
 
 EXACT_BLOCK: Final = 2048
 PAUSE_DAYS: Final = 0.125
@@ -31,12 +31,14 @@ FULL_REACH_DAYS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class PendingRow(Generic[T]):
-    """One record of the tail, with its vector float32 `[d]` and its terms."""
+    """One record of the tail, with its vector float32 `[d]`, its terms, and the place of the event
+    that brought it."""
 
     record: T
     vector: np.ndarray
     terms: tuple[str, ...]
     counts: Counter[str]
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,57 @@ def sittings_of(columns: Columns) -> Sittings:
 
 def _year(day: float) -> int:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).year
+
+
+def earlier_view(
+    view: CorpusView[T], place: int, without: Collection[str], brought: CorpusView[T]
+) -> CorpusView[T]:
+    """The records that events up to `place` brought, without those of some ids, and with those of
+    another view, in the order of the events.
+
+    A part that no record of the other view falls into keeps its segment, and costs a mask.
+    """
+    own = [*view.parts, *([part_of(view.pending())] if view.tail else [])]
+    parts = []
+    for part in own:
+        keep = part.segment.since <= place
+        keep[[row for id in without if (row := part.segment.rows.get(id)) is not None]] = False
+        if (kept := part.only(keep)).alive:
+            parts.append(kept)
+    others = [*brought.parts, *([part_of(brought.pending())] if brought.tail else [])]
+    if not others:
+        return CorpusView(tuple(parts))
+    new = join_parts(others)
+    since = new.segment.since
+    merged, at = [], 0
+    for part in parts:
+        rows = part.segment.since[part.alive_rows()[[0, -1]]]
+        before, behind = np.searchsorted(since, rows).tolist()
+        if before > at:
+            merged.append(_between(new, at, before))
+        merged.append(weave_parts(part, _between(new, before, behind)) if behind > before else part)
+        at = behind
+    if at < len(since):
+        merged.append(_between(new, at, len(since)))
+    return CorpusView(tuple(merged))
+
+
+def _between(part: Part[T], start: int, stop: int) -> Part[T]:
+    """Some rows of a part, as one of their own."""
+    if (start, stop) == (0, part.size):
+        return part
+    rows = np.arange(part.size)
+    return join_parts([part.only((rows >= start) & (rows < stop))])
+
+
+def part_of(pending: Sequence[PendingRow[T]]) -> Part[T]:
+    """The tail, which is not empty, as a part."""
+    return build_part(
+        [p.record for p in pending],
+        stacked(pending),
+        [p.terms for p in pending],
+        [p.since for p in pending],
+    )
 
 
 def stacked(pending: Sequence[PendingRow[T]]) -> np.ndarray:

@@ -16,14 +16,15 @@ at once, before it changes anything: opening a long journal costs no more than i
 and an embedder that fails leaves the state as it was.
 
 Invariant: folding a journal at once, in pieces or event by event gives the same state, and a fork
-never sees what happens to its parent. Turns may be folded in before their vectors are known
-(`fold` with `turns_lookup`); once `fill` gave them, nothing tells that they came late.
+never sees what happens to its parent; going back (`went_back`) gives what folding up to there
+gives. Turns may be folded in before their vectors are known (`fold` with `turns_lookup`); once
+`fill` gave them, nothing tells that they came late.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic
@@ -207,19 +208,19 @@ class MemoryState:
                     if turn is None or turn.id in turns or turn.id in verbatim:
                         _pass_over(event)
                     else:
-                        (verbatim if _is_verbatim(event) else turns).add(turn)
+                        (verbatim if _is_verbatim(event) else turns).add(turn, seq)
                 case EventKind.FORGET:
                     forgotten = turns.get(event.subject)
                     if forgotten is not None:  # else it was not searched anyway
                         turns.discard(forgotten.id)
-                        verbatim.add(forgotten)
+                        verbatim.add(forgotten, seq)
                 case EventKind.ADD | EventKind.UPDATE:
                     item = _item(event)
                     if item is None or (item.id in items) != (event.kind is EventKind.UPDATE):
                         _pass_over(event)
                     else:
                         items.discard(item.id)
-                        items.add(item)
+                        items.add(item, seq)
                 case EventKind.DELETE:
                     if event.subject in items:
                         items.discard(event.subject)
@@ -236,6 +237,37 @@ class MemoryState:
         self._unfilled |= unfilled
         self.seq = seq
 
+    def went_back(
+        self,
+        seq: int,
+        changed: Collection[str],
+        histories: Iterable[Event],
+        lookup_many: LookupMany,
+    ) -> MemoryState:
+        """The state after the event `seq`, an earlier one, which folding up to there gives.
+
+        changed: the subjects of all events behind it that may take a record away (`CLOSING`); none
+        of them may be the owner. histories: their events up to `seq`, with those that purged the
+        owner. What happened to one subject does not depend on other subjects, so their histories
+        alone are folded; everything else is here already.
+        """
+        before = MemoryState(self.items.dimension)
+        before.fold(histories, lookup_many)
+        past = MemoryState(self.items.dimension)
+        past.items = self.items.went_back(seq, changed, before.items)
+        past.turns = self.turns.went_back(seq, changed, before.turns)
+        past._verbatim = self._verbatim.went_back(seq, changed, before._verbatim)
+        past._items_until = {
+            **_of_those(past.items, _without(self._items_until, changed)),
+            **before._items_until,
+        }
+        past._turns_until = {
+            **_of_those(past.turns, _without(self._turns_until, changed)),
+            **before._turns_until,
+        }
+        past.seq = seq
+        return past
+
 
 class _Changes(Generic[T]):
     """What a fold is going to change in a corpus: records that leave it, records that come."""
@@ -245,6 +277,7 @@ class _Changes(Generic[T]):
         self._cleared = False
         self._left: dict[str, None] = {}
         self._came: dict[str, T] = {}
+        self._since: dict[str, int] = {}
 
     def __contains__(self, id: str) -> bool:
         return id in self._came or self._stays(id)
@@ -252,8 +285,9 @@ class _Changes(Generic[T]):
     def get(self, id: str) -> T | None:
         return self._came.get(id) or (self._corpus.get(id) if self._stays(id) else None)
 
-    def add(self, record: T) -> None:
+    def add(self, record: T, seq: int) -> None:
         self._came[record.id] = record
+        self._since[record.id] = seq
 
     def discard(self, id: str) -> None:
         self._came.pop(id, None)
@@ -280,7 +314,8 @@ class _Changes(Generic[T]):
             analysed = lookup_many([text_of(record) for record in records])
             nothing = np.zeros(self._corpus.dimension, np.float32)
             vectors = [nothing if vector is None else vector for vector, _ in analysed]
-            after.add_many(records, vectors, [terms for _, terms in analysed])
+            since = [self._since[record.id] for record in records]
+            after.add_many(records, vectors, [terms for _, terms in analysed], since)
             found = zip(records, analysed, strict=True)
             unfilled = frozenset(record.id for record, (vector, _) in found if vector is None)
         return after, unfilled
@@ -326,6 +361,10 @@ def _without(known: Mapping[str, datetime], ids: Iterable[str]) -> Mapping[str, 
 def _with_ends(known: Mapping[str, datetime], records: Iterable[Any]) -> Mapping[str, datetime]:
     new = {one.id: one.expires_at for one in records if one.expires_at is not None}
     return {**known, **new} if new else known
+
+
+def _of_those(corpus: Corpus[Any], known: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    return {id: until for id, until in known.items() if id in corpus}
 
 
 def _item(event: Event) -> MemoryItem | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
@@ -75,14 +75,16 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
-    """records `[n]`, their vectors float32 `[n, d]`, lengths in terms int64 `[n]`, postings, and
-    the row of each id."""
+    """records `[n]`, their vectors float32 `[n, d]`, lengths in terms int64 `[n]`, postings, the
+    row of each id, and the place of the event that brought each, int64 `[n]`, 0 without a journal.
+    """
 
     records: list[T]
     matrix: np.ndarray
     lengths: np.ndarray
     postings: Postings
     rows: dict[str, int]
+    since: np.ndarray
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
 
@@ -133,6 +135,15 @@ class Part(Generic[T]):
         length = int(self.segment.lengths[row])
         return Part(self.segment, dead, self.alive - 1, self.alive_length - length)
 
+    def only(self, keep: np.ndarray) -> Part[T]:
+        """The same part with the rows that are alive and in `keep` (bool `[n]`)."""
+        if self.dead is not None:
+            keep = keep & ~self.dead
+        alive = int(keep.sum())
+        if alive == self.alive:
+            return self
+        return Part(self.segment, ~keep, alive, int(self.segment.lengths[keep].sum()))
+
     def count_by(self, attribute: str) -> Counter[str]:
         """How many rows that are alive have each text of an attribute."""
         labels = self.segment.labelled(attribute)
@@ -152,11 +163,15 @@ class Part(Generic[T]):
 
 
 def build_part(
-    records: Sequence[T], matrix: np.ndarray, terms_per_record: Sequence[Sequence[str]]
+    records: Sequence[T],
+    matrix: np.ndarray,
+    terms_per_record: Sequence[Sequence[str]],
+    since: Sequence[int],
 ) -> Part[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
-    return _part(list(records), matrix, lengths, build_postings(terms_per_record))
+    postings = build_postings(terms_per_record)
+    return _part(list(records), matrix, lengths, postings, np.array(since, np.int64))
 
 
 def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
@@ -182,6 +197,9 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
             [p.segment.lengths[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
         ),
         join_postings(renumbered),
+        np.concatenate(
+            [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
+        ),
     )
     known = [part.segment.columns for part in parts]
     if all(known):
@@ -190,10 +208,54 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
     return joined
 
 
-def _part(records: list[T], matrix: np.ndarray, lengths: np.ndarray, postings: Postings) -> Part[T]:
+def weave_parts(first: Part[T], second: Part[T]) -> Part[T]:
+    """One part with the living rows of both, in the order of the events that brought them."""
+    parts = (first, second)
+    rows_of_parts = [part.alive_rows() for part in parts]
+    since = np.concatenate(
+        [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
+    )
+    order = np.argsort(since, kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    records: list[T] = [record for part in parts for record in part]
+    matrix = np.empty((len(order), first.segment.matrix.shape[1]), np.float32)
+    lengths = np.empty(len(order), np.int64)
+    renumbered, offset = [], 0
+    for part, rows in zip(parts, rows_of_parts, strict=True):
+        mine = ranks[offset : offset + len(rows)]
+        offset += len(rows)
+        matrix[mine] = part.segment.matrix[rows]
+        lengths[mine] = part.segment.lengths[rows]
+        new_rows = np.full(part.size, -1, np.int32)
+        new_rows[rows] = mine
+        renumbered.append((part.segment.postings, new_rows))
+    postings = _rising(join_postings(renumbered), len(order))
+    return _part([records[at] for at in order.tolist()], matrix, lengths, postings, since[order])
+
+
+def _rising(postings: Postings, n_rows: int) -> Postings:
+    """The same postings, the rows of each term in rising order."""
+    terms = np.repeat(np.arange(len(postings.starts) - 1), np.diff(postings.starts))
+    order = np.argsort(terms * max(n_rows, 1) + postings.rows, kind="stable")
+    return replace(
+        postings,
+        rows=postings.rows[order],
+        counts=postings.counts[order],
+        lengths=postings.lengths[order],
+    )
+
+
+def _part(
+    records: list[T],
+    matrix: np.ndarray,
+    lengths: np.ndarray,
+    postings: Postings,
+    since: np.ndarray,
+) -> Part[T]:
     matrix.flags.writeable = False
     rows = {record.id: row for row, record in enumerate(records)}
-    segment = Segment(records, matrix, lengths, postings, rows)
+    segment = Segment(records, matrix, lengths, postings, rows, since)
     return Part(segment, None, len(records), int(lengths.sum()))
 
 
@@ -225,8 +287,9 @@ def build_postings(terms_per_row: Sequence[Sequence[str]]) -> Postings:
 def join_postings(parts: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
     """The postings of several segments as one.
 
-    With each come the new numbers of its rows, int `[rows]`, rising over all segments, -1 for a row
-    that is left out; a term that loses its last row is left out too.
+    With each come the new numbers of its rows, int `[rows]`, rising over all segments (else those
+    of a term are not in order), -1 for a row that is left out; a term that loses its last row is
+    left out too.
     """
     vocabulary: dict[str, int] = {}
     kept = []

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 HELD_RECORDS: Final = 300_000  # about 0.8 GB at 384 dimensions
 HELD_MOMENTS: Final = 8
+# What going back costs, in events that are folded meanwhile.
+EVENTS_A_SUBJECT: Final = 2
+ROWS_AN_EVENT: Final = 25
 WRITER_LOCKS: Final = 64
 LEAST_WAIT: Final = 0.005  # seconds; 0.16 at most
 
@@ -211,15 +214,58 @@ class States:
         with self._lock:
             held = self._moments.get(key)
         if held is None:
-            held = MemoryState(self._dimension)
-            events = self._journal.tail(owner, until=moment)
-            if events:
-                self._fold(owner, held, events)
+            held = self._made(*key, moment)
             with self._lock:
                 self._moments[key] = held
                 while len(self._moments) > HELD_MOMENTS:
                     self._moments.popitem(last=False)
         return held.fork()
+
+    def _made(self, owner: str, place: int, purged: int, moment: datetime) -> MemoryState:
+        """The state after the event at `place`, the last one by `moment`, made of what is held.
+
+        The nearest one before it is folded on, or the nearest one behind it goes back, whichever
+        reads less of the journal.
+        """
+        journal = self._journal
+        with self._lock:
+            slot = self._slots.get(owner)
+            moments = [
+                state
+                for (whose, _, until), state in self._moments.items()
+                if (whose, until) == (owner, purged)
+            ]
+        if slot is not None and slot.state is not None:
+            moments.append(self.current(owner))
+        before = max(
+            (state for state in moments if state.seq <= place),
+            key=lambda state: state.seq,
+            default=MemoryState(self._dimension),
+        )
+        behind = min(
+            (state for state in moments if state.seq >= place),
+            key=lambda state: state.seq,
+            default=None,
+        )
+        if behind is not None and before.seq < place:
+            changed = journal.changed_between(owner, place, behind.seq)
+            work = EVENTS_A_SUBJECT * len(changed.subjects)
+            if changed.subjects:
+                work += (len(behind.items) + len(behind.turns)) // ROWS_AN_EVENT
+            if not changed.everything and work <= journal.count_between(owner, before.seq, place):
+                subjects = changed.subjects and {*changed.subjects, owner}
+                events = journal.histories(owner, subjects, until=place)
+
+                def whole(texts: Sequence[str]) -> Sequence[Analysed]:
+                    return self._texts.look_up(owner, texts, seen=place)
+
+                return behind.went_back(place, changed.subjects, events, whole)
+        state = before.fork()
+        later = journal.tail(owner, after=state.seq, until=moment) if state.seq < place else []
+        events = [event for event in later if event.seq <= place]  # one may have come just now
+        if events:
+            self._fold(owner, state, events)
+        return state
 
     def holds(self, owners: Sequence[str]) -> bool:
         """Whether the states of all these owners are folded already."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +17,13 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.state.memory_state import NOT_READABLE
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.write.answers import VERDICTS
 
 FORMAT: Final = "memograd-journal"
 VERSION: Final = 1
+MOST_SESSIONS: Final = 2**31
 
 
 def export_journal(store: MemoryStore, path: Path, owners: Sequence[str] | None) -> int:
@@ -67,7 +70,7 @@ def read_events(path: Path) -> Iterator[Event]:
     with file:
         try:
             head = json.loads(file.readline() or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             head = None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise BadInput(f"The file {path} was not made by memograd's export: give one that was.")
@@ -80,10 +83,10 @@ def read_events(path: Path) -> Iterator[Event]:
             try:
                 event = Event.from_json(json.loads(line), seq=0)
                 check_contents(event)
-            except (ValueError, KeyError, TypeError, AttributeError, BadInput) as error:
+            except (*NOT_READABLE, OverflowError, RecursionError) as error:
                 raise BadInput(
-                    f"Line {number} of {path} is not an event ({error}): the file was changed or"
-                    " cut; export it again."
+                    f"Line {number} of {path} is not an event ({str(error)[:300]}): the file was"
+                    " changed or cut; export it again."
                 ) from error
             yield event
 
@@ -93,7 +96,8 @@ def check_contents(event: Event) -> None:
 
     What is raised says what is wrong: ValueError, or what reading a broken item or turn raises.
     """
-    _require(event.recorded_at.tzinfo is not None, "recorded_at has no time zone")
+    _require_clock(event.recorded_at, "recorded_at")
+    _require(event.uid != "", "uid is empty")
     for name in ("uid", "subject", "actor", "reason"):
         _require(isinstance(getattr(event, name), str), f"{name} is not a text")
     _require(isinstance(event.erased, bool), "erased is neither true nor false")
@@ -112,22 +116,33 @@ def check_contents(event: Event) -> None:
 
 def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
     item = MemoryItem.from_json(contents)
-    texts = (item.text, *item.categories, *item.sources)
-    _require(all(isinstance(text, str) for text in texts), "the item's texts are not all texts")
+    _require_texts(contents, "categories", "sources")
+    _require(isinstance(item.text, str), "the item's text is not a text")
+    for name in ("role", "actor_id"):
+        _require(isinstance(getattr(item, name), str | None), f"the item's {name} is not a text")
     _require(isinstance(item.metadata, dict), "the item's metadata is not an object")
     _require(item.id == event.subject, f"the item has the id {item.id!r}, not {event.subject!r}")
     _require(item.scope == event.scope, "the item is of another scope than the event")
-    clocks = (item.created_at, item.updated_at)
-    _require(all(clock.tzinfo is not None for clock in clocks), "the item's times have no zone")
+    for name in ("created_at", "updated_at", "expires_at"):
+        if (clock := getattr(item, name)) is not None:
+            _require_clock(clock, f"the item's {name}")
+    for moment in (item.valid_from, item.valid_to):
+        _require_moment(moment)
 
 
 def _check_turn(event: Event, contents: Mapping[str, Any]) -> None:
     turn = RawTurn.from_json(contents["turn"])
-    texts = (turn.speaker, turn.text, turn.caption or "")
+    _require_texts(contents["turn"], "images")
+    texts = (turn.speaker, turn.text, turn.caption or "", turn.role or "")
     _require(all(isinstance(text, str) for text in texts), "the turn's texts are not all texts")
     _require(isinstance(turn.session, int), "the turn's session is not a number")
+    _require(abs(turn.session) < MOST_SESSIONS, "the turn's session is no number of a sitting")
+    _require(isinstance(turn.metadata, dict), "the turn's metadata is not an object")
     _require(turn.id == event.subject, f"the turn has the id {turn.id!r}, not {event.subject!r}")
     _require(isinstance(contents["verbatim"], bool), "verbatim is neither true nor false")
+    _require_moment(turn.time)
+    if turn.expires_at is not None:
+        _require_clock(turn.expires_at, "the turn's expires_at")
 
 
 def _check_declined(event: Event, contents: Mapping[str, Any]) -> None:
@@ -149,6 +164,24 @@ def _check_feedback(event: Event, contents: Mapping[str, Any]) -> None:
     _require(isinstance(contents["answer_id"], str), "the answer's id is not a text")
     _require(contents["verdict"] in VERDICTS, f"the verdict is none of {', '.join(VERDICTS)}")
     _require(isinstance(contents["correction"], str | None), "the correction is not a text")
+
+
+def _require_texts(contents: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        found = contents.get(name, [])
+        texts = isinstance(found, list) and all(isinstance(one, str) for one in found)
+        _require(texts, f"{name} is not a list of texts")
+
+
+def _require_clock(moment: datetime, name: str) -> None:
+    _require(moment.tzinfo is not None, f"{name} has no time zone")
+    _require_moment(moment)
+
+
+def _require_moment(moment: datetime | None) -> None:
+    """Raise OverflowError for a moment that is before the first year or after the last in UTC."""
+    if moment is not None and moment.tzinfo is not None:
+        moment.astimezone(UTC)
 
 
 def _require(fits: bool, otherwise: str) -> None:

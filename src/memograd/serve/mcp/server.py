@@ -124,7 +124,8 @@ def serve_stdio(memory: Memory, owner: str) -> None:
     """Serve one owner's memory until standard input ends. Raises BadInput for no owner."""
     rights = frozenset({Right.read, Right.write})
     identity = Identity("stdio", "mcp over stdio", checked_owner(owner), rights)
-    served = Served(memory, ServeSettings())
+    # How long lines of the access log are kept, `memograd serve` was told and nobody else.
+    served = Served(memory, ServeSettings(access_days=0))
     try:
         of_owner = served.memory_of(identity, via="mcp")
         memory_server(lambda _: of_owner).run("stdio")

@@ -10,6 +10,7 @@ and in no other.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query
@@ -17,6 +18,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from memograd.errors import BadInput
 from memograd.serve.keys import NewKey, Right
+from memograd.serve.page.texts import catalogue
 from memograd.serve.page.view import View, Viewing
 from memograd.serve.refusals import NotFound
 
@@ -72,6 +74,9 @@ def _page(view: View, *, before: int | None = None, made: NewKey | None = None) 
         made=made,
         lines=lines[:PAGE_LINES],
         before=before,
+        did=partial(_did, view),
+        via=partial(_via, view),
+        kept_days=view.served.settings.access_days,
         older=lines[PAGE_LINES - 1].seq if len(lines) > PAGE_LINES else None,
     )
 
@@ -86,3 +91,14 @@ def _seconds(view: View, days: str) -> float | None:
     if not 0 < found <= 36_500:
         raise BadInput(view.say("keys.days.wrong"))
     return found * DAY_SECONDS
+
+
+def _did(view: View, action: str) -> str:
+    """What was done, in the language of the page; as it stands where another version wrote it."""
+    known = f"access.did.{action}" in catalogue()[view.language]
+    return view.say("access.did." + action) if known else action
+
+
+def _via(view: View, door: str) -> str:
+    known = f"access.by.{door}" in catalogue()[view.language]
+    return view.say("access.by." + door) if known else door

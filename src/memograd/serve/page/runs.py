@@ -107,7 +107,7 @@ def rollouts(view: Viewing, name: str, step: int) -> HTMLResponse:
 def before_and_after(
     view: Viewing,
     name: str,
-    first: Annotated[int, Query(ge=0)] = 0,
+    first: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     left: str = "",
     right: str = "",
 ) -> HTMLResponse:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, Response
@@ -121,7 +121,8 @@ Viewing = Annotated[View, Depends(viewing)]
 def address(path: str, **query: object) -> str:
     """An address of the page; values that are None are left out."""
     given = {name: value for name, value in query.items() if value is not None and value != ""}
-    return f"{PREFIX}{path}{'?' if given else ''}{urlencode(given)}"
+    # An id may hold anything: an imported one must not lead out of its page.
+    return f"{PREFIX}{quote(path, errors='replace')}{'?' if given else ''}{urlencode(given)}"
 
 
 @cache

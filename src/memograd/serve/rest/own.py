@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Query, Response
 from fastapi.responses import StreamingResponse
 
 from memograd.errors import BadInput
-from memograd.memory.results import hit_result, item_result, turn_result
+from memograd.memory.results import context_result
 from memograd.serve.refusals import NotFound
 from memograd.serve.rest.bodies import (
     AnAnswer,
@@ -44,17 +44,7 @@ def routes(served: Served) -> APIRouter:
             turns=asked.turns,
             token_budget=asked.token_budget,
         )
-        return {
-            "text": found.text,
-            "core": [item_result(item) for item in found.core],
-            "items": [hit_result(hit, explain=False) for hit in found.items],
-            "turns": [turn_result(hit, explain=False) for hit in found.turns],
-            "left_out": {
-                "core": len(found.left_out_core),
-                "items": len(found.left_out_items),
-                "turns": len(found.left_out_turns),
-            },
-        }
+        return context_result(found)
 
     @api.post("/purge")
     def purge(asked: Purge, memory: Door) -> Any:
