@@ -3,6 +3,7 @@
 - The time of day and the machine's zone: a result that holds them is another one tomorrow.
 - Dates with a list of changes, and `trim` with a list of characters, which it compares each with
   each: much work within one step of SQLite, so they count as many.
+- `printf` and `format` write as many characters as their first argument says, which count too.
 - `like`, `glob`, `instr` and `replace` compare a text with a pattern at every place of it, within
   one step. For short patterns in cells of the database that is soon done, and SQLite does it
   alone. Elsewhere the comparisons count as steps.
@@ -26,11 +27,18 @@ FUNCTIONS = frozenset(
         *("abs", "avg", "ceil", "ceiling", "coalesce", "count", "date", "datetime", "floor"),
         *("glob", "group_concat", "ifnull", "iif", "instr", "julianday", "length", "like"),
         *("lower", "ltrim", "max", "min", "nullif", "replace", "round", "sign", "strftime"),
-        *("row_number", "rank", "dense_rank", "rtrim", "substr", "substring", "sum", "time"),
-        *("total", "trim", "typeof", "unixepoch", "upper"),
+        *("rtrim", "substr", "substring", "sum", "time", "total", "trim", "typeof", "unixepoch"),
+        *("char", "format", "hex", "printf", "quote", "string_agg", "unicode", "upper"),
+        *("cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "nth_value"),
+        *("ntile", "percent_rank", "rank", "row_number"),
+        *("exp", "ln", "log", "log10", "log2", "mod", "pi", "pow", "power", "sqrt", "trunc"),
+        *("->", "->>", "json", "json_array", "json_array_length", "json_extract", "json_object"),
+        *("json_group_array", "json_group_object", "json_quote", "json_type", "json_valid"),
     )
 )
-"""Nothing random, nothing that grows a value at will."""
+"""Nothing random; what they make is no longer than a value may be."""
+JSON_TABLES = frozenset(("json_each", "json_tree"))
+"""Functions that give a table; what they read is their argument."""
 
 PATTERN_BYTES = 200
 """Of a pattern of LIKE or GLOB, at most."""
@@ -56,7 +64,10 @@ _SIMPLE_PATTERN = 64
 """Characters of a pattern that SQLite may search for on its own."""
 _FEW = 16
 """Patterns of a statement that SQLite may search for on its own."""
-_MAY_GROW = ("||", "concat", "glob", "instr", "replace", "string_agg")
+_MAY_GROW = (
+    *("||", "concat", "glob", "instr", "replace", "string_agg"),
+    *("char", "format", "hex", "json", "printf", "quote"),
+)
 
 
 def searches_briefly(sql: str, query: exp.Expression) -> bool:
@@ -97,14 +108,18 @@ class Guards:
         """Leave SQLite's own functions, which were asked for most values."""
         self._scratch.close()
 
-    def time_and_trim(self, connection: sqlite3.Connection) -> None:
-        """Refuse the time of day, the zone of the machine, and long lists to trim away."""
+    def time_trim_and_format(self, connection: sqlite3.Connection) -> None:
+        """Refuse the time of day, the zone of the machine, and long lists to trim away; count what
+        a format writes."""
         for name in _TIME_AT:
             timed = partial(self._timed, name)
             connection.create_function(name, -1, timed, deterministic=True)
         for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
             trimmed = partial(self._trimmed, strip)
             connection.create_function(name, 2, trimmed, deterministic=True)
+        for name in ("format", "printf"):
+            formatted = partial(self._formatted, name)
+            connection.create_function(name, -1, formatted, deterministic=True)
 
     def searches(self, connection: sqlite3.Connection) -> None:
         """Count the comparisons of every search in a text as steps."""
@@ -126,6 +141,12 @@ class Guards:
             self._refuse(f"{name} in the time zone of the machine is not allowed")
         self._count(_STEPS_A_CALL + sum(map(_length, given)) // _CHARACTERS_OF_TIME_A_STEP)
         return self._ask(name, *given)
+
+    def _formatted(self, name: str, *given: Value) -> Value:
+        self._count(_STEPS_A_CALL + sum(map(_length, given)) // _READ_A_STEP)
+        written = self._ask(name, *given)
+        self._count(_length(written) // _READ_A_STEP)
+        return written
 
     def _searched(self, name: str, per_step: int, *given: Value) -> Value:
         read = _length(given[0]) // _READ_A_STEP

@@ -8,7 +8,7 @@ found by adding up, each body once.
 It also copies what is asked of a union into every arm of it: a SELECT over three unions of ten arms
 is a thousand SELECTs, with all its columns and conditions. So what a SELECT says itself counts once
 for each choice of arms. And it looks for an order of the tables that are joined, with tables of
-subqueries among them, which takes long for more than `MOST_TABLES`.
+subqueries among them, which takes as long as the square of their number: that counts as parts.
 
 Invariant: `query_parts` is at least the number of tables and of expressions that SQLite makes of
 the text, as far as sqlglot reads the text as SQLite does (the heap's limit stands behind it), and
@@ -27,9 +27,10 @@ from sqlglot import exp
 
 from memograd.tasks.sql.sandbox.check import Refusal
 
-MOST_TABLES = 32
-"""Joined in one SELECT, those of subqueries and views in its FROM included, which SQLite joins with
-them; not where these have GROUP BY or DISTINCT, because it never does then."""
+MOST_TABLES = 64
+"""Joined in one SELECT, which is SQLite's own bound; those of subqueries and views in its FROM
+included, which SQLite joins with them; not where these have GROUP BY, DISTINCT or LIMIT, because it
+never does then."""
 
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _WRITTEN = re.compile(r"[^\W\d]\w*")
@@ -175,8 +176,9 @@ class _Sizes:
             raise Refusal(
                 f"a SELECT joins {shape.tables} tables; at most {MOST_TABLES} are allowed"
             )
-        # Grouped or distinct rows are made before anybody joins them, so they are one table there.
-        apart = any(node.args.get(made) for made in ("group", "distinct"))
+        parts += shape.tables**2
+        # Such rows are made before anybody joins them, so they are one table there.
+        apart = any(node.args.get(made) for made in ("group", "distinct", "limit"))
         tables = 1 if apart else shape.tables
         return replace(shape, parts=shape.parts + parts * shape.arms, tables=tables)
 

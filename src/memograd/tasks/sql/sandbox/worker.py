@@ -43,6 +43,7 @@ from sqlglot.errors import SqlglotError
 from memograd.tasks.sql.sandbox.check import TOO_DEEP, Refusal, read_query
 from memograd.tasks.sql.sandbox.functions import (
     FUNCTIONS,
+    JSON_TABLES,
     PATTERN_BYTES,
     Guards,
     searches_briefly,
@@ -199,7 +200,7 @@ class _Statement:
             )
         self._restrict()
         with closing(self._guards()) as guards:
-            guards.time_and_trim(self._connection)
+            guards.time_trim_and_format(self._connection)
             if not searches_briefly(self._sql, self._query):
                 guards.searches(self._connection)
             try:
@@ -217,8 +218,12 @@ class _Statement:
     def _restrict(self) -> None:
         """Set the connection's limits, then nothing but this statement can be done with it."""
         connection, limits = self._connection, self._limits
+        # What a table function declares is a CREATE to the authorizer, so it is declared before.
+        for name in JSON_TABLES:
+            connection.execute(f"SELECT 1 FROM {name}('0')").fetchall()
         for setting in (
-            *("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"),
+            # Views call the functions of ours; what they may call says the authorizer, as anywhere.
+            *("query_only = ON", "trusted_schema = ON", "cell_size_check = ON"),
             "temp_store = MEMORY",  # where the heap's limit counts it, and nothing is on a disk
         ):
             connection.execute(f"PRAGMA {setting}")
@@ -267,7 +272,7 @@ class _Statement:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             # A read of "" is a mere count of rows; names in FROM (...) are not tables of anybody.
-            if folded(first or "") in self._tables or not first:
+            if not first or folded(first) in self._tables or folded(first) in JSON_TABLES:
                 return sqlite3.SQLITE_OK
             # So is a read of no column, which names a WITH where none of its columns is wanted.
             if not second and folded(first) in self._ctes:
