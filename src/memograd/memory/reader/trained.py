@@ -221,7 +221,7 @@ class TrainedReader:
         if _EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = any(
-            self._wishes(text, float(wish))
+            self._wishes(text, float(wish), own)
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = _IDLE.search(asked_for(own)) is not None and _OF_MEMORY.search(own) is None
@@ -236,7 +236,7 @@ class TrainedReader:
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
-            if forget and self._wishes(text, float(wish)):
+            if forget and self._wishes(text, float(wish), own):
                 continue
             answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
             if setting.question and chosen(setting.question, text):
@@ -274,15 +274,16 @@ class TrainedReader:
             may_close=may_close,
         )
 
-    def _wishes(self, text: str, wish: float) -> bool:
+    def _wishes(self, text: str, wish: float, message: str) -> bool:
         """Whether the sentence asks to forget something, or not to keep it.
 
-        In talk of months hardly any does, so what has no word for it must be very likely.
+        In talk of months hardly any does, so in a message that has no word for it the wish must be
+        very likely.
         """
         if _requests(text) or _FORGETS.search(text):
             return True
         sure = self.thresholds
-        return wish >= (sure.wish_above if MAY_ASK.search(text) else sure.wish_unsaid_above)
+        return wish >= (sure.wish_above if MAY_ASK.search(message) else sure.wish_unsaid_above)
 
     def _without_secrets(
         self,
