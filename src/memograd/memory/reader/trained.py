@@ -96,6 +96,7 @@ _FORGETS: Final = re.compile(
     r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)(?=[,.!?]|$)"
     r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])(?!我(?:[昨今刚已经早又也]|把|一?直)).{0,16}"
     r"(?:给我|帮我|都|就|全)?"
     r"(?:[删刪](?:了|掉|除|一下|咗)|抹(?:了|掉|去|咗)|划掉|劃掉|去掉|擦(?:了|掉|咗)|清(?:掉|咗)|移除|拿掉|撤[回掉了]|忘了[吧它]|忘掉)"
