@@ -418,11 +418,13 @@ class RelationManager:
         if said and wishes.only_point(heard, items):
             return self._pointed_at(heard, said, wished, whole=True)
         closing = found[:, self._closing].sum(1)
+        may = wishes.may_mean(heard, items, recent, closing.tolist())
+        most_wished = max(wished.values())
         meant = [
             (wished[item.id] + float(sure)) / 2
-            if wished[item.id] > max(wished.values()) / 4
+            if maybe and wished[item.id] > most_wished / 4
             else 0.0
-            for item, sure in zip(items, closing, strict=True)
+            for item, sure, maybe in zip(items, closing, may, strict=True)
         ]
         least, share = self.thresholds.forget_above, self.thresholds.meant_share * max(meant)
         targets = [n for n in range(len(items)) if meant[n] >= least and meant[n] >= share]
@@ -438,10 +440,11 @@ class RelationManager:
             decision = decide_by_rules(fact, items)
             if decision.op.kind is not OpKind.NONE:
                 return [Change(decision, fact, hide=True)]
-        if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < 25):
+        if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < wishes.SHORT_REQUEST):
             return self._pointed_at(heard, said, wished, whole=False)
-        best = max(range(len(items)), key=meant.__getitem__)
-        faint = meant[best] >= self.thresholds.faint_above
+        best = max(range(len(items)), key=lambda n: max(meant[n], float(closing[n])))
+        sure = self.thresholds.faint_above if may[best] else self.thresholds.close_above
+        faint = max(meant[best], 0.0 if may[best] else float(closing[best])) >= sure
         if faint and float(found[best, 0]) < self.thresholds.unrelated_above:
             return [self._without(heard, items[best])]
         return []

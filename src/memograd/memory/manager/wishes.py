@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import BARE_REQUEST
-from memograd.memory.manager.past import parts_of, present, speaks_of, stems
+from memograd.memory.manager.past import named_in, parts_of, present, speaks_of, stems
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.forget import MAY_ASK, asked_for, to_stay
 from memograd.memory.records.items import MemoryItem
@@ -71,6 +71,29 @@ def only_point(heard: Heard, items: Sequence[MemoryItem]) -> bool:
 
 
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
+
+
+def may_mean(
+    heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str], closing: Sequence[float]
+) -> list[bool]:
+    """Which items a request may mean at all, in a memory of months.
+
+    What was just said always may. An older item must be named by a word; by two, and more surely
+    closed than what was just said, where the request is short or points at that ("drop it").
+    """
+    of_said = [sure for item, sure in zip(items, closing, strict=True) if item.id in recent]
+    points = BARE_REQUEST.search(heard.own) is not None or len(heard.own) < SHORT_REQUEST
+    found = []
+    for item, sure in zip(items, closing, strict=True):
+        named = named_in(heard.own, item.text)
+        if of_said and points:
+            found.append(item.id in recent or (named > 1 and sure > max(of_said)))
+        else:
+            found.append(item.id in recent or named > 0)
+    return found
+
+
+SHORT_REQUEST: Final = 25  # characters
 
 
 def name_what_was_not_kept(heard: Heard, items: Sequence[MemoryItem]) -> bool:
