@@ -38,8 +38,8 @@ def main() -> None:
     arguments = parser.parse_args()
     split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
     weights = read_weights(arguments.weights)
-    gate = read_gate(gate_file(arguments.weights), weights)
-    if arguments.write or gate is None:
+    gate = None if arguments.write else read_gate(gate_file(arguments.weights), weights)
+    if gate is None:
         gate = fitted(weights, told(split["train"]), told(split["chosen_by"]))
     if arguments.write:
         write_gate(gate, gate_file(arguments.weights))

@@ -396,7 +396,8 @@ class RelationManager:
         else:
             found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
             scores = [float(score) for score in found[:, self._closing].sum(1)]
-        share = 0.5 if heard.forget and not one else self.thresholds.part_share
+        vague = heard.forget and not one
+        share = self.thresholds.part_wish_share if vague else self.thresholds.part_share
         least, share = self.thresholds.part_above, share * max(scores)
         stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]

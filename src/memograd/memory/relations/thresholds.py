@@ -64,6 +64,8 @@ class Thresholds:
     """A part of a list that is meant."""
     part_share: float = 0.75
     """Of the part that is meant most, from which others are meant too."""
+    part_wish_share: float = 0.5
+    """The same, of a request to forget that names none of the parts."""
 
     # The reader: what of a message is worth keeping.
     keep_above: float = 0.45

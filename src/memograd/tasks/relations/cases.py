@@ -48,7 +48,7 @@ def read_cases(paths: Sequence[Path], authors: Sequence[str] = ()) -> list[Case]
         for number, line in enumerate(lines, 1):
             try:
                 case = json.loads(line)
-                author_of(case), language_of(case), case["kind"], case["steps"]
+                _ = author_of(case), language_of(case), case["kind"], case["steps"]
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise BadInput(
                     f"{path}:{number} is no behaviour case: give a line of JSON with id"
