@@ -4,8 +4,8 @@ The model teaches: of each turn it says how sure it is at most that an item is c
 regression finds the log-odds of that in the vectors of the message alone. The bound is chosen on
 other authors.
 
-Invariant: below the bound lie at most MISSED of the turns in which the model closes or doubts an
-item, on the authors that it was chosen by.
+Invariant: below the bound lie at most MISSED of the turns in which the manager would close, doubt or
+link an item, on the authors that it was chosen by.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.manager.thresholds import DOUBT_ABOVE
+from memograd.memory.manager.thresholds import LINK_ABOVE
 from memograd.memory.relations.gate import Gate, digest
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.weights import CLOSING, RELATIONS, Weights
@@ -72,7 +72,7 @@ def fitted(weights: Weights, turns: Sequence[WrittenTurn], others: Sequence[Writ
         weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf, digest(weights)
     )
     scores = bounding.vectors @ gate.weight + gate.bias
-    closes = scores[bounding.closing >= DOUBT_ABOVE]
+    closes = scores[bounding.closing >= LINK_ABOVE]
     if not len(closes):
         raise BadInput("The model closes nothing in these dialogues, so no bound can be chosen.")
     return Gate(gate.weight, gate.bias, float(np.quantile(closes, MISSED)), gate.of)
@@ -80,8 +80,8 @@ def fitted(weights: Weights, turns: Sequence[WrittenTurn], others: Sequence[Writ
 
 @dataclass(frozen=True)
 class Missed:
-    """turns: with items. closes: in which the model closes or doubts one. missed: of these, that
-    the gate leaves out. spared: of the others."""
+    """turns: with items. closes: in which the manager would close, doubt or link one. missed: of
+    these, that the gate leaves out. spared: of the others."""
 
     turns: int
     closes: int
@@ -92,7 +92,7 @@ class Missed:
 def judged(gate: Gate, found: Seen) -> Missed:
     """What the gate leaves out."""
     out = np.array([not gate.lets_in(vector[None]) for vector in found.vectors])
-    closes = found.closing >= DOUBT_ABOVE
+    closes = found.closing >= LINK_ABOVE
     return Missed(
         len(out), int(closes.sum()), int((out & closes).sum()), int((out & ~closes).sum())
     )
