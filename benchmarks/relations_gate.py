@@ -47,7 +47,7 @@ def main() -> None:
     for batch in filter(None, arguments.others.split(",")):
         for language in ("en", "zh"):
             turns = told([f"dialogues/{language}-{batch}"])
-            found = judged(gate, seen(model, turns), weights.about.thresholds.doubt_above)
+            found = judged(gate, seen(model, turns), weights.about.thresholds.link_above)
             print(json.dumps({"bench": "relations_gate", "batch": batch, "language": language}
                              | asdict(found)), flush=True)  # fmt: skip
 

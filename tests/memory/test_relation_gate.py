@@ -18,7 +18,13 @@ from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.relations import RELATIONS, RelationModel, Thresholds, load_relation_model
+from memograd.memory.relations import (
+    CLOSING,
+    RELATIONS,
+    RelationModel,
+    Thresholds,
+    load_relation_model,
+)
 from memograd.memory.relations.gate import Gate, digest, gate_file, read_gate, write_gate
 from memograd.memory.relations.weights import Weights, write_weights
 from memograd.tasks.relations.gate import fitted, judged, seen
@@ -207,10 +213,10 @@ def test_it_is_fitted_to_what_the_model_says(weights: Weights, tmp_path: Path) -
     bias[-1] = 3.0
     closing = replace(weights, vectors={**weights.vectors, "relations.outer.bias": bias})
     gate = fitted(closing, turns, turns)
-    found = judged(gate, seen(RelationModel(closing), turns), closing.about.thresholds.doubt_above)
+    found = judged(gate, seen(RelationModel(closing), turns), closing.about.thresholds.link_above)
     assert (found.turns, found.closes) == (6, 6) and found.missed <= 1
     assert gate.of == digest(weights)
-    bias[-1] = -30.0
+    bias[[RELATIONS.index(name) for name in CLOSING]] = -30.0
     with pytest.raises(BadInput, match="closes nothing"):
         fitted(closing, turns, turns)
     with pytest.raises(BadInput, match="No turn of a user"):

@@ -4,8 +4,8 @@ The model teaches: of each turn it says how sure it is at most that an item is c
 regression finds the log-odds of that in the vectors of the message alone. The bound is chosen on
 other authors.
 
-Invariant: below the bound lie at most MISSED of the turns in which the model closes or doubts an
-item, on the authors that it was chosen by.
+Invariant: below the bound lie at most MISSED of the turns in which the manager would close, doubt or
+link an item, on the authors that it was chosen by.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def fitted(weights: Weights, turns: Sequence[WrittenTurn], others: Sequence[Writ
         weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf, digest(weights)
     )
     scores = bounding.vectors @ gate.weight + gate.bias
-    closes = scores[bounding.closing >= weights.about.thresholds.doubt_above]
+    closes = scores[bounding.closing >= weights.about.thresholds.link_above]
     if not len(closes):
         raise BadInput("The model closes nothing in these dialogues, so no bound can be chosen.")
     return Gate(gate.weight, gate.bias, float(np.quantile(closes, MISSED)), gate.of)
@@ -79,8 +79,8 @@ def fitted(weights: Weights, turns: Sequence[WrittenTurn], others: Sequence[Writ
 
 @dataclass(frozen=True)
 class Missed:
-    """turns: with items. closes: in which the model closes or doubts one. missed: of these, that
-    the gate leaves out. spared: of the others."""
+    """turns: with items. closes: in which the manager would close, doubt or link one. missed: of
+    these, that the gate leaves out. spared: of the others."""
 
     turns: int
     closes: int
@@ -88,10 +88,11 @@ class Missed:
     spared: int
 
 
-def judged(gate: Gate, found: Seen, doubt_above: float) -> Missed:
-    """What the gate leaves out; doubt_above: from where on the memory doubts an item."""
+def judged(gate: Gate, found: Seen, link_above: float) -> Missed:
+    """What the gate leaves out; link_above: from where on the memory notes that an item may have
+    changed."""
     out = np.array([not gate.lets_in(vector[None]) for vector in found.vectors])
-    closes = found.closing >= doubt_above
+    closes = found.closing >= link_above
     return Missed(
         len(out), int(closes.sum()), int((out & closes).sum()), int((out & ~closes).sum())
     )
