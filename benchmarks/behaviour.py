@@ -7,7 +7,9 @@
 Cases are described in `memograd.tasks.relations.cases`. One table a language, by kind; milliseconds
 are the median of a call of `add`.
 
-Thresholds and words were chosen by looking at s1 to s10: only an author that nobody read reports.
+Thresholds and words were chosen by looking at s1 to s10, and s13 was written to see how far they
+carry (corrections, requests to forget, small talk, jobs, secrets): only an author that nobody read
+reports.
 """
 
 from __future__ import annotations
