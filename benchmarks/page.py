@@ -1,11 +1,12 @@
 """What the page costs where an owner has many items, in seconds of the processor.
 
-    python benchmarks/page.py [--items 100000] [--path FOLDER]
+    python benchmarks/page.py [--items 100000] [--changed 1000] [--path FOLDER]
 
 Fills a memory (kept with --path, and then only filled the first time), serves it in this process
 and asks each page `ROUNDS` times. The first answer of a process folds the memory; the others are
 what a reader waits for. The embedder hashes words, so it costs nothing, and the shipped ranker,
-which reads other vectors, is not asked: searching is by rank fusion.
+which reads other vectors, is not asked: searching is by rank fusion. Then items all over the
+memory are changed, and two moments of the past are looked at from behind that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--changed", type=int, default=1000)
     parser.add_argument("--path", type=Path)
     given = parser.parse_args()
     path = given.path or Path(tempfile.mkdtemp())
@@ -66,7 +69,8 @@ def main() -> None:
         manager="rules",
         ranking="fusion",
     ) as memory:
-        missing = given.items - memory.store.journal.count_added([OWNER])
+        journal = memory.store.journal
+        missing = given.items - journal.count_added([OWNER])
         fill(memory, missing)
         web = TestClient(
             create_app(memory, ServeSettings(token=TOKEN)), base_url="http://localhost"
@@ -80,16 +84,29 @@ def main() -> None:
             "one kind": f"/page/memory?owner={OWNER}&kind=episodic",
             "search": f"/page/memory?owner={OWNER}&q=word7+word2021",
             "one item": f"/page/memory/item/{item}",
-            "the past": f"/page/memory?owner={OWNER}&at={given.items - 10}",
+            "the past, half way": f"/page/memory?owner={OWNER}&at={given.items // 2}",
         }
         print("| page | first | median | worst |\n|---|---:|---:|---:|")
-        for name, address in pages.items():
-            seconds = [measured(web, address) for _ in range(ROUNDS)]
-            rest = seconds[1:]
-            shown = (seconds[0], statistics.median(rest), max(rest))
-            print(
-                "|", name, "|", " | ".join(f"{1000 * one:.0f} ms" for one in shown), "|", flush=True
-            )
+        show(web, pages)
+        change(memory, given.changed - (journal.count_changes(OWNER) - given.items))
+        web.get(pages["list"])  # reads the changes
+        behind = f", {given.changed:,} changes later"
+        show(
+            web,
+            {
+                f"the past, all items{behind}": f"/page/memory?owner={OWNER}&at={given.items}",
+                f"the past, half way{behind}": pages["the past, half way"],
+            },
+        )
+
+
+def show(web: Any, pages: dict[str, str]) -> None:
+    """A line for each page."""
+    for name, address in pages.items():
+        seconds = [measured(web, address) for _ in range(ROUNDS)]
+        rest = seconds[1:]
+        shown = (seconds[0], statistics.median(rest), max(rest))
+        print("|", name, "|", " | ".join(f"{1000 * one:.0f} ms" for one in shown), "|", flush=True)
 
 
 def fill(memory: Any, missing: int) -> None:
@@ -108,6 +125,19 @@ def fill(memory: Any, missing: int) -> None:
             item = MemoryItem(f"item-{number}", text, scope, now, now, kind=kind)
             events.append(NewEvent(EventKind.ADD, scope, item.id, after=item.to_json()))
         memory.store.write(OWNER, events)
+
+
+def change(memory: Any, missing: int) -> None:
+    """Let items all over the memory say something else."""
+    from memograd.memory.records.events import EventKind, NewEvent
+
+    items = list(memory.store.states.current(OWNER).items)
+    events = []
+    for at in np.random.default_rng(1).choice(len(items), max(missing, 0), replace=False):
+        after = replace(items[at], text=f"{items[at].text} changed")
+        told = {"before": items[at].to_json(), "after": after.to_json()}
+        events.append(NewEvent(EventKind.UPDATE, items[at].scope, items[at].id, **told))
+    memory.store.write(OWNER, events)
 
 
 def measured(web: Any, address: str) -> float:

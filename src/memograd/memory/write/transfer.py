@@ -118,6 +118,7 @@ def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
     item = MemoryItem.from_json(contents)
     _require_texts(contents, "categories", "sources")
     _require(isinstance(item.text, str), "the item's text is not a text")
+    _require(bool(item.text.strip()), "the item says nothing")
     for name in ("role", "actor_id"):
         _require(isinstance(getattr(item, name), str | None), f"the item's {name} is not a text")
     _require(isinstance(item.metadata, dict), "the item's metadata is not an object")
