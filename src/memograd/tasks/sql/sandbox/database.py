@@ -150,7 +150,7 @@ def _room(value: Value) -> int:
 
 
 def run_cached(database: str, sql: str) -> Result:
-    """What `sql` gives in `database`; kept for a while, since the database is taken as immutable."""
+    """What `sql` gives in `database`; kept for a while, as the database is taken as immutable."""
     result = _KEPT.get((database, sql))
     if result is None:
         result = open_sandbox(database).run(sql)
