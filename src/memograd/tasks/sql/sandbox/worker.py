@@ -219,9 +219,11 @@ class _Statement:
         """Set the connection's limits, then nothing but this statement can be done with it."""
         connection, limits = self._connection, self._limits
         # What a table function declares is a CREATE to the authorizer, so it is declared before.
-        for name in JSON_TABLES:
-            with suppress(sqlite3.OperationalError):  # a SQLite that is built without JSON
-                connection.execute(f"SELECT 1 FROM {name}('0')").fetchall()
+        texts = (self._sql, *(made for made in self._tables.values() if made))
+        if any("json" in text.lower() for text in texts):
+            for name in JSON_TABLES:
+                with suppress(sqlite3.OperationalError):  # a SQLite that is built without JSON
+                    connection.execute(f"SELECT 1 FROM {name}('0')").fetchall()
         for setting in (
             # Views call the functions of ours; what they may call says the authorizer, as anywhere.
             *("query_only = ON", "trusted_schema = ON", "cell_size_check = ON"),
