@@ -252,6 +252,7 @@ GUESSED = "SELECT dosage FROM drugs_info WHERE id = 3"
         (f"SELECT p, q FROM (SELECT dosage p {FROM} WHERE id=1), (SELECT dosage q {FROM} "
          "WHERE id=3)", False),
         (f"SELECT dosage, (SELECT group_concat(dosage) {FROM}) {FROM} WHERE id=3", True),
+        (f"SELECT dosage, med_name, (SELECT '华法林') {FROM} WHERE id=3", True),
     ],
 )  # fmt: skip
 def test_a_statement_may_not_guess_in_columns(database: str, said: str, right: bool) -> None:

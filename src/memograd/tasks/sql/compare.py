@@ -180,7 +180,8 @@ def _matches(result: Result, gold: Gold) -> bool:
 def _guesses(result: Result, chosen: Sequence[int], gold: Gold) -> bool:
     """Whether a column beside those `chosen` holds what an asked column says of other rows.
 
-    Texts only: a number may stand in two columns by chance.
+    Texts only, which no other column of the table has: a number, or "not known", may stand in
+    several.
     """
     beside = [place for place in range(len(result.columns)) if place not in chosen]
     for (table, column), place in zip(gold.asked, chosen, strict=False):
@@ -188,7 +189,7 @@ def _guesses(result: Result, chosen: Sequence[int], gold: Gold) -> bool:
         for other in beside:
             texts = (row[other] for row in result.rows if isinstance(row[other], str))
             another = next((text for text in texts if normal_value(text) not in said), None)
-            if isinstance(another, str) and _stands_in(gold.database, table, column, another):
+            if isinstance(another, str) and _is_said_by(gold.database, table, column, another):
                 return True
     return False
 
@@ -197,14 +198,28 @@ _LOOKED_AT = 500
 
 
 @lru_cache(maxsize=4096)
-def _stands_in(database: str, table: str, column: str, text: str) -> bool:
-    """Whether a row has this text in this column, as far as its beginning tells."""
+def _is_said_by(database: str, table: str, column: str, text: str) -> bool:
+    """Whether this column of the table, and no other, has the text, as its beginning tells."""
+    columns = next(
+        (one.columns for one in open_sandbox(database).tables if one.name.lower() == table.lower()),
+        (),
+    )
+    others = [name for name, _ in columns if name.lower() != column.lower()]
+    said = _rows_with(database, table, [column], text[:_LOOKED_AT])
+    return said and not (others and _rows_with(database, table, others, text[:_LOOKED_AT]))
+
+
+def _rows_with(database: str, table: str, columns: Sequence[str], beginning: str) -> bool:
     from sqlglot import exp
 
-    beginning = exp.func("substr", exp.column(column, quoted=True), "1", str(_LOOKED_AT))
-    asked = exp.select("1").from_(exp.to_table(f'"{table}"')).limit(1)
-    asked = asked.where(beginning.eq(exp.Literal.string(text[:_LOOKED_AT])))
-    return bool(run_cached(database, asked.sql(dialect="sqlite")).rows)
+    begins = [
+        exp.func("substr", exp.column(name, quoted=True), "1", str(_LOOKED_AT)) for name in columns
+    ]
+    found = exp.Literal.string(beginning).isin(*begins)
+    asked = exp.select("1").from_(exp.table_(exp.to_identifier(table, quoted=True))).where(found)
+    result = run_cached(database, asked.limit(1).sql(dialect="sqlite"))
+    assert result.error is None, result.error
+    return bool(result.rows)
 
 
 def normal_value(value: Value) -> Cell:
