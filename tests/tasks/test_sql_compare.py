@@ -204,3 +204,57 @@ def test_many_columns_that_nearly_fit_are_given_up(monkeypatch: pytest.MonkeyPat
     wide = Result(tuple(map(str, columns)), tuple(zip(*columns, strict=True)))
     assert not matches(wide, free)
     assert len(tried) == compare._TRIES
+
+
+@pytest.mark.parametrize(
+    ("statement", "shows"),
+    [
+        (f"SELECT med_name {FROM}", True),
+        (f"SELECT count(*) {FROM}", True),
+        (f"SELECT EXISTS(SELECT 1 {FROM} WHERE id = 1)", True),
+        (f"SELECT (SELECT max(id) {FROM})", True),
+        (f"WITH a AS (SELECT * {FROM}) SELECT count(*) FROM a", True),
+        (f"WITH drugs_info AS (SELECT id FROM main.drugs_info) SELECT id {FROM}", True),
+        ("SELECT a.id FROM (drugs_info a JOIN drugs_info b ON a.id = b.id)", True),
+        ("SELECT '每日一次'", False),
+        (f"SELECT '每日一次' {FROM}", False),
+        (f"SELECT '每日一次' {FROM} WHERE id = 1 AND med_name IS NOT NULL", False),
+        ("WITH a AS (SELECT '每日一次' k) SELECT k FROM a", False),
+        (f"SELECT k FROM (SELECT '每日一次' k {FROM})", False),
+        ("SELECT column1 FROM (VALUES ('每日一次'))", False),
+        ("SELECT value FROM json_each('[1]')", False),
+        (f"SELECT value FROM json_each('[1]'), (SELECT 1 {FROM})", False),
+        (f"SELECT '每日一次' UNION SELECT '每日一次' {FROM}", False),
+    ],
+)
+def test_a_statement_that_shows_only_its_own_words_finds_nothing(
+    database: str, statement: str, shows: bool
+) -> None:
+    result = run_cached(database, statement)
+    assert result.rows
+    assert compare.found_something(statement, result) is shows
+
+
+GUESSED = "SELECT dosage FROM drugs_info WHERE id = 3"
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        (f"SELECT * {FROM} WHERE id = 3", True),
+        (f"SELECT dosage, dosage, '另外', 7 {FROM} WHERE id = 3", True),
+        ("SELECT a.dosage, b.dosage FROM drugs_info a, drugs_info b WHERE a.id=3 AND b.id=1",
+         False),
+        ("SELECT b.dosage x, a.dosage y FROM drugs_info a, drugs_info b WHERE a.id=3 AND b.id=1",
+         False),
+        (f"SELECT max(CASE id WHEN 1 THEN dosage END), max(CASE id WHEN 3 THEN dosage END) {FROM}",
+         False),
+        (f"SELECT p, q FROM (SELECT dosage p {FROM} WHERE id=1), (SELECT dosage q {FROM} "
+         "WHERE id=3)", False),
+        (f"SELECT dosage, (SELECT group_concat(dosage) {FROM}) {FROM} WHERE id=3", True),
+        (f"SELECT dosage, med_name, (SELECT '华法林') {FROM} WHERE id=3", True),
+    ],
+)  # fmt: skip
+def test_a_statement_may_not_guess_in_columns(database: str, said: str, right: bool) -> None:
+    """The last has all in one cell, where it is the answer that has to choose."""
+    assert judge(database, GUESSED, said, "dosage") is right

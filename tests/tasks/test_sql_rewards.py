@@ -18,6 +18,7 @@ from memograd.tasks.sql.rewards import (
 )
 from memograd.tasks.sql.rows import write_call
 from memograd.tasks.sql.sample.build import sample_database
+from memograd.tasks.sql.sandbox import run_cached
 from memograd.tasks.sql.tool import TOOL, read_attempt
 
 DATABASE = str(sample_database())
@@ -195,3 +196,17 @@ def test_evidence_is_a_share_whatever_is_said(
 @pytest.mark.parametrize("text", ["的" * 20_000, "ab " * 20_000, "药品" * 10_000])
 def test_the_cost_grows_with_the_text_alone(text: str) -> None:
     assert covered(text, [text], "") < 0.05
+
+
+def test_finding_much_beside_does_not_hide_what_is_pasted() -> None:
+    """What was read first filled the room, and rows pasted after it counted as own words."""
+    every = "SELECT * FROM drugs_info WHERE med_name = '华法林'"
+    row = "".join(str(cell or "") for cell in run_cached(DATABASE, every).rows[0])
+    many = [
+        f"SELECT printf('%90000d', id), printf('%90000d', id + {n}) FROM drugs_info LIMIT 5"
+        for n in range(3)
+    ]
+    alone = scores(write_call(every), row)
+    hidden = scores(*map(write_call, [*many, every]), row)
+    assert hidden[1] == pytest.approx(alone[1])
+    assert scores(write_call(RIGHT), QUOTE)[1] > 1.5 * alone[1]

@@ -17,8 +17,9 @@ Indulgent:
     that says X", the answer is the drugs' names or ids; the searched column may be left out.
 
 Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
-so that a statement which finds nothing never earns anything. Nor does one that reads no table, such
-as `SELECT 3` (`found_something`).
+so that a statement which finds nothing never earns anything. Nor does one that shows nothing of a
+table, such as `SELECT 3`, with or without `FROM drugs` (`found_something`). Nor one that guesses in
+columns: beside the right column none may hold what the asked column says of other rows.
 
 Invariants: a match does not depend on row order (unless asked for), column order or column names;
 every changed value breaks it. A reading is about the gold statement's own table and conditions; it
@@ -61,7 +62,8 @@ class Gold:
     `rows` [n][c] are normalised and hold the `c` columns that are asked about. `pool`: where the
     gold statement left open which rows, all that qualify; else the same rows. `exact_columns`:
     no others may be there. `more_rows`: beside all of `rows`, others of the pool may be there.
-    `readings`: what is right as well.
+    `readings`: what is right as well. `asked`: table and column of each gold column, in which
+    `database`, where the gold statement shows plain columns of one table.
     """
 
     rows: tuple[Row, ...]
@@ -70,6 +72,8 @@ class Gold:
     exact_columns: bool
     more_rows: bool = False
     readings: tuple[Gold, ...] = ()
+    database: str = ""
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +110,25 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
     readings: tuple[Gold, ...] = ()
     if columns is not None and not ordered:
         readings = tuple(_readings(database, sql, columns, rows))
-    return Gold(rows, pool, ordered, exact_columns=columns is None, readings=readings)
+    return Gold(
+        *(rows, pool, ordered),
+        exact_columns=columns is None,
+        readings=readings,
+        database=database,
+        asked=_asked(sql, columns or ()),
+    )
+
+
+def _asked(sql: str, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    from sqlglot import exp
+
+    statement = _simple_select(sql)
+    table = None if statement is None else statement.find(exp.Table)
+    if statement is None or table is None:
+        return ()
+    source = {shown.alias_or_name.lower(): shown for shown in statement.expressions}
+    found = [source.get(name.lower()) for name in columns]
+    return tuple((table.name, one.unalias().name) for one in found if one is not None)
 
 
 def _readings(
@@ -123,7 +145,13 @@ def _readings(
             names = [name.lower() for name in called.columns]
             chosen = [names.index(name.lower()) for name in columns]
             pool = tuple(_said(_project(_normal(called), chosen)))
-            yield Gold(rows, pool, ordered=False, exact_columns=False, more_rows=True)
+            yield Gold(
+                *(rows, pool, False),
+                exact_columns=False,
+                more_rows=True,
+                database=database,
+                asked=_asked(sql, columns),
+            )
     result = run_cached(database, sql)
     titles = [title.lower() for title in result.columns]
     for name in found_columns(sql, columns):
@@ -143,7 +171,55 @@ def _matches(result: Result, gold: Gold) -> bool:
     if gold.exact_columns and len(result.columns) != width:
         return False
     rows = _normal(result)
-    return any(_same(list(_said(_project(rows, chosen))), gold) for chosen in _choices(rows, gold))
+    return any(
+        _same(list(_said(_project(rows, chosen))), gold) and not _guesses(result, chosen, gold)
+        for chosen in _choices(rows, gold)
+    )
+
+
+def _guesses(result: Result, chosen: Sequence[int], gold: Gold) -> bool:
+    """Whether a column beside those `chosen` holds what an asked column says of other rows.
+
+    Texts only, which no other column of the table has: a number, or "not known", may stand in
+    several.
+    """
+    beside = [place for place in range(len(result.columns)) if place not in chosen]
+    for (table, column), place in zip(gold.asked, chosen, strict=False):
+        said = {normal_value(row[place]) for row in result.rows}
+        for other in beside:
+            texts = (row[other] for row in result.rows if isinstance(row[other], str))
+            another = next((text for text in texts if normal_value(text) not in said), None)
+            if isinstance(another, str) and _is_said_by(gold.database, table, column, another):
+                return True
+    return False
+
+
+_LOOKED_AT = 500
+
+
+@lru_cache(maxsize=4096)
+def _is_said_by(database: str, table: str, column: str, text: str) -> bool:
+    """Whether this column of the table, and no other, has the text, as its beginning tells."""
+    columns = next(
+        (one.columns for one in open_sandbox(database).tables if one.name.lower() == table.lower()),
+        (),
+    )
+    others = [name for name, _ in columns if name.lower() != column.lower()]
+    said = _rows_with(database, table, [column], text[:_LOOKED_AT])
+    return said and not (others and _rows_with(database, table, others, text[:_LOOKED_AT]))
+
+
+def _rows_with(database: str, table: str, columns: Sequence[str], beginning: str) -> bool:
+    from sqlglot import exp
+
+    begins = [
+        exp.func("substr", exp.column(name, quoted=True), "1", str(_LOOKED_AT)) for name in columns
+    ]
+    found = exp.Literal.string(beginning).isin(*begins)
+    asked = exp.select("1").from_(exp.table_(exp.to_identifier(table, quoted=True))).where(found)
+    result = run_cached(database, asked.limit(1).sql(dialect="sqlite"))
+    assert result.error is None, result.error
+    return bool(result.rows)
 
 
 def normal_value(value: Value) -> Cell:
@@ -167,14 +243,46 @@ def normal_value(value: Value) -> Cell:
 def found_something(sql: str, result: Result) -> bool:
     """Whether a statement that ran found something in a table."""
     says = any(normal_value(value) is not None for row in result.rows for value in row)
-    return says and _reads_table(sql)
+    return says and _shows_a_table(sql)
 
 
 @lru_cache(maxsize=1024)
-def _reads_table(sql: str) -> bool:
+def _shows_a_table(sql: str) -> bool:
+    """Whether some SELECT from a table shows a column of it or counts it, or asks if it has rows.
+
+    A WITH, and a function that gives a table, hold what the statement itself says.
+    """
     from sqlglot import exp, parse_one
 
-    return parse_one(sql, dialect="sqlite").find(exp.Table) is not None
+    statement = parse_one(sql, dialect="sqlite")
+    made = {one.alias.lower() for one in statement.find_all(exp.CTE)}
+    return any(
+        _shows(select) and any(_is_table(origin.this, made) for origin in _origins(select))
+        for select in statement.find_all(exp.Select)
+    )
+
+
+def _origins(select: exp.Select) -> Iterator[exp.Expression]:
+    from sqlglot import exp
+
+    return (one for one in select.iter_expressions() if isinstance(one, exp.From | exp.Join))
+
+
+def _shows(select: exp.Select) -> bool:
+    from sqlglot import exp
+
+    looked_for = isinstance(select.find_ancestor(exp.Exists, exp.In, exp.Select), exp.Exists)
+    said = (exp.Column, exp.Star, exp.AggFunc)
+    return looked_for or any(shown.find(*said) for shown in select.expressions)
+
+
+def _is_table(origin: exp.Expression, made: set[str]) -> bool:
+    from sqlglot import exp
+
+    if isinstance(origin, exp.Subquery | exp.Paren):  # FROM (a JOIN b)
+        return _is_table(origin.this, made)
+    named = isinstance(origin, exp.Table) and isinstance(origin.this, exp.Identifier)
+    return named and (bool(origin.text("db")) or origin.name.lower() not in made)
 
 
 def _normal(result: Result) -> list[Row]:

@@ -49,7 +49,8 @@ from memograd.tasks.sql.tool import Attempt, read_attempt
 PRECISE = 0.5
 ROOM = 1_000
 READ = 100_000
-"""Characters of what was found that an answer is compared with, at most."""
+"""Characters of what was found that an answer is compared with, at most: each statement has an even
+share of them, and a cell a quarter of it, so that finding much beside hides nothing."""
 
 Completion = Sequence[Mapping[str, str]] | str
 
@@ -115,14 +116,16 @@ def score_valid_sql(attempt: Attempt) -> float:
 
 
 def _read_by(attempt: Attempt) -> list[str]:
-    """The texts that were found, each once, up to `READ` characters."""
+    """The texts that were found, each once, up to `READ` characters; see there."""
     texts: dict[str, None] = {}
-    room = READ
+    share = READ // max(1, len(attempt.ran))
     for _, result in attempt.ran:
+        room = share
         for cell in (cell for row in result.rows for cell in row):
-            if isinstance(cell, str) and cell not in texts and room > 0:
-                texts[cell[:room]] = None
-                room -= len(cell)
+            if isinstance(cell, str) and room > 0:
+                text = cell[: min(room, share // 4)]
+                room -= len(text)
+                texts[text] = None
     return list(texts)
 
 

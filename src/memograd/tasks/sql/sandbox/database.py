@@ -9,15 +9,17 @@ Invariant: no exception leaves `Sandbox.run` for anything that a statement does.
 from __future__ import annotations
 
 import sqlite3
+from collections import OrderedDict
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from urllib.parse import quote
 
 from memograd.errors import BadInput
 from memograd.tasks.sql.sandbox.processes import Ended, Processes
-from memograd.tasks.sql.sandbox.result import Result, SqlLimits, decode
+from memograd.tasks.sql.sandbox.result import Result, SqlLimits, Value, decode
 
 _PROCESSES = Processes()
 
@@ -109,7 +111,48 @@ def open_sandbox(database: str) -> Sandbox:
     return Sandbox(Path(database))
 
 
-@lru_cache(maxsize=512)
+class _Kept:
+    """Results of statements, the latest used, `MOST_KEPT` characters in all. Safe with threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._results: OrderedDict[tuple[str, str], tuple[Result, int]] = OrderedDict()
+        self._characters = 0
+
+    def get(self, asked: tuple[str, str]) -> Result | None:
+        with self._lock:
+            if asked not in self._results:
+                return None
+            self._results.move_to_end(asked)
+            return self._results[asked][0]
+
+    def put(self, asked: tuple[str, str], result: Result) -> None:
+        size = sum(map(len, asked)) + sum(_room(value) for row in result.rows for value in row)
+        with self._lock:
+            if asked in self._results:
+                return
+            self._results[asked] = (result, size)
+            self._characters += size
+            while self._characters > MOST_KEPT:
+                self._characters -= self._results.popitem(last=False)[1][1]
+
+
+MOST_KEPT = 16_000_000
+"""Characters of results that are kept, 64 MB at the most: a policy may write a thousand statements
+that each give a million characters."""
+_CELL = 16
+"""What a cell takes besides its characters, in characters."""
+_KEPT = _Kept()
+
+
+def _room(value: Value) -> int:
+    return _CELL + (len(value) if isinstance(value, str | bytes) else 0)
+
+
 def run_cached(database: str, sql: str) -> Result:
-    """What `sql` gives in `database`; asked once, since the database is taken as immutable."""
-    return open_sandbox(database).run(sql)
+    """What `sql` gives in `database`; kept for a while, as the database is taken as immutable."""
+    result = _KEPT.get((database, sql))
+    if result is None:
+        result = open_sandbox(database).run(sql)
+        _KEPT.put((database, sql), result)
+    return result

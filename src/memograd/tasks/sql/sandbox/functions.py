@@ -3,7 +3,7 @@
 - The time of day and the machine's zone: a result that holds them is another one tomorrow.
 - Dates with a list of changes, and `trim` with a list of characters, which it compares each with
   each: much work within one step of SQLite, so they count as many.
-- `printf` and `format` write as many characters as their first argument says, which count too.
+- `printf`, `format`, `hex` and `quote` write long values in one step; what they write counts too.
 - `like`, `glob`, `instr` and `replace` compare a text with a pattern at every place of it, within
   one step. For short patterns in cells of the database that is soon done, and SQLite does it
   alone. Elsewhere the comparisons count as steps.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NoReturn
 
 from sqlglot import exp
@@ -60,6 +60,8 @@ _READ_A_STEP = 16
 a sixth of a millisecond for 80,000, and half of one where `replace` changes them all."""
 _CHARACTERS_OF_TIME_A_STEP = 1
 """Of formats and changes of dates."""
+_SHORT_DATE = 100
+"""Characters of a call whose date is kept."""
 _SIMPLE_PATTERN = 64
 """Characters of a pattern that SQLite may search for on its own."""
 _FEW = 16
@@ -103,23 +105,25 @@ class Guards:
         self._scratch = sqlite3.connect(":memory:", isolation_level=None)
         self._scratch.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, value_bytes)
         self._scratch.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES)
+        # Rows share their dates, and asking for one takes as long as a hundred steps.
+        self._known_date = lru_cache(maxsize=1_000, typed=True)(self._date)
 
     def close(self) -> None:
         """Leave SQLite's own functions, which were asked for most values."""
         self._scratch.close()
 
-    def time_trim_and_format(self, connection: sqlite3.Connection) -> None:
+    def dates_trims_and_writers(self, connection: sqlite3.Connection) -> None:
         """Refuse the time of day, the zone of the machine, and long lists to trim away; count what
-        a format writes."""
+        is written."""
         for name in _TIME_AT:
             timed = partial(self._timed, name)
             connection.create_function(name, -1, timed, deterministic=True)
         for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
             trimmed = partial(self._trimmed, strip)
             connection.create_function(name, 2, trimmed, deterministic=True)
-        for name in ("format", "printf"):
-            formatted = partial(self._formatted, name)
-            connection.create_function(name, -1, formatted, deterministic=True)
+        for name, arguments in (("format", -1), ("printf", -1), ("hex", 1), ("quote", 1)):
+            written = partial(self._written, name)
+            connection.create_function(name, arguments, written, deterministic=True)
 
     def searches(self, connection: sqlite3.Connection) -> None:
         """Count the comparisons of every search in a text as steps."""
@@ -134,15 +138,20 @@ class Guards:
             connection.create_function(name, arguments, searched, deterministic=True)
 
     def _timed(self, name: str, *given: Value) -> Value:
+        characters = sum(map(_length, given))
+        self._count(_STEPS_A_CALL + characters // _CHARACTERS_OF_TIME_A_STEP)
+        ask = self._known_date if characters <= _SHORT_DATE else self._date
+        return ask(name, *given)
+
+    def _date(self, name: str, *given: Value) -> Value:
         said = {_as_read(value) for value in given if isinstance(value, str | bytes)}
         if len(given) <= _TIME_AT[name] or _PRESENT & said:
             self._refuse(f"{name} of the present time is not allowed; name a date")
         if _ZONES & said:
             self._refuse(f"{name} in the time zone of the machine is not allowed")
-        self._count(_STEPS_A_CALL + sum(map(_length, given)) // _CHARACTERS_OF_TIME_A_STEP)
         return self._ask(name, *given)
 
-    def _formatted(self, name: str, *given: Value) -> Value:
+    def _written(self, name: str, *given: Value) -> Value:
         self._count(_STEPS_A_CALL + sum(map(_length, given)) // _READ_A_STEP)
         written = self._ask(name, *given)
         self._count(_length(written) // _READ_A_STEP)

@@ -32,7 +32,7 @@ import struct
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -200,7 +200,7 @@ class _Statement:
             )
         self._restrict()
         with closing(self._guards()) as guards:
-            guards.time_trim_and_format(self._connection)
+            guards.dates_trims_and_writers(self._connection)
             if not searches_briefly(self._sql, self._query):
                 guards.searches(self._connection)
             try:
@@ -219,8 +219,11 @@ class _Statement:
         """Set the connection's limits, then nothing but this statement can be done with it."""
         connection, limits = self._connection, self._limits
         # What a table function declares is a CREATE to the authorizer, so it is declared before.
-        for name in JSON_TABLES:
-            connection.execute(f"SELECT 1 FROM {name}('0')").fetchall()
+        texts = (self._sql, *(made for made in self._tables.values() if made))
+        if any("json" in text.lower() for text in texts):
+            for name in JSON_TABLES:
+                with suppress(sqlite3.OperationalError):  # a SQLite that is built without JSON
+                    connection.execute(f"SELECT 1 FROM {name}('0')").fetchall()
         for setting in (
             # Views call the functions of ours; what they may call says the authorizer, as anywhere.
             *("query_only = ON", "trusted_schema = ON", "cell_size_check = ON"),
