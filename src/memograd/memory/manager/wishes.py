@@ -63,7 +63,8 @@ def only_point(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     Of several sentences the asking one counts: "I shouldn't have told you. Please forget it."
     """
     asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
-    own = " ".join(asking) or heard.own
+    pointing = [one for one in asking if BARE_REQUEST.search(one)]
+    own = " ".join(pointing or asking) or heard.own
     bare = BARE_REQUEST.sub(" ", own)
     return BARE_REQUEST.search(own) is not None and not any(
         speaks_of(bare, item.text) for item in items
