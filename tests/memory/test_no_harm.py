@@ -7,7 +7,6 @@ written for it and by some that were not.
 import json
 import random
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,32 +23,25 @@ def comments(language: str) -> list[dict]:
     return [case for case in cases if all(isinstance(step, str) for step in case["steps"])]
 
 
-def of_each_scene(cases: list[dict], most: int) -> list[dict]:
-    taken: Counter[str] = Counter()
-    chosen = []
-    for case in cases:
-        scene = case["id"].rsplit("-", 1)[0]
-        taken[scene] += 1
-        if taken[scene] <= most:
-            chosen.append(case)
-    return chosen
-
-
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("most", [2, pytest.param(10**6, marks=pytest.mark.slow, id="all")])
-def test_a_fact_is_found_after_any_comments(tmp_path, language, most):
-    """Two facts of each scene of the suite, through the models that read and manage; all of them
-    are slow."""
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_fact_is_found_after_any_comments(tmp_path, language, every):
+    """A fourth of the facts, from eight scenes of the suite, each with the comments that it has
+    among all of them, which are slow."""
     drawn = random.Random(14)
-    cases = of_each_scene(comments(language), most)
+    cases = [case for case in comments(language) if "-s2-" not in case["id"]][
+        1::2
+    ]  # every other one, for time
     foreign = [case["steps"][1] for case in comments("zh" if language == "en" else "en")]
-    own = [case["steps"][1] for case in comments(language)]
+    own = [case["steps"][1] for case in cases]
     lost, missed = [], []
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
-        for case in cases:
+        for number, case in enumerate(cases):
             fact, comment = case["steps"]
             others = [comment, *drawn.sample(own, 2), drawn.choice(foreign)]
             drawn.shuffle(others)
+            if number % every:
+                continue
             told = memory.add(fact, user_id=case["id"], timestamp=WHEN)["results"]
             if not told:
                 missed.append(fact)  # What was never kept cannot be lost; the suite counts it.
