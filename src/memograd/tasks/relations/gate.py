@@ -4,8 +4,8 @@ The model teaches: of each turn it says how sure it is at most that an item is c
 regression finds the log-odds of that in the vectors of the message alone. The bound is chosen on
 other authors.
 
-Invariant: below the bound lie at most MISSED of the turns in which the manager would close, doubt or
-link an item, on the authors that it was chosen by.
+Invariant: below the bound lie at most MISSED of the turns in which the manager would close, doubt
+or link an item, on the authors that it was chosen by.
 """
 
 from __future__ import annotations
