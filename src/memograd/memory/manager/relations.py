@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution, wishes
+from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -52,7 +53,7 @@ from memograd.memory.reader.forget import request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import same_text, wording
+from memograd.memory.statements import same_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,8 +106,8 @@ class RelationManager:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        if not heard.may_close and (new := self._only_new(heard, items)) is not None:
-            return new
+        if not heard.may_close and not touches_by_words(heard, items):
+            return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [item.text if heard.forget else present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
         if heard.forget:
@@ -115,24 +116,6 @@ class RelationManager:
             ]
         asked = [self._new(fact, items, None) for fact in heard.asked]
         return self._changed(heard, items, recent, found) + asked
-
-    def _only_new(self, heard: Heard, items: Sequence[MemoryItem]) -> list[Change] | None:
-        """The facts beside the items, where no item needs to be read; else None.
-
-        One must be where the words deny or correct, where rules see a change, and where an item
-        may say the same.
-        """
-        denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
-        if heard.forget or denies or DENIED.match(heard.own):
-            return None
-        for fact in heard.facts:
-            if self._plain_change(fact, items) is not None or any(
-                not is_past(item.text)
-                and (same_text(present(item.text), fact.text) or _holds_all_of(item, fact))
-                for item in items
-            ):
-                return None
-        return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
 
     def _changed(
         self,
@@ -336,7 +319,7 @@ class RelationManager:
         They must compare values of one type, and the model must not hold it for a remark.
         """
         plain = ASIDE.sub("", fact.text)
-        decision = self._plain_change(fact, [items[n] for n in open_])
+        decision = plain_change(fact, [items[n] for n in open_])
         if decision is None:
             return None
         n = next(n for n in open_ if items[n].id == decision.op.item_id)
@@ -351,21 +334,13 @@ class RelationManager:
             op = MemoryOp.update(items[n].id, ended(items[n].text, heard.day))
         return Change(replace(decision, op=op), fact, hide=True)
 
-    def _plain_change(self, fact: Fact, items: Sequence[MemoryItem]) -> Decision | None:
-        """What rules change in one of the items, None where they change nothing."""
-        related = [
-            replace(item, text=present(item.text)) for item in items if not is_past(item.text)
-        ]
-        decision = decide_by_rules(replace(fact, text=ASIDE.sub("", fact.text)), related)
-        return decision if decision.op.kind in (OpKind.UPDATE, OpKind.DELETE) else None
-
     def _says_already(self, item: MemoryItem, fact: Fact, row: np.ndarray, facts: int) -> bool:
         if is_past(item.text) or same_text(present(item.text), fact.text):
             return not is_past(item.text)
         return bool(
             facts == 1
             and float(row[self._names.index("same")]) >= self.thresholds.same_above
-            and _holds_all_of(item, fact)
+            and holds_all_of(item, fact)
         )
 
     def _fitting(self, heard: Heard, item: MemoryItem, quotes: Sequence[str]) -> int | None:
@@ -506,12 +481,6 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
-
-
-def _holds_all_of(item: MemoryItem, fact: Fact) -> bool:
-    """Whether the item has every number and every word of the fact, and denies as it does."""
-    ours, its = wording(fact.text), wording(present(item.text))
-    return ours.numbers <= its.numbers and ours.negated == its.negated and ours.terms <= its.terms
 
 
 def _tells(change: Change, heard: Heard) -> bool:

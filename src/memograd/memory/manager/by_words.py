@@ -1,0 +1,49 @@
+"""What words alone tell of a message and the items: whether it may touch one of them.
+
+Where the relation model's gate (`memory/relations/gate.py`) finds that a message closes nothing,
+this decides whether the items are read all the same. Invariant: where nothing is touched, reading
+the items as unrelated would change nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
+from memograd.memory.manager.past import is_past, present
+from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import Decision, OpKind
+from memograd.memory.statements import same_text, wording
+
+
+def touches_by_words(heard: Heard, items: Sequence[MemoryItem]) -> bool:
+    """Whether it asks to forget, denies or corrects, whether rules see a change, or whether an item
+    may say the same already."""
+    denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
+    if heard.forget or denies or DENIED.match(heard.own):
+        return True
+    return any(
+        plain_change(fact, items) is not None
+        or any(
+            not is_past(item.text)
+            and (same_text(present(item.text), fact.text) or holds_all_of(item, fact))
+            for item in items
+        )
+        for fact in heard.facts
+    )
+
+
+def plain_change(fact: Fact, items: Sequence[MemoryItem]) -> Decision | None:
+    """What rules change in one of the items, None where they change nothing."""
+    related = [replace(item, text=present(item.text)) for item in items if not is_past(item.text)]
+    decision = decide_by_rules(replace(fact, text=ASIDE.sub("", fact.text)), related)
+    return decision if decision.op.kind in (OpKind.UPDATE, OpKind.DELETE) else None
+
+
+def holds_all_of(item: MemoryItem, fact: Fact) -> bool:
+    """Whether the item has every number and every word of the fact, and denies as it does."""
+    ours, its = wording(fact.text), wording(present(item.text))
+    return ours.numbers <= its.numbers and ours.negated == its.negated and ours.terms <= its.terms
