@@ -121,6 +121,11 @@ TOO_MUCH = {
         f"SELECT 1 FROM {', '.join(f'drugs_info d{n}' for n in range(65))}",
     ),
     "grows too large": (
+        f"SELECT DISTINCT {', '.join(f'd{n}.id' for n in range(60))} "
+        f"FROM {', '.join(f'drugs_info d{n}' for n in range(60))} LIMIT 5",
+        f"SELECT DISTINCT * FROM {', '.join(f'drugs_info d{n}' for n in range(60))} LIMIT 5",
+        f"SELECT 1 FROM {', '.join(f'drugs_info d{n}' for n in range(60))} "
+        f"ORDER BY {', '.join(f'd{n}.med_name' for n in range(60))} LIMIT 5",
         f"WITH n AS (SELECT 1 FROM {', '.join(f'drugs_info d{n}' for n in range(60))}) SELECT 1 "
         f"WHERE {' OR '.join(['EXISTS(SELECT 1 FROM n)'] * 3)}",
     ),

@@ -8,7 +8,8 @@ found by adding up, each body once.
 It also copies what is asked of a union into every arm of it: a SELECT over three unions of ten arms
 is a thousand SELECTs, with all its columns and conditions. So what a SELECT says itself counts once
 for each choice of arms. And it looks for an order of the tables that are joined, with tables of
-subqueries among them, which takes as long as the square of their number: that counts as parts.
+subqueries among them, which takes as long as the square of their number, and longer where the rows
+are to be sorted, grouped or distinct by many terms: that counts as parts.
 
 Invariant: `query_parts` is at least the number of tables and of expressions that SQLite makes of
 the text, as far as sqlglot reads the text as SQLite does (the heap's limit stands behind it), and
@@ -31,6 +32,9 @@ MOST_TABLES = 64
 """Joined in one SELECT, which is SQLite's own bound; those of subqueries and views in its FROM
 included, which SQLite joins with them; not where these have GROUP BY, DISTINCT or LIMIT, because it
 never does then."""
+
+_TERMS = 8
+"""To be sorted by so many takes as long as all else about an order of the tables."""
 
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _WRITTEN = re.compile(r"[^\W\d]\w*")
@@ -176,7 +180,7 @@ class _Sizes:
             raise Refusal(
                 f"a SELECT joins {shape.tables} tables; at most {MOST_TABLES} are allowed"
             )
-        parts += shape.tables**2
+        parts += shape.tables**2 * (1 + _sorting_terms(node, shape.tables) // _TERMS)
         # Such rows are made before anybody joins them, so they are one table there.
         apart = any(node.args.get(made) for made in ("group", "distinct", "limit"))
         tables = 1 if apart else shape.tables
@@ -290,6 +294,19 @@ def _joined(
         arms=prod(source.arms for source in sources),
         tables=sum(source.tables for source in sources),
     )
+
+
+def _sorting_terms(select: exp.Select, tables: int) -> int:
+    """What the rows are sorted, grouped and made distinct by; a star is two columns a table."""
+    terms = [
+        term
+        for clause in ("group", "order")
+        if (found := select.args.get(clause)) is not None
+        for term in found.expressions
+    ]
+    if select.args.get("distinct"):
+        terms += select.expressions
+    return sum(2 * tables if term.is_star else 1 for term in terms)
 
 
 def _widest_of(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
