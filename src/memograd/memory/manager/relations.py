@@ -11,12 +11,12 @@ clauses only those meant are taken out; what an assistant says changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import substitution, thresholds, wishes
+from memograd.memory.manager import substitution, thresholds
 from memograd.memory.manager.cues import (
     ADDS,
     ALL_SAID,
@@ -43,7 +43,10 @@ from memograd.memory.manager.past import (
     named_in,
     parts_of,
     present,
+    speaks_of,
     stands_alone,
+    stems,
+    to_stay,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
@@ -364,16 +367,18 @@ class RelationManager:
         parts = parts_of(present(item.text))
         if len(parts) < 2 or not (heard.forget or is_list(parts)):
             return None
-        one = False
+        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
+        scores = [float(score) for score in found[:, self._closing].sum(1)]
+        named = [named_in(heard.own, part) for part, _ in parts]
+        if heard.forget and max(named) and named.count(max(named)) == 1:
+            scores[named.index(max(named))] += 1.0
         if heard.forget:
-            scores = wishes.of_statements(self._model, heard, [part for part, _ in parts])
-            named = [named_in(heard.own, part) for part, _ in parts]
-            if one := max(named) > 0 and named.count(max(named)) == 1:
-                scores[named.index(max(named))] += 1.0
-        else:
-            found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
-            scores = [float(score) for score in found[:, self._closing].sum(1)]
-        least = max(0.2, (0.5 if heard.forget and not one else 0.75) * max(scores))
+            stays = to_stay(heard.own)
+            scores = [
+                0.0 if stays & stems(part) else score
+                for score, (part, _) in zip(scores, parts, strict=True)
+            ]
+        least = max(0.2, 0.75 * max(scores))
         stay = [n for n in range(len(parts)) if scores[n] < least]
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
@@ -387,56 +392,58 @@ class RelationManager:
         recent: frozenset[str],
         found: np.ndarray,
     ) -> list[Change]:
-        said = [item for item in items if item.id in recent]
-        if said and ALL_SAID.search(heard.own):
-            return [self._without(heard, one, whole=True) for one in said]
-        wished = wishes.of_items(self._model, heard, items)
-        if said and wishes.only_point(heard, items):
-            return self._pointed_at(heard, said, wished, whole=True)
+        wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
         closing = found[:, self._closing].sum(1)
-        meant = [
-            (wished[item.id] + float(sure)) / 2
-            if wished[item.id] > max(wished.values()) / 4
-            else 0.0
-            for item, sure in zip(items, closing, strict=True)
-        ]
+        if recent and ALL_SAID.search(heard.own):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+        if recent and self._means_what_was_just_said(heard, items):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+        stays = to_stay(heard.own)
+        for n, item in enumerate(items):
+            if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
+                wish[n] = closing[n] = 0.0
+        meant = [max(float(wish[n]), float(closing[n])) for n in range(len(items))]
         least = max(thresholds.FORGET_ABOVE, thresholds.MEANT_SHARE * max(meant))
         targets = [n for n in range(len(items)) if meant[n] >= least]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
-        if targets and wishes.name_what_was_not_kept(heard, [items[n] for n in targets]):
+        if targets and self._means_what_was_not_kept(heard, [items[n] for n in targets]):
             return []
-        if targets:
-            return [self._without(heard, items[n]) for n in targets]
+        changes = [self._without(heard, items[n]) for n in targets]
+        if changes:
+            return changes
         topic = request_to_forget(heard.own)
         if topic is not None:
             fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
             decision = decide_by_rules(fact, items)
             if decision.op.kind is not OpKind.NONE:
                 return [Change(decision, fact, hide=True)]
-        if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < 25):
-            return self._pointed_at(heard, said, wished, whole=False)
-        best = max(range(len(items)), key=meant.__getitem__)
-        if meant[best] >= thresholds.FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
+        if recent and (BARE_REQUEST.search(heard.own) or len(heard.own) < 25):
+            return [
+                self._without(heard, item)
+                for item in items
+                if item.id in recent and not stays & stems(item.text)
+            ]
+        best = int(wish.argmax())
+        if wish[best] >= thresholds.FORGET_ABOVE / 2 and float(found[best, 0]) < 0.5:
             return [self._without(heard, items[best])]
         return []
 
-    def _pointed_at(
-        self,
-        heard: Heard,
-        said: Sequence[MemoryItem],
-        wished: Mapping[str, float],
-        *,
-        whole: bool,
-    ) -> list[Change]:
-        """Without what was just said: all of it, unless the request clearly means some items."""
-        most = max(wished[item.id] for item in said)
-        clear = most >= thresholds.RETRACT_ABOVE
-        return [
-            self._without(heard, item, whole=whole)
-            for item in said
-            if wished[item.id] >= (most / 4 if clear else 0.01)
-        ]
+    def _means_what_was_just_said(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
+        """Whether the request only points: "Forget that.", and no word of it is of an item."""
+        own = BARE_REQUEST.sub(" ", heard.own)
+        return BARE_REQUEST.search(heard.own) is not None and not any(
+            speaks_of(own, item.text) for item in items
+        )
+
+    def _means_what_was_not_kept(self, heard: Heard, items: Sequence[MemoryItem]) -> bool:
+        """Whether the request names a word of an earlier message that none of the items has.
+
+        "My PIN is 4711." is never kept, so "Forget my PIN." is about no item.
+        """
+        own = stems(heard.own)
+        told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
+        return bool(own & told) and not any(speaks_of(heard.own, item.text) for item in items)
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:
