@@ -44,6 +44,7 @@ from memograd.memory.manager.past import (
     named_in,
     parts_of,
     present,
+    speaks_of,
     stands_alone,
 )
 from memograd.memory.manager.protocol import Change
@@ -208,6 +209,8 @@ class RelationManager:
             least = self.thresholds.correct_above if denies else self.thresholds.retract_above
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
+            if not (denies or sounds or speaks_of(heard.own, item.text)):
+                return None  # "It's not for the eggs" denies something, but nothing of this
             op = MemoryOp.delete(item.id)
             if (part := self._meant(heard, item)) is not None:
                 op = MemoryOp.update(item.id, part)

@@ -36,7 +36,8 @@ MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     r"|unsee|unsay|un(?:remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
     r"|cut|leave|keep|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember|memor|notes?|file|log|list|writ"
-    r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on|pretend"
+    r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
+    r"|pretend"
     r"|take (?:\w+ ){0,4}(?:back|out|off)|did(?:n'?t| not) (?:say|hear|mention|tell))\w*"
     r"|忘|删|刪|抹|撤|销|銷|[去划擦清拿][掉了]|免了|不[必用要]|[别別甭勿唔莫]|当|當|作[废廢罢罷]"
     r"|留|存|记|記|收回|保密|扔|丢|剔",

@@ -1,0 +1,89 @@
+"""In a memory that holds much, a message changes what it speaks of, and nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memograd import Memory
+
+HEARD = (
+    "Heavy clay soil, and I work full time so weekends only.",
+    "Can you write a short note to my landlord please? The boiler is old.",
+    "My daughter Orla wants pumpkins for her birthday.",
+    "We had three days of rain and the car failed its MOT.",
+    "我妈五月来住,想给她在附近找点事做",
+    "我想开始跑步,体重81公斤,平时基本不动",
+)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        for text in HEARD:
+            memory.add(text, user_id="u")
+        yield memory
+
+
+def texts(memory: Memory) -> list[str]:
+    return [item["memory"] for item in memory.get_all(user_id="u")["results"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "private"),
+    [
+        (
+            "My neighbour Mrs. Hallam is behind on her rent.",
+            "That was told to me in confidence. Remove it from your notes, please.",
+            "Hallam",
+        ),
+        ("I dye my hair.", "Erase that, would you? Only my hairdresser knows.", "dye"),
+        ("我婆婆做饭特别咸", "这句收回,传出去要出大事", "婆婆"),
+        ("我喜欢我们班的课代表,叫江晚", "别记别记,让人知道我就社死了", "江晚"),
+    ],
+)
+def test_a_request_that_points_takes_what_was_just_said(
+    memory: Memory, told: str, asked: str, private: str
+) -> None:
+    before = texts(memory)
+    memory.add(told, user_id="u")
+    memory.add(asked, user_id="u")
+    after = texts(memory)
+    assert not any(private in text for text in after)
+    assert set(before) <= set(after)  # what else is remembered stays as it was
+
+
+def test_people_speak_for_themselves(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        said = [
+            {"role": "user", "name": "Ann", "content": "I drive a red Golf."},
+            {"role": "user", "name": "Ben", "content": "I sold my car, I take the bus now."},
+        ]
+        memory.add(said, user_id="u")
+        assert "Ann drives a red Golf." in texts(memory)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Thanks, Gina! That means a lot to me.",
+        "Woah, cool! What's gonna be happening?",
+        "Yeah, totally! We can do it!",
+    ],
+)
+def test_a_reaction_is_no_name(tmp_path: Path, said: str) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        memory.add("The book got Jon thinking about a business.", user_id="u")
+        memory.add(said, user_id="u")
+        assert any("got Jon thinking" in text for text in texts(memory))
+        reaction = said.split()[0].strip(",!")
+        assert not any(f"got {reaction}" in text for text in texts(memory))
+
+
+def test_no_word_of_forgetting_forgets_nothing(memory: Memory) -> None:
+    before = texts(memory)
+    for said in ("It's not for the eggs, you daft man", "我就知道不该问你。按作者"):
+        memory.add(said, user_id="u")
+    assert all(any(text[:20] in now for now in texts(memory)) for text in before)
