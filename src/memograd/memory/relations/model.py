@@ -225,7 +225,8 @@ def _said(row: RelationRow) -> np.ndarray:
     """bool `[tokens]`: which are of the message."""
     import numpy as np
 
-    return np.asarray(row.parts) == MESSAGE
+    said: np.ndarray = np.asarray(row.parts) == MESSAGE
+    return said
 
 
 def _start(weights: Weights) -> Any:
