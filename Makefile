@@ -34,7 +34,7 @@ demo-lm: setup ## train a language model to answer from memory: ten minutes (STE
 	$(BIN)/memograd demo-lm $(if $(STEPS),--steps '$(STEPS)') $(if $(DATA),--data '$(DATA)')
 
 test: setup ## run the tests (without the markers slow and gpu)
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal -m 'not slow and not gpu'
 
 check: setup ## lint, formatting and types
 	$(BIN)/ruff check .
