@@ -50,9 +50,7 @@ ADDS: Final = re.compile(
 BARE_REQUEST: Final = re.compile(
     r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?said"
     r"|i said anything|the (?:whole )?(?:lot|thing))\b"
-    r"|刚才|刚刚|上(?:一)?[条條句]"
-    r"|(?:(?<![\u4e00-\u9fff])|(?<=[把将將请請記记存别別]))[這这那呢嗰][条條句个個话話段件事]"
-    r"|刚说|前面|当我没说",
+    r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,
 )
 ALL_SAID: Final = re.compile(

@@ -23,7 +23,7 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.chinese import KIN
-from memograd.memory.reader.forget import asked_for
+from memograd.memory.reader.forget import KEEPS, asked_for
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import property_words, wording
 
@@ -155,8 +155,7 @@ def named_in(message: str, text: str) -> int:
             found += len(stems(message) & stems(part))
             found += sum(len(word) > 1 and word in message for word in words)
         else:
-            text = " ".join((part, *words)).casefold()
-            found += sum(stem in text for stem in stems(message) - _OF_NOTES)
+            found += len((stems(message) - _OF_NOTES) & (stems(part) | stems(" ".join(words))))
     return found
 
 
@@ -165,9 +164,15 @@ def speaks_of(message: str, text: str) -> bool:
     return bool(stems(message) & stems(text)) or named_in(message, text) > 0
 
 
+def to_stay(message: str) -> frozenset[str]:
+    """The stems of what a request to forget says is to stay: "the dog can stay"."""
+    clauses = re.split(r"[,.;!?，。；！？]+", message)
+    return frozenset().union(*(stems(one) for one in clauses if KEEPS.search(one)))
+
+
 # A part that speaks of what is taken out says nothing without it.
 LEANS: Final = re.compile(
-    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![周年月])", re.I
+    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他这那]", re.I
 )
 _JOINT: Final = re.compile(
     r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。"

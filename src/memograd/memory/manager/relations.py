@@ -11,7 +11,7 @@ clauses only those meant are taken out; what an assistant says changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -46,15 +46,17 @@ from memograd.memory.manager.past import (
     present,
     speaks_of,
     stands_alone,
+    stems,
+    to_stay,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
-from memograd.memory.reader.forget import request_to_forget
+from memograd.memory.reader.forget import MAY_ASK, request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import same_text
+from memograd.memory.statements import same_text, wording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -205,12 +207,14 @@ class RelationManager:
         """
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
-            denies = DENIES.search(heard.own) is not None
+            # "It's not for the eggs" denies something, but nothing of this item.
+            of_this = MAY_ASK.search(heard.own) or speaks_of(heard.own, item.text)
+            denies = DENIES.search(heard.own) or (of_this and wording(heard.own).negated)
+            if not (denies or sounds or of_this):
+                return None
             least = self.thresholds.correct_above if denies else self.thresholds.retract_above
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
-            if not (denies or sounds or speaks_of(heard.own, item.text)):
-                return None  # "It's not for the eggs" denies something, but nothing of this
             op = MemoryOp.delete(item.id)
             if (part := self._meant(heard, item)) is not None:
                 op = MemoryOp.update(item.id, part)
@@ -365,18 +369,18 @@ class RelationManager:
         parts = parts_of(present(item.text))
         if len(parts) < 2 or not (heard.forget or is_list(parts)):
             return None
-        one = False
+        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
+        scores = [float(score) for score in found[:, self._closing].sum(1)]
+        named = [named_in(heard.own, part) for part, _ in parts]
+        if heard.forget and max(named) and named.count(max(named)) == 1:
+            scores[named.index(max(named))] += 1.0
         if heard.forget:
-            scores = wishes.of_statements(self._model, heard, [part for part, _ in parts])
-            named = [named_in(heard.own, part) for part, _ in parts]
-            if one := max(named) > 0 and named.count(max(named)) == 1:
-                scores[named.index(max(named))] += 1.0
-        else:
-            found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
-            scores = [float(score) for score in found[:, self._closing].sum(1)]
-        vague = heard.forget and not one
-        share = self.thresholds.part_wish_share if vague else self.thresholds.part_share
-        least, share = self.thresholds.part_above, share * max(scores)
+            stays = to_stay(heard.own)
+            scores = [
+                0.0 if stays & stems(part) else score
+                for score, (part, _) in zip(scores, parts, strict=True)
+            ]
+        least, share = self.thresholds.part_above, self.thresholds.part_share * max(scores)
         stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
@@ -390,60 +394,45 @@ class RelationManager:
         recent: frozenset[str],
         found: np.ndarray,
     ) -> list[Change]:
-        said = [item for item in items if item.id in recent]
-        if said and ALL_SAID.search(heard.own):
-            return [self._without(heard, one, whole=True) for one in said]
-        wished = wishes.of_items(self._model, heard, items)
-        if said and wishes.only_point(heard, items):
-            return self._pointed_at(heard, said, wished, whole=True)
+        wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
         closing = found[:, self._closing].sum(1)
+        if recent and ALL_SAID.search(heard.own):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+        if recent and wishes.only_point(heard, items):
+            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
         may = wishes.may_mean(heard, items, recent, closing.tolist())
-        most_wished = max(wished.values())
-        meant = [
-            (wished[item.id] + float(sure)) / 2
-            if maybe and wished[item.id] > most_wished / 4
-            else 0.0
-            for item, sure, maybe in zip(items, closing, may, strict=True)
-        ]
+        stays = to_stay(heard.own)
+        for n, item in enumerate(items):
+            if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
+                wish[n] = closing[n] = 0.0
+        meant = [max(float(wish[n]), float(closing[n])) if may[n] else 0.0 for n in range(len(may))]
         least, share = self.thresholds.forget_above, self.thresholds.meant_share * max(meant)
         targets = [n for n in range(len(items)) if meant[n] >= least and meant[n] >= share]
         named = [n for n in targets if named_in(heard.own, items[n].text)]
         targets = named or targets
         if targets and wishes.name_what_was_not_kept(heard, [items[n] for n in targets]):
             return []
-        if targets:
-            return [self._without(heard, items[n]) for n in targets]
+        changes = [self._without(heard, items[n]) for n in targets]
+        if changes:
+            return changes
         topic = request_to_forget(heard.own)
         if topic is not None:
             fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
             decision = decide_by_rules(fact, items)
             if decision.op.kind is not OpKind.NONE:
                 return [Change(decision, fact, hide=True)]
-        if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < wishes.SHORT_REQUEST):
-            return self._pointed_at(heard, said, wished, whole=False)
-        best = max(range(len(items)), key=lambda n: max(meant[n], float(closing[n])))
-        sure = self.thresholds.faint_above if may[best] else self.thresholds.close_above
-        faint = max(meant[best], 0.0 if may[best] else float(closing[best])) >= sure
-        if faint and float(found[best, 0]) < self.thresholds.unrelated_above:
+        if recent and (BARE_REQUEST.search(heard.own) or len(heard.own) < wishes.SHORT_REQUEST):
+            return [
+                self._without(heard, item)
+                for item in items
+                if item.id in recent and not stays & stems(item.text)
+            ]
+        best = int(wish.argmax())
+        least = self.thresholds.faint_above if may[best] else self.thresholds.close_above
+        unrelated = float(found[best, 0]) >= self.thresholds.unrelated_above
+        if float(wish[best]) >= least and not unrelated:
             return [self._without(heard, items[best])]
         return []
-
-    def _pointed_at(
-        self,
-        heard: Heard,
-        said: Sequence[MemoryItem],
-        wished: Mapping[str, float],
-        *,
-        whole: bool,
-    ) -> list[Change]:
-        """Without what was just said: all of it, unless the request clearly means some items."""
-        most = max(wished[item.id] for item in said)
-        clear = most >= self.thresholds.retract_above
-        return [
-            self._without(heard, item, whole=whole)
-            for item in said
-            if wished[item.id] >= (most / 4 if clear else 0.01)
-        ]
 
     def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
         if not whole and (text := self._meant(heard, item)) is not None:

@@ -21,21 +21,19 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:out|off))"
-    r"|\bleave (?:the rest|.{1,30}(?:alone|as (?:it )?is|where))"
+    r"\b(?:can|may|should) stay\b|\bstays\b"
     r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$"
-    r"|(?<![别別勿甭])(?<!不)(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
-    r"|[无無]所[谓謂]|冇所[谓謂]|[没沒][事差]|[没沒][关關][系係]|[没沒冇][问問][题題]|随便|隨便"
-    r"|不用[删刪]|还是要记|[别別]的|其[余餘他它]|照(?:样|樣)?[留记記存]"
-    r"|[记記存留][个個着著]?[^，,。]{0,8}就(?:得了|行|好|够)",
+    r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
+    r"|无所谓|無所謂|没事|不用[删刪]|还是要记"
+    r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)",
     re.IGNORECASE,
 )
 """A clause of a request to forget that says what is to stay."""
 MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     r"|unsee|unsay|un(?:remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
-    r"|cut|leave|keep|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember|memor|notes?|file|log|list|writ"
+    r"|cut|leave|keep|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
     r"|pretend"
     r"|take (?:\w+ ){0,4}(?:back|out|off)|did(?:n'?t| not) (?:say|hear|mention|tell))\w*"
@@ -48,17 +46,8 @@ MAY_ASK: Final = re.compile(
 
 def asked_for(text: str) -> str:
     """A request to forget without the clauses that say what is to stay."""
-    return "".join(one for one in _clauses(text) if not KEEPS.search(one))
-
-
-def to_stay(text: str) -> list[str]:
-    """What a request to forget says is to stay: `the dog` in "lose the cat, the dog can stay"."""
-    said = [KEEPS.sub(" ", one) for one in _clauses(text) if KEEPS.search(one)]
-    return [bare for one in said if (bare := one.strip(" ,.;!?，。；！？"))]
-
-
-def _clauses(text: str) -> list[str]:
-    return re.split(r"(?<=[,.;!?，。；！？])|(?= but )", text)
+    clauses = re.split(r"(?<=[,.;!?，。；！？])", text)
+    return "".join(one for one in clauses if not KEEPS.search(one))
 
 
 def request_to_forget(text: str) -> tuple[str, bool] | None:

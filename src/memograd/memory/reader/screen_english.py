@@ -26,16 +26,7 @@ _OPENER: Final = (
     r"|good news|really"
     r"|for sure|busy as ever|same here|me too|fyi|guess what|well said|gosh|omg|fun"
 )
-_QUESTION: Final = re.compile(
-    r"[?？]\W*$"
-    r"|^(?:(?:so|ok|and|but|hey|btw|also|wait|quick question|random but)[,:]? )*(?:does \w+"
-    r"|(?:is|are|was|were|do|did|has|can|could|should|would|will)"
-    r" (?:an?|the|it|there|he|she|they|you|we|i|this|that|these|those|my|your)\b"
-    r"|(?:who|what|where|why|how|which|when)(?:'?s|'re)? (?!i\b|we\b)(?:\w+ ){0,2}?(?:is|are"
-    r"|was|were|do|does|did|can|could|should|would|will|has|many|much|old|long|far|tall|big|often|come)\b"
-    r"|what'?s (?!up\b)|who (?:won|wrote|invented|made|discovered|sang)\b|how to\b)",
-    re.IGNORECASE,
-)
+_QUESTION: Final = re.compile(r"[?？]\W*$")
 _REACTION: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -55,15 +46,7 @@ _REACTION: Final = tuple(
         r"^(?:i|we) (?:told|hear) you\b|^we (?:got|can|should|could|all)\b",
         r"^(?:oops|whoops|i(?:'ll| will) do that|i(?:'d| would) love to see (?:another|some))\b",
         r"^i can'?t even\b|^(?:let|lemme)\b",
-        r"^(?:ok(?:ay)? |right |well |and |so |so )*(?:that'?s|thats) (?:all|it|everything|me"
-        r"(?: done| off)?)(?: (?:for|from) (?:now|me|today|tonight))?\W*(?:then|thanks|ta|x+)?$",
-        r"^(?:(?:ok|okay|right|nah|no|and|well),? )*(?:ttyl|brb|bbl|gtg|g2g|afk"
-        r"|cya|l8r|laters?|(?:good ?)?n(?:ight|ite)(?: n(?:ight|ite)| all| then)?"
-        r"|back(?: now| again)?|i(?:'?m| am) (?:back|out|off|done|here)|off to bed)"
-        r"(?:[, ]+(?:then|now|all|night|nite|bye|x+|kettle|phone|dinner|door))*$",
-        r"^(?:ok |anyway |right |gotta |got to |well )*(?:talk|speak|chat|catch (?:you|ya)"
-        r"|see (?:you|ya)|more) (?:to (?:you|ya) )?(?:soon|later|tomorrow|tmrw|then"
-        r"|in a bit|next time)\b.{0,8}$",
+        r"^(?:that'?s|thats) (?:all|it|everything)(?: (?:for|from) (?:now|me|today))?(?: x+)?$",
         r"^(?:thanks|thank|thx|ta|cheers|congrats|take care|bye|goodbye|see (?:you|ya)|"
         r"talk (?:to you )?(?:soon|later)|have (?:a|fun)|enjoy|keep|stay|cherish|wishing|"
         r"wish|hope|hopefully|can't wait|looking forward|glad|happy|proud|excited|so |such |"

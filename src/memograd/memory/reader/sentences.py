@@ -72,8 +72,7 @@ _TASK: Final = re.compile(
     r"|(?:continue|write|draft|extract|parse|convert|format)\b)"
     r"|翻译|譯|译成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
     r"|改得|帮我改|缩写|扩写"
-    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|(?<![存记記留])这(?:句|段|首|篇|封|条)(?![不别]要?[存记記留])"
-    r"|什么意思|原文|歌词"
+    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)|什么意思|原文|歌词"
     r"|台词|邮件|文案|短信",
     re.IGNORECASE,
 )
@@ -89,20 +88,6 @@ _PLAY: Final = re.compile(
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,
-)
-# A job whose people are made up: "a cover letter for an invented beekeeper", 写首七律.
-_INVENTED: Final = re.compile(
-    r"\b(?:writ|draft|compos|creat|generat|invent|mak|giv|com)(?:e|ing|es)? (?=.*\b(?:fiction\w*"
-    r"|fictitious|made[ -]up|up (?:a|an|some)|invented|imaginary|sample|dummy|placeholder|character"
-    r"|poem|haiku|limerick|sonnet|short story|bedtime story|fairy ?tale|screenplay|rap|riddle)\b)"
-    r"|^\W*(?:请|請|帮我|幫我|帮手|幫手|给我|給我|替)*[^，,。！？]{0,10}?(?:写|寫|编|編|作|创作|創作|生成|造|起草|虚构|虛構|来)"
-    r"(?:[一几幾]?[个個篇首段封份则則条條])?(?=.*(?:虚构|虛構|编造|杜撰|假想|范本|範本|样本|樣本|模板|示例|测试|測試"
-    r"|诗|詩|七律|绝句|絕句|词牌|对联|對聯|小说|小說|故事|童话|童話|剧本|劇本|主角|情书|情書|谜语|謎語))"
-    r"|^\W*(?:请|請)?(?:虚构|虛構|杜撰|编造|編造)",
-    re.IGNORECASE,
-)
-_OF_SPEAKER: Final = re.compile(
-    r"\b(?:i|i'm|i've|my|mine|our|we|me and|us)\b|[我咱](?!想|要|写|寫)", re.IGNORECASE
 )
 _SECRET: Final = re.compile(
     r"(?<![A-Za-z])(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp"
@@ -136,9 +121,6 @@ def foreign(text: str) -> list[tuple[int, int]]:
         behind = re.search(r"[:：]\s*|\n\s*", text[task.start() :])
         if behind and len(text) - task.start() - behind.end() > 12:
             found.append((task.start() + behind.end(), len(text)))
-    job = _INVENTED.search(text)
-    if job and not _OF_SPEAKER.search(text[job.end() :]):
-        found.append((job.start(), len(text)))
     if play := _PLAY.search(text):
         found.append((play.start(), len(text)))
     if mail := _MAIL.search(text):

@@ -98,11 +98,10 @@ _FORGETS: Final = re.compile(
     r"|paragraph|word|code|function|recipe|list)\b)"
     r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
     r"(?=[,.!?]|$)"
-    r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])(?!我(?:[昨今刚已经早又也]|把|一?直)).{0,16}"
-    r"(?:给我|帮我|都|就|全)?"
-    r"(?:[删刪](?:了|掉|除|一下|咗)|抹(?:了|掉|去|咗)|划掉|劃掉|去掉|擦(?:了|掉|咗)|清(?:掉|咗)|移除|拿掉|撤[回掉了]|忘了[吧它]|忘掉)"
+    r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
+    r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
     r"|.{0,12}[那这這][条條句个個段茬点點][话話儿兒]?[就也]?作[废廢罢罷]"
-    r"|.{0,12}[当當](?:我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])|[作做]?你?[没沒冇]听|[作做]?你?[没沒冇][聽听][到见見过過])",
+    r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
     re.IGNORECASE,
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
@@ -303,7 +302,7 @@ class TrainedReader:
         import numpy as np
 
         parts: list[tuple[int, int, str]] = []
-        rows: list[np.ndarray | None] = []  # None: to be read again
+        rows: list[np.ndarray] = []
         kept_back = resumed = False
         for (start, end, text), row in zip(sentences, worth, strict=True):
             if _NOT_SAVED_AHEAD.search(text):
@@ -311,22 +310,25 @@ class TrainedReader:
                 continue
             if kept_back and not resumed and not (resumed := bool(_RESUMES.match(text))):
                 continue
+            if not has_secret(text) or len(text) > LONGEST:
+                parts.append((start, end, text))
+                rows.append(row)
+                continue
             clauses = [
                 (found.start(), found[0].strip(" ,，、"))
                 for found in _TOLD_APART.finditer(text)
                 if not has_secret(found[0]) and not re.search(r"\d{3}", found[0])
             ]
-            if not has_secret(text) or len(text) > LONGEST or not clauses:
+            if not clauses:
                 parts.append((start, end, text))
-                rows.append(None if kept_back else row)
-            else:
-                parts += [(start + at, start + at + len(said), said) for at, said in clauses]
-                rows += [None] * len(clauses)
-        # What is left is read as if nothing else had been said: a secret draws all attention.
-        left = [said for (_, _, said), row in zip(parts, rows, strict=True) if row is None]
-        anew = iter(self._model.worth(", ".join(left), before, left) if left else ())
-        found_rows = [next(anew) if row is None else row for row in rows]
-        return parts, np.stack(found_rows) if found_rows else worth[:0], kept_back
+                rows.append(row)
+                continue
+            found_worth = self._model.worth(message, before, [said for _, said in clauses])
+            for (at, said), own_row in zip(clauses, found_worth, strict=True):
+                if float(own_row[0]) >= self.thresholds.keep_clause_above:
+                    parts.append((start + at, start + at + len(said), said))
+                    rows.append(own_row)
+        return parts, np.stack(rows) if rows else worth[:0], kept_back
 
     def _with_clauses(
         self,
@@ -365,7 +367,7 @@ class TrainedReader:
             found = worth_of_clauses[: len(clauses)]
             worth_of_clauses = worth_of_clauses[len(clauses) :]
             for n, (_, said) in enumerate(clauses):
-                if _OWN_SUBJECT.match(said) and not _asks(said):
+                if _asks(text) and _OWN_SUBJECT.match(said) and not _asks(said):
                     # 我有高血压,能喝咖啡吗: told by the way, so it is also read alone.
                     found[n] = max(found[n], self._model.worth(said, (), [said])[0], key=_fact)
             least = self.thresholds.keep_clause_above

@@ -64,8 +64,6 @@ class Thresholds:
     """A part of a list that is meant."""
     part_share: float = 0.75
     """Of the part that is meant most, from which others are meant too."""
-    part_wish_share: float = 0.5
-    """The same, of a request to forget that names none of the parts."""
 
     # The reader: what of a message is worth keeping.
     keep_above: float = 0.45
@@ -80,9 +78,9 @@ class Thresholds:
     """A question beside a fact: "What do coeliacs eat in Seoul? We fly on the 19th"."""
     keep_assistant_above: float = 0.6
     """A sentence of an assistant."""
-    wish_above: float = 0.6
+    wish_above: float = 0.5
     """A sentence that asks to forget, or not to save."""
-    wish_unsaid_above: float = 0.8
+    wish_unsaid_above: float = 0.75
     """One without any word that such requests have."""
 
     def __post_init__(self) -> None:
