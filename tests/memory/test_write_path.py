@@ -368,7 +368,11 @@ CHOSE_HARBOUR = [
     ("steps", "has", "hasnt"),
     [
         # What takes an item's place keeps all that the message states.
-        (["bench PR is 80 kg", "82.5 moved like butter today. NEW PR baby"], "(?s)82.5.*PR|PR.*82.5", None),
+        (
+            ["bench PR is 80 kg", "82.5 moved like butter today. NEW PR baby"],
+            "(?s)82.5.*PR|PR.*82.5",
+            None,
+        ),
         # A number stays with the words that say what it is.
         (["mobile: 07700 900114", "new sim. 07700 900873"], "new sim. 07700 900873", None),
         # Beside a fact, a question tells something by the way.

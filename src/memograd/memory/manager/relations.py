@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+FEW: Final = 3  # items beside which one that seems to be meant mostly is
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -130,7 +131,11 @@ class RelationManager:
         closing = found[:, self._closing].sum(1).tolist()
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
-        if heard.stated and max(closing) >= self.thresholds.doubt_above:
+        crowded = len(items) > FEW
+        sure_of_doubt = (
+            self.thresholds.crowded_doubt_above if crowded else self.thresholds.doubt_above
+        )
+        if heard.stated and max(closing) >= sure_of_doubt:
             # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
             left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
@@ -154,7 +159,7 @@ class RelationManager:
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
-                sure >= self.thresholds.doubt_above
+                sure >= sure_of_doubt
                 and doubtful is None
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
