@@ -2,14 +2,15 @@
 
     python benchmarks/behaviour.py                     # the default, the rules, keep every message
     python benchmarks/behaviour.py --ways default --authors s10 --failures 20
-    python benchmarks/behaviour.py --suites ../shared/behaviour/en.jsonl
+    python benchmarks/behaviour.py --suites tests/behaviour/unread/*.jsonl
 
 Cases are described in `memograd.tasks.relations.cases`. One table a language, by kind; milliseconds
 are the median of a call of `add`.
 
 Thresholds and words were chosen by looking at s1 to s10, and s13 was written to see how far they
-carry (corrections, requests to forget, small talk, jobs, secrets): only an author that nobody read
-reports.
+carry (corrections, requests to forget, small talk, jobs, secrets). Only an author that nobody read
+reports: s11 (of which the requests to forget were read) and s12 (not read) stand apart, in
+`tests/behaviour/unread`.
 """
 
 from __future__ import annotations

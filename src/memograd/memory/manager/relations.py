@@ -5,8 +5,9 @@ the message surely replaces or ends becomes the item's past (`past.py`); what it
 says that it is in doubt, and what is new is added beside it. Only what the message corrects or
 denies of what was just told, or asks to forget, disappears.
 
-Invariants: no other message takes a fact away, however it is misunderstood; of an item with several
-clauses only those meant are taken out; what an assistant says changes nothing.
+Invariants: no other message takes a fact away, however it is misunderstood; one item at most is
+doubted for a message; of an item with several clauses only those meant are taken out; what an
+assistant says changes nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
-FEW: Final = 3  # items beside which one that seems to be meant mostly is
+FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -164,7 +165,7 @@ class RelationManager:
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
             ):
-                doubtful = doubtful or item.id
+                doubtful = item.id
                 if (text := doubted(item.text, heard.day)) != item.text:
                     changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
         told = left.rewritten or any(_tells(change, heard) for change in changes)
