@@ -212,7 +212,7 @@ def test_a_row_fits_whatever_it_is_made_of(
 def test_thresholds_are_written_and_read(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[float]
 ) -> None:
-    numbers[:2] = sorted(numbers[:2], reverse=True)  # closed above, doubted below
+    numbers[:3] = sorted(numbers[:3], reverse=True)  # closed above, doubted below
     if numbers[0] == numbers[1]:
         numbers[0] += (1 - numbers[0]) / 2
     thresholds = Thresholds(*numbers)
@@ -247,6 +247,7 @@ def test_a_file_without_thresholds_means_the_defaults(tmp_path: Path) -> None:
         (asdict(Thresholds()) | {"keep_above": 1.5}, "above 0 and below 1"),
         (asdict(Thresholds()) | {"keep_above": True}, "keep_above is True"),
         (asdict(Thresholds()) | {"doubt_above": 0.8}, "less sure than what is closed"),
+        (asdict(Thresholds()) | {"crowded_doubt_above": 0.8}, "less sure than what is closed"),
         ([0.5], "dictionary of numbers by name"),
     ],
 )

@@ -402,3 +402,34 @@ def test_the_shipped_model_and_the_words_around_it(
         trained.add(step, user_id=user)
     found = "\n".join(texts(trained, user))
     assert re.search(has, found) and not (hasnt and re.search(hasnt, found))
+
+
+def closing(sure: float) -> float:
+    """What the stand-in must say of one closing relation so that all four have `sure` together."""
+    return (sure - 3 / 8) * 8 / 5
+
+
+@pytest.mark.parametrize(("sure", "doubted"), [(0.5, 0), (0.6, 1), (0.7, 1)])
+def test_one_item_at_most_is_doubted_and_among_many_a_surer_one(
+    tmp_path: Path, embedder: Any, sure: float, doubted: int
+) -> None:
+    model = Answering()
+    told = ["I have a cat", "I play chess", "I like tea", "I live in Boston", "I drive a Golf"]
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add(" ".join(f"{text}." for text in told), user_id="u")
+        before = texts(memory)
+        assert len(before) == len(told)
+        model.relation, model.sure = "replace", closing(sure)
+        memory.add("It rained on the way home", user_id="u")
+        assert sum("perhaps no longer" in text for text in texts(memory)) == doubted
+        if not doubted:
+            assert set(before) <= set(texts(memory))
+
+
+def test_beside_few_items_less_certainty_is_a_doubt(tmp_path: Path, embedder: Any) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("I have a cat.", user_id="u")
+        model.relation, model.sure = "replace", closing(0.5)
+        memory.add("It rained on the way home", user_id="u")
+        assert any("perhaps no longer" in text for text in texts(memory))

@@ -132,11 +132,9 @@ class RelationManager:
         closing = found[:, self._closing].sum(1).tolist()
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
-        crowded = len(items) > FEW
-        sure_of_doubt = (
-            self.thresholds.crowded_doubt_above if crowded else self.thresholds.doubt_above
-        )
-        if heard.stated and max(closing) >= sure_of_doubt:
+        bounds = self.thresholds
+        doubt_above = bounds.crowded_doubt_above if len(items) > FEW else bounds.doubt_above
+        if heard.stated and max(closing) >= doubt_above:
             # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
             left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
@@ -160,7 +158,7 @@ class RelationManager:
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
-                sure >= sure_of_doubt
+                sure >= doubt_above
                 and doubtful is None
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
@@ -406,7 +404,8 @@ class RelationManager:
             return [self._without(heard, one, whole=True) for one in items if one.id in recent]
         if recent and wishes.only_point(heard, items):
             return [self._without(heard, one, whole=True) for one in items if one.id in recent]
-        may = wishes.may_mean(heard, items, recent, closing.tolist())
+        surely = self.thresholds.close_above
+        may = wishes.may_mean(heard, items, recent, closing.tolist(), surely)
         stays = to_stay(heard.own)
         for n, item in enumerate(items):
             if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:

@@ -22,9 +22,8 @@ from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
 
 SHORT_REQUEST: Final = 25  # characters
-SURELY: Final = 0.75  # closed, of an older item that no word names
 CHARACTERS: Final = 2  # of Chinese that count as a word
-APART: Final = 0.3  # and by that much more surely than what was just said
+APART: Final = 0.3  # by that much more surely than what was just said is closed what no word names
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 
 
@@ -42,15 +41,20 @@ def only_point(heard: Heard, items: Sequence[MemoryItem]) -> bool:
 
 
 def may_mean(
-    heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str], closing: Sequence[float]
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    recent: frozenset[str],
+    closing: Sequence[float],
+    surely: float,
 ) -> list[bool]:
     """Which items a request may mean.
 
     What was just said may, unless the request means something else. An older item must be named by
-    a word, or far more surely meant than what was just said; where the request points at that
-    ("drop it"), it must be named by two words and more surely meant.
+    a word, or surely meant, and far more so than what was just said; where the request points at
+    that ("drop it"), it must be named by two words and more surely meant.
 
-    recent: ids of what was just said. closing: how surely each is closed.
+    recent: ids of what was just said. closing: how surely each is closed. surely: from where on
+    an item is.
     """
     # In Chinese the words are characters, of which two texts always share some.
     unit = CHARACTERS if is_chinese(heard.own) else 1
@@ -63,7 +67,7 @@ def may_mean(
         and (
             count > 1 and sure > most
             if points
-            else count > 0 or (sure >= SURELY and sure > most + APART)
+            else count > 0 or (sure >= surely and sure > most + APART)
         )
         for item, sure, count in zip(items, closing, named, strict=True)
     ]

@@ -1,9 +1,9 @@
 """How sure a relation model must be, for everything that a memory makes of what it says.
 
 How sure a model is depends on its weights, so these numbers belong to them: they stand in the
-weights' file and are fitted after training (`tasks.relations.fit`). The defaults are those that
-were chosen by hand, with the weights that shipped first, on the authors of `tests/behaviour` that
-were read; a file without thresholds means them.
+weights' file and are fitted after training (`tasks.relations.fit`). The defaults were chosen by
+hand, with the weights that ship, on the authors of `tests/behaviour` that were read and on talk of
+months (`benchmarks/months_of_talk.py`); a file without thresholds means them.
 
 Invariants: each is above 0 and below 1, and what is closed is surer than what is doubted; a
 dictionary that lacks one, or knows another, is refused.
@@ -94,11 +94,12 @@ class Thresholds:
                 raise BadInput(
                     f"The threshold {name} is {value!r}: give a number above 0 and below 1."
                 )
-        if float(self.doubt_above) >= float(self.close_above):
-            raise BadInput(
-                f"The threshold doubt_above is {self.doubt_above!r} and close_above"
-                f" {self.close_above!r}: what is doubted must be less sure than what is closed."
-            )
+        for name in ("doubt_above", "crowded_doubt_above"):
+            if float(getattr(self, name)) >= float(self.close_above):
+                raise BadInput(
+                    f"The threshold {name} is {getattr(self, name)!r} and close_above"
+                    f" {self.close_above!r}: what is doubted must be less sure than what is closed."
+                )
 
 
 NAMES = tuple(field.name for field in fields(Thresholds))

@@ -35,6 +35,7 @@ from memograd.errors import BadInput
 from memograd.evaluation.tables import markdown_table
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder, load_embedder
+from memograd.memory.embedders.stored import CachedEmbedder
 from memograd.memory.manager import RelationManager
 from memograd.memory.manager.past import formerly, is_doubted, is_past
 from memograd.memory.reader import TrainedReader
@@ -52,6 +53,7 @@ DOUBTED: Final = 0.75  # of a right case after which something is in doubt, as G
 STAYS: Final = ("comment", "addition", "other_person", "hypothetical_or_past")
 """Kinds of cases in which nothing comes to an end."""
 LEAST_GAIN: Final = 1.5  # cases of one language that a move must gain, averaged with its neighbours
+TEXTS_KEPT: Final = 100_000  # more than all cases have
 REACH: Final = 8  # values of GRID that a threshold may move at once
 SWEEPS: Final = 4  # over all thresholds, at most
 _NEIGHBOURS: Final = {-2: 1.0, -1: 2.0, 0: 3.0, 1: 2.0, 2: 1.0}  # what each counts in the average
@@ -184,42 +186,6 @@ class RememberingModel(RelationModel):
         return self._known[key].copy()  # a reader may write into what it is given
 
 
-class RememberingEmbedder:
-    """An embedder that computes every text once."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self._known: dict[tuple[bool, str], np.ndarray] = {}
-
-    @property
-    def name(self) -> str:
-        """As of the embedder."""
-        return self._inner.name
-
-    @property
-    def dimension(self) -> int:
-        """As of the embedder."""
-        return self._inner.dimension
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """As of the embedder."""
-        return self._once(False, self._inner.embed, texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """As of the embedder."""
-        return self._once(True, self._inner.embed_queries, texts)
-
-    def _once(
-        self, query: bool, compute: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]
-    ) -> np.ndarray:
-        for text in texts:
-            if (query, text) not in self._known:
-                self._known[query, text] = compute([text])[0]
-        if not texts:
-            return compute(texts)
-        return np.stack([self._known[query, text] for text in texts])
-
-
 @dataclass(frozen=True)
 class Verdict:
     """wrong: what is, None where nothing is. doubted, past: whether an item says that it may be so
@@ -290,7 +256,7 @@ def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[Judg
         tempfile.TemporaryDirectory() as folder,
         Memory.open(
             folder,
-            embedder=RememberingEmbedder(embedder or load_embedder("e5")),
+            embedder=CachedEmbedder(embedder or load_embedder("e5"), TEXTS_KEPT),
             reader=reader,
             manager=manager,
             env_file=None,
