@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memograd import Memory
+from memograd.memory.manager.substitution import corrected
 
 HEARD = (
     "Heavy clay soil, and I work full time so weekends only.",
@@ -68,18 +69,15 @@ def test_people_speak_for_themselves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "Thanks, Gina! That means a lot to me.",
-        "Woah, cool! What's gonna be happening?",
-        "Yeah, totally! We can do it!",
+        "Thanks, Gina! That means a lot.",
+        "Woah, cool!",
+        "Yeah, totally!",
+        "Hey Jon! How's it going?",
     ],
 )
-def test_a_reaction_is_no_name(tmp_path: Path, said: str) -> None:
-    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
-        memory.add("The book got Jon thinking about a business.", user_id="u")
-        memory.add(said, user_id="u")
-        assert any("got Jon thinking" in text for text in texts(memory))
-        reaction = said.split()[0].strip(",!")
-        assert not any(f"got {reaction}" in text for text in texts(memory))
+def test_a_reaction_is_no_name(said: str) -> None:
+    assert corrected("The book got Jon thinking.", said) is None
+    assert corrected("The dog is called Jon.", "Wick. Sorry") == "The dog is called Wick."
 
 
 def test_no_word_of_forgetting_forgets_nothing(memory: Memory) -> None:

@@ -359,7 +359,7 @@ def _renamed(old: str, message: str) -> str | None:
 
 
 _CALLS: Final = re.compile(
-    r"(?:thank|thanks|thx|hey|hi|hello|hiya|yo|dear|bye|congrats|congratulations|absolutely|totally"
+    r"(?:yes|yeah|yep|no|ok|okay|oh|wow|whoa|haha|lol|thank|thanks|thx|hey|hi|hello|hiya|yo|dear|bye|congrats|congratulations|absolutely|totally"
     r"|exactly|definitely|awesome|amazing|great|nice|cool|sure|glad|good|same|love|what|how|when"
     r"|where|why|who|let|keep|take|see|happy|agreed|true|right|woah|yay|aww?|yup|btw|so|and|but"
     r"|then|now|today|also|just|still|maybe|perhaps|my|our|we|they|you|he|she|this|that)\b",
