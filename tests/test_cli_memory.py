@@ -126,6 +126,7 @@ def test_search_takes_what_python_takes(command: Command, from_json: Callable[..
     [first] = from_json(*asked, "--threshold", least)["results"]
     assert first["id"] == found[0]["id"]
     assert from_json(*asked, "--threshold", "1.5")["results"] == []
+    assert "No memory found has a score of 1.5 or more" in command(*asked, "--threshold", "1.5")
     [lexical] = from_json(*asked, "--mode", "lexical")["results"]
     assert lexical["memory"] == "I like tea"
     assert "mode" in command(*asked, "--mode", "psychic", code=2)

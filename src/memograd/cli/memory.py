@@ -166,7 +166,10 @@ def search(
     if json:
         show.as_json(result)
         return
-    show.items(result["results"])
+    if threshold is None:
+        show.items(result["results"])
+    else:
+        show.items(result["results"], f"No memory found has a score of {threshold:g} or more.")
     behind = result.get("turns", [])
     if behind:
         show.turns(behind)

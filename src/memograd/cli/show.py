@@ -61,10 +61,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]], *, whole: i
     console.print(shown)
 
 
-def items(found: Sequence[Mapping[str, Any]]) -> None:
-    """Items as `list` and `search` show them, each above its id; scores where there are some."""
+def items(found: Sequence[Mapping[str, Any]], nothing: str = "Nothing is remembered here.") -> None:
+    """Items as `list` and `search` show them, each above its id; scores where there are some.
+
+    nothing: what is said where there is none.
+    """
     if not found:
-        typer.echo("Nothing is remembered here.")
+        typer.echo(nothing)
         return
     scored = "score" in found[0]
     headings = [*(["score"] if scored else []), "since", "kind", "memory and id"]
