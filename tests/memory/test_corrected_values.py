@@ -26,10 +26,35 @@ from memograd.memory.manager.substitution import corrected, put_in_place
         ),
         ("User takes sulfites.", "sulfa drugs, not sulfites, mixed up", "User takes sulfa drugs."),
         ("用户的老婆姓欧。", "复姓,欧阳!挨了一记拧", None),
+        (
+            "We're due on the 9th of October",
+            "sorry, the NINETEENTH. the 9th is the hospital tour",
+            "We're due on the 19th of October",
+        ),
+        ("User coaches the under-9s.", "Lost 11-0 and the ref was somebody's dad.", None),
+        ("User's number is 555-1234.", "sorry 555-4321", "User's number is 555-4321."),
     ],
 )
 def test_only_the_value_changes(statement: str, message: str, right: str | None) -> None:
     assert corrected(statement, message) == right
+
+
+def test_what_is_called_by_its_maker_keeps_its_own_name() -> None:
+    said = "sorry just gone and looked, its a Worcester"
+    # A boiler is more like a Worcester than a Vaillant is: the thing itself is no place for it.
+    alike = {"boiler's": 0.9, "Vaillant": 0.8}
+    put = put_in_place(
+        "User's boiler's a Vaillant.", said, lambda _, old: [alike.get(one, 0.0) for one in old]
+    )
+    assert put == "User's boiler's a Worcester."
+    assert (
+        put_in_place(
+            "用户的狗叫阿福。",
+            "更正一下,阿芙",
+            lambda _, old: [float(one == "阿福") for one in old],
+        )
+        == "用户的狗叫阿芙。"
+    )
 
 
 def test_a_bare_value_never_cuts_a_number() -> None:

@@ -30,6 +30,39 @@ def test_forgetting_a_secret_that_was_never_kept_takes_nothing_else(memory: Memo
     assert items(memory) == ["User likes green tea."]
 
 
+@pytest.mark.parametrize(
+    ("said", "kept", "secret"),
+    [
+        ("my laptop login is Marzipan!88, and I start at the Oslo office in June", "Oslo", "Marzi"),
+        ("login for the portal is marrow!39 and it wont work. im a gas engineer", "gas", "marrow"),
+        (
+            "Not for the record: the shop alarm goes off with 7719. For the record: the boiler"
+            " man's coming Thursday.",
+            "boiler",
+            "7719",
+        ),
+        ("这个别记哈:我炒股亏了二十万。我是佛山做陶瓷设计的,想学建模用啥软件", "佛山", "炒股"),
+    ],
+)
+def test_what_stands_beside_a_secret_is_kept(
+    memory: Memory, said: str, kept: str, secret: str
+) -> None:
+    memory.add(said, user_id="alice")
+    remembered = "\n".join(items(memory))
+    assert kept in remembered and secret not in remembered
+
+
+def test_a_secret_told_in_two_sentences_is_not_kept(memory: Memory) -> None:
+    memory.add("Off the record: I was fired. My boss Pat did it. Can he?", user_id="alice")
+    assert items(memory) == []
+
+
+def test_what_is_to_stay_does_not_hide_what_is_to_go(memory: Memory) -> None:
+    memory.add("I take sertraline. I work for the Ordnance Survey.", user_id="alice")
+    memory.add("don't keep the part about the medication, the Survey is fine", user_id="alice")
+    assert items(memory) == ["User works for the Ordnance Survey."]
+
+
 def test_deleting_everything_waits_to_be_confirmed(memory: Memory) -> None:
     memory.add("I'm allergic to shellfish.", user_id="alice")
     asked = memory.add("Delete everything you know about me.", user_id="alice")

@@ -116,8 +116,17 @@ def test_more_relative_dates(text, date):
         ("月底搬家", "2024年5月底"),
         ("這禮拜六考多益", "2024年5月11日"),
         ("後天歸寧", "2024年5月9日"),
+        ("聽日覆診", "2024年5月8日"),
+        ("大後日考試", "2024年5月10日"),
+        ("琴日返咗工", "2024年5月6日"),
     ],
 )
 def test_more_relative_dates_in_chinese(text, date):
     day = resolve_english("7 May 2024", None).day
     assert date in resolve_chinese(text, day).text
+
+
+def test_words_that_only_look_like_a_day_stay():
+    day = resolve_english("7 May 2024", None).day
+    for text in ("每晚听日语广播", "钢琴日程排满了"):
+        assert resolve_chinese(text, day).text == text

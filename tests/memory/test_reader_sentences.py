@@ -24,6 +24,8 @@ from memograd.memory.reader.wording import say, without_calls
         ("It costs 4.50. Mail a@b.org now", ["It costs 4.50.", "Mail a@b.org now"]),
         ("one\ntwo", ["one", "two"]),
         ('He said "no!" I left', ['He said "no!"', "I left"]),
+        ("Marzipan!88 is it. 好!我来", ["Marzipan!88 is it.", "好!", "我来"]),
+        ("Rev. Boot, please.", ["Rev. Boot, please."]),
         ("Great!!🌟 I won", ["Great!!🌟", "I won"]),
         ("他的邮箱是a.b@c.com。", ["他的邮箱是a.b@c.com。"]),
         ("内容是交流合作。。", ["内容是交流合作。。"]),

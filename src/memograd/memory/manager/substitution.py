@@ -78,7 +78,8 @@ def corrected(old: str, message: str) -> str | None:
     rest_old, rest_new = old, message
     for pattern in TYPES:
         mine = [m for m in pattern.finditer(rest_old)]
-        its = [m for m in pattern.finditer(rest_new)]
+        # "Lost 11-0" gives no other number for "the under-9s".
+        its = [m for m in pattern.finditer(rest_new) if _alike(m[0], mine)]
         known = {_plain(m[0]) for m in mine}
         unknown = {
             _plain(m[0]): m
@@ -102,23 +103,42 @@ def corrected(old: str, message: str) -> str | None:
     return _other_day(old, message) or _other_half_of_day(old, message) or _respelt(old, message)
 
 
+def _alike(value: str, values: Sequence[re.Match[str]]) -> bool:
+    """Whether it is written in parts, as 11-0 and 555-4321 are, where one of the others is."""
+    return not re.search(r"\d-\d", value) or any("-" in other[0] for other in values)
+
+
 def _other_day(old: str, message: str) -> str | None:
     """ "the 12th" for "the 11th of October", 3号 for 6月1号."""
     dates = list(_DATE.finditer(old))
-    days = list(_DAY_ALONE.finditer(message))
-    if len(dates) != 1 or len(days) != 1 or _DATE.search(message):
+    if len(dates) != 1 or _DATE.search(message):
         return None
     mine = list(_DAY_IN_DATE.finditer(dates[0][0]))
-    new = days[0]["en"] or days[0]["zh"]
-    if len(mine) != 1 or mine[0][0].casefold() == new.casefold():
+    told = [found["zh"] or _day(found["en"]) for found in _DAY_ALONE.finditer(message)]
+    days = [day for day in told if len(mine) == 1 and day != mine[0][0].casefold()]
+    if len(days) != 1:
         return None
     start = dates[0].start() + mine[0].start()
-    return _put(old, (start, start + len(mine[0][0])), new)
+    return _put(old, (start, start + len(mine[0][0])), days[0])
+
+
+def _day(written: str) -> str:
+    """nineteenth and 19TH are 19th."""
+    word = written.casefold()
+    return _ORDINALS.get(word, word)
 
 
 _DATE: Final = TYPES[1]
+_ORDINALS: Final = {
+    word: f"{number}th"
+    for number, word in enumerate(
+        "tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth"
+        " nineteenth twentieth".split(),
+        10,
+    )
+} | {"thirtieth": "30th"}
 _DAY_ALONE: Final = re.compile(
-    r"(?<![\w.])(?:the )?(?P<en>\d{1,2}(?:st|nd|rd|th))(?!\w)"
+    rf"(?<![\w.])(?:the )?(?P<en>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})(?!\w)"
     rf"|(?P<zh>[\d{_ZH}]{{1,3}}[日号])(?!楼|线)",
     re.I,
 )
@@ -206,7 +226,7 @@ _FUNCTION: Final = re.compile(
     re.I,
 )
 _BARE_CHINESE: Final = re.compile(
-    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正|对不起|對不起|不好意思|抱歉|哦|噢|啊"
+    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正(?:一下)?|纠正一下|改一下|对不起|對不起|不好意思|抱歉|哦|噢|啊"
     r"|等等|其实|其實|应该|應該|是|叫|我?(?:的)?意思)+[，,。！!\s:：]*)+"
 )
 
@@ -228,6 +248,8 @@ def bare_value(message: str) -> str | None:
         )
         return value if fit else None
     said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]
+    if _LOOKED.search(said):  # "just gone and looked, its a Worcester"
+        said = re.sub(r".*\b(?:it'?s|that'?s|its) (?=\S)", "", said)
     for part in _BEHIND.split(said)[:1]:
         value = re.sub(
             r"^(?:an?|the|my|our|his|her|their|in|at|to) (?=\w)", "", _FILLERS.sub("", part.strip())
@@ -252,6 +274,7 @@ _NO_VALUE: Final = re.compile(
     r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b|\bones?$|^[ap]\.?m\.?$",
     re.I,
 )
+_LOOKED: Final = re.compile(r"^(?:i'?ve )?(?:just|i) .*\b(?:look|check|read)(?:ed)?\b", re.I)
 _BEHIND: Final = re.compile(
     r"[.,!?;()]+(?:\s|$)|!+| i (?:mean|meant|should)\b| - | (?:omg|lol|haha|ffs|sorry|duh)\b", re.I
 )
@@ -260,7 +283,8 @@ _BEHIND: Final = re.compile(
 def _spans_english(old: str, new: str) -> list[tuple[int, int]]:
     # A plain word is not put in the place of the property: User's dessert, User's girlfriend.
     owned = re.match(
-        r"User's (?:[a-z][\w-]* ){0,2}[a-z][\w-]*(?= (?:[A-Z]|is |are |was |\w+s ))", old
+        r"User's (?:[a-z][\w-]* ){0,2}[a-z][\w-]*(?:'s(?= an? )|(?= (?:[A-Z]|is |are |was |\w+s )))",
+        old,
     )
     first = owned.end() if owned else 0
     words = [

@@ -18,7 +18,7 @@ from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import BARE_REQUEST
 from memograd.memory.manager.past import named_in, speaks_of, stems
 from memograd.memory.reader.fact import Heard
-from memograd.memory.reader.forget import MAY_ASK
+from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.records.items import MemoryItem
 
 SHORT_REQUEST: Final = 25  # characters
@@ -80,9 +80,10 @@ def may_mean(
 def name_what_was_not_kept(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     """Whether the request names a word of an earlier message that none of the items has.
 
-    "My PIN is 4711." is never kept, so "Forget my PIN." is about no item.
+    "My PIN is 4711." is never kept, so "Forget my PIN." is about no item. What is to stay is not
+    what the request names: "don't keep the medication, the desk is fine".
     """
-    own = stems(heard.own)
+    own = asked_for(heard.own)
     told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
-    least = CHARACTERS if is_chinese(heard.own) else 1
-    return len(own & told) >= least and not any(speaks_of(heard.own, item.text) for item in items)
+    least = CHARACTERS if is_chinese(own) else 1
+    return len(stems(own) & told) >= least and not any(speaks_of(own, item.text) for item in items)

@@ -19,6 +19,7 @@ _WEEKDAY = r"(?:周|星期|礼拜)(?P<w>[一二三四五六日天])"
 _DAYS: Final = {
     "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "今天": 0, "今日": 0, "明天": 1, "明日": 1,
     "后天": 2, "大后天": 3,
+    "大前日": -3, "前日": -2, "寻日": -1, "噚日": -1, "琴日": -1, "听日": 1, "后日": 2, "大后日": 3,
 }  # fmt: skip
 _PARTS: Final = {
     "昨晚": (-1, "晚上"), "昨夜": (-1, "夜里"), "今早": (0, "早上"), "今晨": (0, "早上"),
@@ -111,7 +112,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile("|".join(_PARTS)),
      lambda m, d: (format_chinese(d + timedelta(_PARTS[m[0]][0])) + _PARTS[m[0]][1],
                    d + timedelta(_PARTS[m[0]][0]))),
-    (re.compile("大前天|大后天|前天|昨天|昨日|今天|今日|明天|明日|后天"),
+    (re.compile("大前[天日]|大后[天日]|[前昨今明后]天|[前昨今明后]日|[寻噚]日|(?<!钢)琴日|听日(?![记语本剧文])"),
      lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0]])), d + timedelta(_DAYS[m[0]]))),
     (re.compile("大前年|前年|去年|今年|明年|后年"),
      lambda m, d: (f"{d.year + _YEARS[m[0]]}年", date(d.year + _YEARS[m[0]], 1, 1))),

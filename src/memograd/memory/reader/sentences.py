@@ -16,14 +16,16 @@ from typing import Final
 _CLOSERS = "\"'”’)）」』》】"
 _EMOJI = "\U0001f300-\U0001faff\u2600-\u27bf"
 _END: Final = re.compile(
-    rf"[。！？；!?]+[{_CLOSERS}]*[{_EMOJI}\ufe0f]*\s*"  # Chinese needs no space behind its marks
+    rf"[。！？；]+[!?]*[{_CLOSERS}]*[{_EMOJI}\ufe0f]*\s*"  # Chinese needs no space behind its marks
+    rf"|[!?]+[。！？；]*[{_CLOSERS}]*[{_EMOJI}\ufe0f]*(?![A-Za-z\d_])\s*"  # not in "Marzipan!88"
+    rf"|(?<=[\u3400-\u9fff])[!?]+"
     rf"|(?<=[!?.])[{_EMOJI}\ufe0f]+\s*"
     rf"|[.…]+[{_CLOSERS}]*(?=\s|$)\s*"
     r"|(?<=[\u3400-\u9fff])\.+(?=[\u3400-\u9fff]|$)"
     r"|[\r\n]+\s*"
 )
 _ABBREVIATION: Final = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|e\.g|i\.e|a\.m|p\.m|u\.s|no|[a-z])\.$",
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e|a\.m|p\.m|u\.s|no|[a-z])\.$",
     re.IGNORECASE,
 )
 
@@ -100,6 +102,10 @@ _SECRET: Final = re.compile(
     r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
     r"|code)(?![A-Za-z])[^.!?\n]{0,30}?"
     r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
+    # What looks like a password stands for one beside a word for what it opens.
+    r"|(?:(?<![A-Za-z])(?:log-?in|sign-?in|wi-?fi|router|portal|account)(?![A-Za-z])|账号|登录)"
+    r"[^.!?\n。！？]{0,30}[\s:：](?=[^\s，。]*[A-Za-z])(?=[^\s，。]*\d)"
+    r"(?=[^\s，。]*[!#$%&*;_^~?])[^\s，。]{6,}"
     r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
     r"|锁屏|助记词|pin码|安全码)"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"

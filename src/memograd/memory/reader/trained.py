@@ -83,10 +83,19 @@ _NOT_SAVED_AHEAD: Final = re.compile(
     rf"(?:{_NOT_SAVED.pattern}|\bnot for your notes?)[^.!?。！？]{{0,30}}[:：]", re.IGNORECASE
 )
 _RESUMES: Final = re.compile(
-    r"\W*(?:on the record|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that"
-    r"|other than that|the rest|unrelated)\b"
+    r"\W*(?:(?:on|for) the record|for (?:the|your) notes?|(?:what )?you (?:can|may|should)"
+    r" (?:\w+ )?(?:note|keep|save|remember)|(?:to|please) (?:note|save|remember)"
+    r"|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that|other than that|the rest|unrelated)\b"
     r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
     re.IGNORECASE,
+)
+_SEEKS: Final = re.compile(
+    r"\b(?:want|need|like|looking for|after) (?:some )?(?:help|advice|ideas|tips)\b"
+    r"|[用买選选做学學][啥什][么麼]?|怎么|怎麼|求推荐|求推薦",
+    re.IGNORECASE,
+)
+_POINTS_BACK: Final = re.compile(
+    r"\b(?:it|that|this|he|she|they|him|her|his|them|their|there)\b|[他她它這这那]", re.IGNORECASE
 )
 _FORGETS: Final = re.compile(
     r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
@@ -308,7 +317,8 @@ class TrainedReader:
             if _NOT_SAVED_AHEAD.search(text):
                 kept_back = True
                 continue
-            if kept_back and not resumed and not (resumed := bool(_RESUMES.match(text))):
+            resumed = resumed or _is_another_matter(text)
+            if kept_back and not resumed:
                 continue
             if not has_secret(text) or len(text) > LONGEST:
                 parts.append((start, end, text))
@@ -393,6 +403,15 @@ class TrainedReader:
 def _only_offers(question: str) -> bool:
     """Whether it offers something for once, and does not ask what holds for good."""
     return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None
+
+
+def _is_another_matter(text: str) -> bool:
+    """Whether it leaves what is not to be saved: it says so, or asks and points back at nothing.
+
+    "Don't write it down: I'm being made redundant. What I want help with is my allotment."
+    """
+    asks = _asks(text) or _SEEKS.search(text) is not None
+    return _RESUMES.match(text) is not None or (asks and not _POINTS_BACK.search(text))
 
 
 def _fact(row: np.ndarray) -> float:
