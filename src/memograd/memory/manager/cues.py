@@ -29,7 +29,8 @@ FAINT: Final = re.compile(r", not |\b(?:actually|autocorrect)\b|等等", re.IGNO
 """Of these cues, the ones that people also use where they correct nothing."""
 DENIES: Final = re.compile(
     r"\b(?:joke|joking|kidding|teasing|messing with|ma(?:de|king) (?:that|it) up"
-    r"|not (?:true|serious)|i lied|(?:was|is|'s) an? (?:\w+ )?(?:fib|lie|porky|bluff)|pull(?:ed|ing) (?:your|ur|ya) leg|w[io]und(?:ing)? (?:you|u) up"
+    r"|not (?:true|serious)|i lied|(?:was|is|'s) an? (?:\w+ )?(?:fib|lie|porky|bluff)"
+    r"|pull(?:ed|ing) (?:your|ur|ya) leg|w[io]und(?:ing)? (?:you|u) up"
     r"|having (?:you|u) on)\b"
     r"|开玩笑|玩笑|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|假的|唬你",
     re.IGNORECASE,

@@ -179,7 +179,8 @@ _JOINT: Final = re.compile(
     r"|(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)\. )\s*"
 )
 SUBJECT: Final = re.compile(
-    r"User said: (?:[\w ]+: )?|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
+    r"User said: (?:[\w ]+: )?|About [\w' -]{3,40}: |关于[^：]{2,10}："
+    r"|User(?:'s)? (?:\w+s )?|用户说：|用户(?:的)?[有是在]?"
 )
 
 

@@ -129,14 +129,14 @@ def _day(written: str) -> str:
 
 
 _DATE: Final = TYPES[1]
+_TEENS = "eleven twelf thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _ORDINALS: Final = {
-    word: f"{number}th"
-    for number, word in enumerate(
-        "tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth"
-        " nineteenth twentieth".split(),
-        10,
-    )
-} | {"thirtieth": "30th"}
+    f"{word}th": f"{number}th" for number, word in enumerate(_TEENS.split(), 11)
+} | {
+    "tenth": "10th",
+    "twentieth": "20th",
+    "thirtieth": "30th",
+}
 _DAY_ALONE: Final = re.compile(
     rf"(?<![\w.])(?:the )?(?P<en>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})(?!\w)"
     rf"|(?P<zh>[\d{_ZH}]{{1,3}}[日号])(?!楼|线)",
@@ -283,7 +283,8 @@ _BEHIND: Final = re.compile(
 def _spans_english(old: str, new: str) -> list[tuple[int, int]]:
     # A plain word is not put in the place of the property: User's dessert, User's girlfriend.
     owned = re.match(
-        r"User's (?:[a-z][\w-]* ){0,2}[a-z][\w-]*(?:'s(?= an? )|(?= (?:[A-Z]|is |are |was |\w+s )))",
+        r"User's (?:[a-z][\w-]* ){0,2}[a-z][\w-]*"
+        r"(?:'s(?= an? )|(?= (?:[A-Z]|is |are |was |\w+s )))",
         old,
     )
     first = owned.end() if owned else 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from memograd.memory.reader.person_english import is_past
 from memograd.memory.records.turns import MONTHS, format_date
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -84,6 +85,22 @@ def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
         return "in", f"{MONTHS[target.month - 1]} {target.year}", target
     target = date(max(1, day.year + number), 1, 1)
     return "in", str(target.year), target
+
+
+def _ahead(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "in two years", unless it says how long: "hadn't talked in two years", "lost 8 kg in two".
+
+    Raises ValueError where it does.
+    """
+    clause = re.split(r"[,.;!?]|\b(?:to|will|going)\b", found.string[: found.start()])[-1]
+    past = any(is_past(word) for word in re.findall(r"[\w']+", clause))
+    if _NOT_YET.search(clause) or (past and not _IS.search(clause)):
+        raise ValueError("a length of time")
+    return _ago(found, day, 1)
+
+
+_NOT_YET: Final = re.compile(r"\b(?:\w+n't|not|never|first time)\b", re.I)
+_IS: Final = re.compile(r"\b(?:is|are|am)\b|['’](?:s|re|m)\b", re.I)
 
 
 def _since(found: re.Match[str], day: date) -> tuple[str, str, date]:
@@ -229,7 +246,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rule(rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
     _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s?(?: to the day| now)?(?= since )", _since),
     _rule(r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
-    _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", lambda m, d: _ago(m, d, 1)),
+    _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", _ahead),
     _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s? from (?:now|today)",
           lambda m, d: _ago(m, d, 1)),
     _rule(rf"(?P<which>last|this past|past|next|this coming|this|coming) {_DAY_NAMES}",

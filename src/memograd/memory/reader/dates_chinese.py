@@ -101,7 +101,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
      _week),
     (re.compile(r"(?P<which>上上个|上个?|下个?|这个|本)月(?!份?[饼球亮])"), _month),
-    (re.compile(r"(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
+    (re.compile(rf"(?<![\d{''.join(_DIGITS)}])(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
      _part_of_month),
     (re.compile(rf"(?:再过|(?<![经越路走])过){_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
                 r"(?P<side>)"),

@@ -123,8 +123,13 @@ def _lightened(text: str) -> str:
     return head + re.sub(rf"{SPEAKER}'s(?=\s){outside_quotes}", "their", tail)
 
 
+_INVERTED: Final = re.compile(
+    r"\b(am|was|have|do|did|can|could|should|would|will|may|must) (?-i:I)\b(?!-)", re.IGNORECASE
+)
+
+
 def _resolve(text: str, addressed: bool) -> str:
-    text = re.sub(r"\b(am|was|have|do|did|can|could|should|would|will) I\b", r"I \1", text)
+    text = _INVERTED.sub(lambda found: f"I {found[1].lower()}", text)
     text = re.sub(r"\bI'm gonna\b", "I am going to", text, flags=re.I)
     # "My wife and I live": a plural subject, whose verb stays as it is.
     text = _JOINED.sub(rf"\g<1> and {SPEAKER}", text)
@@ -184,7 +189,7 @@ def _subject(text: str, word: str, name: str, *, singular: bool) -> str:
 
     pattern = rf"\b{word}\b(?P<adverbs>{_ADVERBS})(?P<gap>\s+)(?P<verb>[A-Za-z']+)"
     text = re.sub(rf"{pattern}(?P<rest>(?:(?!\b{word}\b)[^,.;!?])*)", agree, text, flags=case)
-    return re.sub(rf"\b{word}\b(?!')", name, text, flags=case)
+    return re.sub(rf"\b{word}\b(?!'|-\d)", name, text, flags=case)  # I-80 is a road
 
 
 # What may follow "you" where it is no subject.

@@ -49,6 +49,8 @@ class Setting:
     to_agent: bool
     question: str | None
     before: str
+    about: str | None = None
+    """Whom a pronoun at the head of the sentence means, in the speaker's words."""
 
     def name(self, language: Language) -> str:
         return display(self.turn.speaker, language)

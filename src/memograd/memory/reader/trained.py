@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
@@ -85,7 +87,8 @@ _NOT_SAVED_AHEAD: Final = re.compile(
 _RESUMES: Final = re.compile(
     r"\W*(?:(?:on|for) the record|for (?:the|your) notes?|(?:what )?you (?:can|may|should)"
     r" (?:\w+ )?(?:note|keep|save|remember)|(?:to|please) (?:note|save|remember)"
-    r"|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that|other than that|the rest|unrelated)\b"
+    r"|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that|other than that"
+    r"|the rest|unrelated)\b"
     r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
     re.IGNORECASE,
 )
@@ -186,7 +189,8 @@ class TrainedReader:
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), "")
+            last = next((one.text for one in reversed(past) if one.speaker == turn.speaker), "")
+            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), last)
             found.append(self._heard(setting, said))
         return found
 
@@ -214,7 +218,8 @@ class TrainedReader:
             keep = [
                 text for (_, _, text), (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
                 if fact >= self.thresholds.keep_assistant_above
-                and not _asks(text) and len(text) <= LONGEST and not has_secret(text)
+                and not _asks(text) and not _is_idle(text)
+                and len(text) <= LONGEST and not has_secret(text)
             ]  # fmt: skip
             facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
             return Heard(turn, before, facts, tuple(keep), own=own)
@@ -239,7 +244,7 @@ class TrainedReader:
         if _NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_, asked_, answered = [], [], [], False
-        for (_, _, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
+        for (start, _, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
             if called != bare_text and (len(called) < 2 or _is_idle(called)):
@@ -259,16 +264,20 @@ class TrainedReader:
                 continue
             if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
                 continue
-            draft = say_answer(answers, text, setting) if answers else say(text, setting)
+            meant = person_meant(bare_text, turn.text[:start], setting.before)
+            spoken = replace(setting, about=meant)
+            draft = say_answer(answers, text, setting) if answers else say(text, spoken)
             answered = answered or bool(answers)
             keep.append(text)
             facts_.append(to_fact(draft, setting))
         whole = stated = ""
         if not secret and len(own) <= LONGEST:
-            whole = say(" ".join(own.split()), setting).text
+            meant = person_meant(bare_of(own), "", setting.before)
+            spoken = replace(setting, about=meant)
+            whole = say(" ".join(own.split()), spoken).text
             told = [text for _, _, text in sentences if not _asks(text) and not _is_idle(text)]
             if len(keep) == 1 and len(told) > 1 and not answered:
-                stated = say(" ".join(" ".join(told).split()), setting).text
+                stated = say(" ".join(" ".join(told).split()), spoken).text
         return Heard(
             turn,
             before,

@@ -61,6 +61,12 @@ _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 
 
+_MARKS: Final = re.compile(
+    r"^(?:#+ |>+ |[-*•·–] |\d{1,2}[.)、] ?(?=\D)|[，,；;、])+|\*\*|__|`(?=[^`]*`)|(?<=\w)`"
+)
+"""Marks of a list, a heading or emphasis, which mean nothing in a sentence alone."""
+
+
 def bare_of(sentence: str) -> str:
     """The sentence without interjections and emoji around it, and with its chat spelling undone."""
     text = _EDGES.sub("", sentence)
@@ -98,6 +104,8 @@ def say(sentence: str, setting: Setting) -> Draft:
         said = person_chinese.resolve_person(resolved.text, name, None)
         if screen_chinese.is_question(text):
             said = f"{name}问：{said}"
+        elif setting.about:
+            said = f"关于{person_chinese.resolve_person(setting.about, name, None)}：{said}"
         elif name not in said:
             said = f"{name}说：{said}"
         kind = Kind.PROCEDURAL if screen_chinese.is_procedural(text) else None
@@ -110,6 +118,9 @@ def say(sentence: str, setting: Setting) -> Draft:
     said = person_english.resolve_person(resolved.text, name, None)
     if screen_english.is_question(text):
         said = f"{name} asked: {said}"
+    elif setting.about:
+        about = person_english.resolve_person(setting.about, name, None)
+        said = f"About {about}: {said[:1].lower()}{said[1:]}"
     elif name not in said:
         said = f"{name} said: {said}"
     return Draft(finished(said, "."), resolved.day, "en", Kind.PROCEDURAL if procedural else None)
@@ -136,7 +147,7 @@ def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
 
 def say_assistant(sentence: str, setting: Setting) -> Draft:
     """What the assistant said, as its own words and nobody else's."""
-    text = _EDGES.sub("", sentence)
+    text = _MARKS.sub("", _EDGES.sub("", sentence))
     if language_of(text) == "zh":
         resolved = resolve_chinese(text, setting.day)
         said = person_chinese.resolve_person(resolved.text, "助手", "用户")

@@ -1,0 +1,73 @@
+"""Whom "she" means, and that nobody is named where two may be meant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memograd.memory import RawTurn
+from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.wording import say, say_assistant
+
+
+@pytest.mark.parametrize(
+    ("sentence", "earlier", "before", "meant"),
+    [
+        (
+            "She's from El Salvador",
+            "My wife Luz bought me a cooler, the Alpicool.",
+            "",
+            "My wife Luz",
+        ),
+        ("he lets me work late", "ok", "my boss Gunnar is nice but it's small", "my boss Gunnar"),
+        ("Her place is called Maple", "", "My daughter Marisol is a senior", "My daughter Marisol"),
+        ("她61，退休会计", "", "我妈5月来住，想给她找点事做", "我妈"),
+        ("他不吃辣", "我爸来了。", "", "我爸"),
+        # Two may be meant, or nobody who was spoken of.
+        ("He's a captain", "My best friend Tess is marrying Obinna.", "", None),
+        ("She is tall", "My wife met my sister.", "", None),
+        ("She is tall", "My son won.", "My wife was there.", None),
+        ("She is tall", "", "", None),
+        ("Sheila is tall", "My wife sang.", "", None),
+        ("她有猫", "我老婆和我妈都来了。", "", None),
+        ("她左手不能戴", "", "晓蕾和我妈举着牌子", None),
+        ("他们走了", "我爸来了。", "", None),
+    ],
+)
+def test_whom_a_pronoun_means(sentence: str, earlier: str, before: str, meant: str | None) -> None:
+    assert person_meant(sentence, earlier, before) == meant
+
+
+def said(text: str, about: str | None = None) -> str:
+    time = datetime(2024, 5, 7, tzinfo=UTC)
+    turn = RawTurn("t", "user", "", time, 1)
+    return say(text, Setting(turn, ("user",), True, None, "", about)).text
+
+
+def test_a_sentence_about_somebody_says_about_whom() -> None:
+    assert said("She's a nurse.", "my wife Luz") == "About User's wife Luz: she's a nurse."
+    assert said("她61岁，退休会计", "我妈") == "关于用户的妈：她61岁，退休会计。"
+
+
+@pytest.mark.parametrize(
+    ("text", "alone"),
+    [
+        ("I drive a truck, mostly I-80", "User drives a truck, mostly I-80."),
+        ("Should I go electric?", "User asked: User should go electric?"),
+        ("We hadn't talked in two years", "User and others hadn't talked in two years."),
+        ("I lost 8 kg in two months", "User lost 8 kg in two months."),
+        ("I found out the exam is in a month", "User found out the exam is in June 2024."),
+        ("2月14日至4月初是假期", "用户说：2月14日至4月初是假期。"),
+    ],
+)
+def test_how_sentences_stand_alone(text: str, alone: str) -> None:
+    assert said(text) == alone
+
+
+def test_an_assistants_list_loses_its_marks() -> None:
+    turn = RawTurn("t", "assistant", "", None, 1, role="assistant")
+    setting = Setting(turn, ("user", "assistant"), True, None, "")
+    drafts = [say_assistant(one, setting).text for one in ("- **Iron**: daily", "2. Book `B2`")]
+    assert drafts == ["The assistant said: Iron: daily.", "The assistant said: Book B2."]
