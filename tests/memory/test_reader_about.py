@@ -10,6 +10,7 @@ from memograd.memory import RawTurn
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import say, say_assistant
+from memograd.tasks.relations.wording import DialogueReader
 
 
 @pytest.mark.parametrize(
@@ -71,3 +72,12 @@ def test_an_assistants_list_loses_its_marks() -> None:
     setting = Setting(turn, ("user", "assistant"), True, None, "")
     drafts = [say_assistant(one, setting).text for one in ("- **Iron**: daily", "2. Book `B2`")]
     assert drafts == ["The assistant said: Iron: daily.", "The assistant said: Book B2."]
+
+
+def test_a_bare_answer_at_the_head_of_a_message_is_told_with_its_question() -> None:
+    reader = DialogueReader()
+    reader.worded("assistant", "A new job! Whom would you miss?", None, [])
+    told = "Gunnar. He lets me bring the dog. I asked for Fridays off."
+    assert reader.worded("user", told, None, ["Gunnar."]) == [
+        'User, asked "Whom would you miss?", answered: Gunnar.'
+    ]

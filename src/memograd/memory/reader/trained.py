@@ -253,11 +253,14 @@ class TrainedReader:
                 continue
             if forget and self._wishes(text, float(wish), own):
                 continue
-            answers = setting.question if len(sentences) <= 2 and _is_short(text) else None
-            if setting.question and chosen(setting.question, text):
-                answers = setting.question
-            bare = answers and _BARE_ANSWER.match(text) and not _only_offers(answers)
-            least = self.thresholds.keep_answer_above if answers else self._least(text)
+            # What begins a longer message is worded as an answer, but must be worth keeping by
+            # itself: people often leave a question unanswered.
+            points = bool(setting.question and chosen(setting.question, text))
+            only = points or len(sentences) <= 2
+            asked = points or (_is_short(text) and (only or text is sentences[0][2]))
+            answers = setting.question if asked else None
+            bare = answers and only and _BARE_ANSWER.match(text) and not _only_offers(answers)
+            least = self.thresholds.keep_answer_above if answers and only else self._least(text)
             if fact < least and not bare:
                 if fact >= self.thresholds.keep_asked_above and _asks(text) and not answers:
                     asked_.append(to_fact(say(text, setting), setting))
