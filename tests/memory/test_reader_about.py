@@ -79,5 +79,5 @@ def test_a_bare_answer_at_the_head_of_a_message_is_told_with_its_question() -> N
     reader.worded("assistant", "A new job! Whom would you miss?", None, [])
     told = "Gunnar. He lets me bring the dog. I asked for Fridays off."
     assert reader.worded("user", told, None, ["Gunnar."]) == [
-        'User, asked "Whom would you miss?", answered: Gunnar.'
+        'User, asked "A new job! Whom would you miss?", answered: Gunnar.'
     ]
