@@ -56,7 +56,8 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
     ("text", "alone"),
     [
         ("I drive a truck, mostly I-80", "User drives a truck, mostly I-80."),
-        ("Should I go electric?", "User asked: User should go electric?"),
+        ("Should I go electric?", "User asked: Should User go electric?"),
+        ("What do I get him?", "User asked: What does User get him?"),
         ("We hadn't talked in two years", "User and others hadn't talked in two years."),
         ("I lost 8 kg in two months", "User lost 8 kg in two months."),
         ("I found out the exam is in a month", "User found out the exam is in June 2024."),

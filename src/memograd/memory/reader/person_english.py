@@ -128,8 +128,14 @@ _INVERTED: Final = re.compile(
 )
 
 
+def _agreed(auxiliary: str) -> str:
+    """Do in "What do I get him": "What does User get him", the verb behind stays."""
+    agreed = third_person(auxiliary.casefold())
+    return agreed.capitalize() if auxiliary[0].isupper() else agreed
+
+
 def _resolve(text: str, addressed: bool) -> str:
-    text = _INVERTED.sub(lambda found: f"I {found[1].lower()}", text)
+    text = _INVERTED.sub(lambda found: f"{_agreed(found[1])} {SPEAKER}", text)
     text = re.sub(r"\bI'm gonna\b", "I am going to", text, flags=re.I)
     # "My wife and I live": a plural subject, whose verb stays as it is.
     text = _JOINED.sub(rf"\g<1> and {SPEAKER}", text)
