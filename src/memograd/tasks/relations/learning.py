@@ -8,15 +8,22 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 from memograd.memory.embedders.e5_weights import E5Weights
-from memograd.memory.relations.weights import CLOSING, RELATIONS, write_weights
+from memograd.memory.relations.weights import (
+    CLOSING,
+    RELATIONS,
+    Weights,
+    quantised,
+    write_weights,
+)
 from memograd.tasks.base.recipe import Stage
 from memograd.tasks.base.steps import train_by_steps
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
@@ -69,12 +76,31 @@ def losses(
     return total / max(weights, 1e-9), worth_loss
 
 
+def between(start: Weights, trained: Weights, share: float) -> Weights:
+    """The weighted mean of two models of one size; `share` is that of `start`, 0 to 1."""
+
+    def whole(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        values, scales = pair
+        return values.astype(np.float32) * scales[:, None]
+
+    def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return (share * one + (1 - share) * other).astype(np.float32)
+
+    matrices = {
+        name: quantised(mean(whole(pair), whole(trained.matrices[name])))
+        for name, pair in start.matrices.items()
+    }
+    vectors = {name: mean(one, trained.vectors[name]) for name, one in start.vectors.items()}
+    return replace(trained, matrices=matrices, vectors=vectors)
+
+
 @dataclass
 class Steps(ABC):
     """Steps of AdamW; writes metrics and checkpoints into the run folder.
 
     about: fields of `About` that the weights keep from the model that training began with; empty
-    where the heads begin with nothing.
+    where the heads begin with nothing. start: the weights of that model, of which the written ones
+    keep `config.start_share`; training itself knows nothing of it.
     """
 
     network: RelationNetwork
@@ -83,6 +109,7 @@ class Steps(ABC):
     config: RelationsConfig
     stage: Stage
     about: Mapping[str, Any]
+    start: Weights | None = None
     step: int = 0
     table: WordTable = field(init=False)
     _optimizer: torch.optim.AdamW = field(init=False)
@@ -183,6 +210,8 @@ class Steps(ABC):
 
         def write(folder: Path) -> None:
             weights = self.network.to_weights(origin=origin, **self.about)
+            if self.start is not None and self.config.start_share:
+                weights = between(self.start, weights, self.config.start_share)
             write_weights(weights, folder / MODEL_FILE)
             torch.save(
                 {

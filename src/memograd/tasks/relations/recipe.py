@@ -69,6 +69,11 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         raise BadInput(
             "algorithm=grpo learns for the thresholds that it began with: leave out cases."
         )
+    if config.start_share and config.start is None:
+        raise BadInput(
+            "start_share is a share of the weights that training begins with: name them with"
+            " start=FILE."
+        )
     cases = read_cases(config.cases, config.case_authors)
     turns = [said for path in config.data for said in read_dialogues(path)]
     turns += [said for path in config.pairs for said in read_pairs(path)]
@@ -108,8 +113,10 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         if stage.world.size > 1:
             raise BadInput("relations trains in one process: start it without torchrun.")
         if by_grpo:
-            return QuestionTraining(network, examples, e5, config, stage, kept, dialogues=asked)
-        return SupervisedTraining(network, examples, e5, config, stage, kept)
+            return QuestionTraining(
+                network, examples, e5, config, stage, kept, start, dialogues=asked
+            )
+        return SupervisedTraining(network, examples, e5, config, stage, kept, start)
 
     def finish(folder: Path) -> None:
         if config.algorithm == "supervised":

@@ -42,6 +42,11 @@ class RelationsConfig(RunSettings):
     """Weights (relations.npz) that training begins with; none: multilingual-e5-small with fresh
     heads, and for grpo the weights that ship."""
 
+    start_share: Share = 0.0
+    """Share of `start` in the weights that are written: 0.5 is the mean of what training began with
+    and what it came to, which keeps more of what either does well than the end of training alone
+    (WiSE-FT, Wortsman et al. 2022)."""
+
     # What is trained on.
     data: list[Path] = []
     """Author batches of dialogues (corpus/dialogues) to train on."""
