@@ -363,6 +363,35 @@ def test_weights_begin_where_another_run_ended(start: Path, e5: E5Weights) -> No
         RelationNetwork(e5, layers=2).load_weights(weights)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_the_written_weights_keep_their_share_of_the_start(
+    batch_file: Path, tmp_path: Path, start: Path, share: float
+) -> None:
+    run = train(
+        settings(
+            *(batch_file, tmp_path / "run", start),
+            **{"algorithm": "supervised", "steps": 3, "learning_rate": 1e-2, "start_share": share},
+        )
+    )
+    written, began = read_weights(run / "final" / "relations.npz"), read_weights(start)
+    state = torch.load(run / "final" / "trainer_state.pt", weights_only=True)
+    name = "layers.0.wide.bias"
+    ended = next(v for k, v in state["network"].items() if k.endswith("wide.bias")).numpy()
+    assert np.abs(ended - began.vectors[name]).max() > 1e-3
+    mean = share * began.vectors[name] + (1 - share) * ended
+    assert np.allclose(written.vectors[name], mean, atol=1e-6)
+    matrix, scales = written.matrices["layers.0.wide"]
+    ended = next(v for k, v in state["network"].items() if k.endswith("wide.weight")).numpy()
+    values, its = began.matrices["layers.0.wide"]
+    mean = share * values * its[:, None] + (1 - share) * ended
+    assert np.allclose(matrix * scales[:, None], mean, atol=2 * float(scales.max()))
+
+
+def test_a_share_of_no_start_is_refused(batch_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="start=FILE"):
+        train(RelationsConfig(data=[batch_file], out=tmp_path / "run", start_share=0.5))
+
+
 def test_a_run_improves_what_its_decisions_are_worth(
     batch_file: Path, tmp_path: Path, start: Path
 ) -> None:

@@ -210,7 +210,9 @@ def _style(axes: Axes, title: str, steps: np.ndarray) -> None:
 
 
 def _add_legend(axes: Axes) -> None:
-    """A row of labels under the panel, where it can hide no data."""
+    """A row of labels under the panel, where it can hide no data; none where no line has one."""
+    if not axes.get_legend_handles_labels()[0]:
+        return
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.16),
