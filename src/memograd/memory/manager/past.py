@@ -22,8 +22,8 @@ from datetime import date
 from typing import Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.reader.forget import KEEPS, asked_for
+from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
 

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
-_LIST = re.compile(r",|\band\b|、|，|和|与|以及")
+_FRAME: Final = re.compile(r"^[\w' ]{1,30} said: |^[^，。：]{1,12}说：")
+_LIST: Final = re.compile(r",|\band\b|、|，|和|与|以及")
 AT_ONCE: Final = timedelta(minutes=1)  # writers side by side commit in any order
 RECENT: Final = timedelta(days=31)  # what happened that long before may still be news
 COVERED: Final = 0.6  # share of the words of what is to be forgotten that an item must have
@@ -65,7 +66,7 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A text with what was understood of it."""
+    """A text, without "User said:" before it, and what was understood of it."""
 
     text: str
     statement: Statement | None
@@ -108,7 +109,8 @@ def decide_by_rules(fact: Fact, items: Sequence[MemoryItem]) -> Decision:
 
 
 def _understand(text: str) -> _Said:
-    return _Said(text, parse_statement(text), wording(text))
+    bare = _FRAME.sub("", text)
+    return _Said(bare, parse_statement(bare), wording(bare))
 
 
 def _says_already(known: _Said, said: _Said) -> bool:
@@ -149,7 +151,7 @@ def _new_value(fact: Fact, said: _Said, item: MemoryItem, known: _Said) -> Decis
             return None
         if _tells_more(theirs, ours) and said.wording.numbers <= known.wording.numbers:
             return Decision(MemoryOp.none(item.id), reason("detail", item.text, quoted=True))
-        if not comparable(item.text, fact.text):
+        if not comparable(known.text, said.text):
             return None  # "lives in Boston" and "lives in a small apartment": a comment
         if _is_older(fact, item.valid_from):
             return Decision(MemoryOp.add(fact.text), reason("before", item.text, quoted=True), 0.7)
@@ -250,9 +252,8 @@ def _meant(said: _Said, known: _Said) -> float:
     if ours or not theirs:
         return 0.0
     # "User's address" is not the one of User's sister, who is another subject.
-    whose = (
-        plain(owner) == plain(theirs.subject) if owned else plain(theirs.subject) in plain(topic)
-    )
+    subject = plain(theirs.subject)
+    whose = plain(owner) == subject if owned else subject in plain(topic)
     told = property_words(known.text).removeprefix(theirs.subject).split()
     asked = topic if is_chinese(topic) else re.findall(r"\w+", topic.casefold())
     return BY_PROPERTY if whose and any(word in asked for word in told) else 0.0

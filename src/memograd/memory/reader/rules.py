@@ -27,7 +27,7 @@ from memograd.memory.reader.forget import (
 from memograd.memory.reader.person_english import ADVERBS, is_past
 from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
 from memograd.memory.reader.setting import Draft, Setting, finished
-from memograd.memory.reader.wording import resolved, say, say_answer
+from memograd.memory.reader.wording import completed, resolved, say, say_answer
 from memograd.memory.records.items import Kind
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 from memograd.memory.statements import Statement, parse_statement, wording
@@ -125,7 +125,7 @@ def _read(sentence: str, setting: Setting, *, first: bool) -> Draft | None:
     if chinese:
         stated = screen_chinese.is_statement(noted)
     else:
-        stated = screen_english.is_statement(noted, setting.speakers)
+        stated = screen_english.is_statement(completed(noted) or noted, setting.speakers)
     return say(noted, setting) if stated else None
 
 

@@ -99,7 +99,7 @@ def say(sentence: str, setting: Setting) -> Draft:
     chinese = language_of(text) == "zh"
     screen = screen_chinese if chinese else screen_english
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
-    if not (chinese or procedural) and (whole := _completed(text[:1].upper() + text[1:])):
+    if not (chinese or procedural) and (whole := completed(text[:1].upper() + text[1:])):
         text = whole
     draft = resolved(text, setting)
     name = setting.name(draft.language)
@@ -176,7 +176,7 @@ _NOT_DOING: Final = """
 _NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
 
 
-def _completed(text: str) -> str | None:
+def completed(text: str) -> str | None:
     """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
     found = re.match(
         r"(?P<adverb>(?:just|already|finally|still|recently|currently"
