@@ -200,8 +200,8 @@ def _deciding(
                 events.append(made.event)
                 told.note(made, hide=change.hide, request=message.forget)
             if message.secret or message.everything or message.forget:
-                asking = () if whole else message.facts[0].sources
-                for turn_id in (message.turn.id, *asking):
+                sources = [source for fact in message.facts for source in fact.sources]
+                for turn_id in (message.turn.id, *sources):
                     told.hide(turn_id)
         return events + told.forgets(work, scope, manager.actor)
 
