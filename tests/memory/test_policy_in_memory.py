@@ -73,9 +73,9 @@ def test_purging_an_item_takes_what_was_declined_for_its_sake(
     """What the policy ignores because an item says it must not outlive that item."""
     secret = "zanzibar violet 4711"
     with opened(add=5) as memory:
-        [added] = memory.add(f"My door code is {secret}.", user_id="alice")["results"]
+        [added] = memory.add(f"My boat is called {secret}.", user_id="alice")["results"]
     with opened(none=5) as memory:
-        assert memory.add(f"My door code is {secret}.", user_id="alice") == {"results": []}
+        assert memory.add(f"My boat is called {secret}.", user_id="alice") == {"results": []}
         memory.add("I like the rain in Bergen.", user_id="alice")  # says nothing of the kind
         declined = memory.store.journal.tail("user:alice")
         assert [(event.after or {})["item_id"] for event in declined if event.kind == "NONE"] == [

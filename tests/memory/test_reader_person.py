@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.reader import chinese as person_chinese
-from memograd.memory.reader import person_english
+from memograd.memory.reader import person_chinese, person_english
 from memograd.memory.reader.person_english import is_past, third_person
 
 

@@ -19,7 +19,14 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.search import CrossEncoderReranker, Query, Why, retrieve, turns_behind
+from memograd.memory.search import (
+    CrossEncoderReranker,
+    Query,
+    Weighing,
+    Why,
+    retrieve,
+    turns_behind,
+)
 from memograd.memory.state import Corpus, MemoryState
 
 NOW = datetime(2024, 1, 31, tzinfo=UTC)
@@ -153,8 +160,7 @@ def test_the_same_hits_as_over_a_naive_corpus(
         "top_k": top_k,
         "mode": mode,
         "threshold": threshold,
-        "recency_half_life": half_life,
-        "now": NOW,
+        "weighing": Weighing(half_life, NOW),
         "eligible": None if every is None else lambda record: int(record.id[1:]) % every == 0,
     }
     hits = retrieve(corpus, query(vector, *terms), **arguments)
@@ -251,7 +257,7 @@ def test_threshold_holds_for_hits_by_words_too(corpus: Corpus[MemoryItem]) -> No
 
 def test_recency_halves_by_valid_from_else_by_updated_at(corpus: Corpus[MemoryItem]) -> None:
     hits = retrieve(
-        corpus, query(unit(1, 0)), top_k=3, mode="dense", recency_half_life=30 * DAY, now=NOW
+        corpus, query(unit(1, 0)), top_k=3, mode="dense", weighing=Weighing(30 * DAY, NOW)
     )
     assert {hit.record.id: hit.why.recency for hit in hits} == {
         "meaning": 0.5,
@@ -268,7 +274,7 @@ def test_a_reranker_orders_what_it_is_shown_and_changes_no_score(
     asked = query(unit(1, 0), "hike")
     plain = {hit.record.id: hit.score for hit in retrieve(corpus, asked, top_k=3)}
     reranker = ByText(words=3.0, meaning=-1.0, both=-2.0)
-    hits = retrieve(corpus, asked, top_k=2, reranker=reranker)
+    hits = retrieve(corpus, asked, top_k=2, weighing=Weighing(reranker=reranker))
     assert [(hit.record.id, hit.why.rerank_score) for hit in hits] == [
         ("words", 3.0),
         ("meaning", -1.0),
@@ -281,7 +287,9 @@ def test_a_reranker_is_shown_three_times_as_many_as_are_wanted() -> None:
     for number in range(20):
         corpus.add(item(f"m{number:02}"), unit(1, number), [])
     reranker = ByText(m05=1.0, m06=9.0)
-    [first, second] = retrieve(corpus, query(unit(1, 0)), top_k=2, reranker=reranker)
+    [first, second] = retrieve(
+        corpus, query(unit(1, 0)), top_k=2, weighing=Weighing(reranker=reranker)
+    )
     assert reranker.shown == [f"m{number:02}" for number in range(6)]
     assert first.record.id == "m05"
     assert second.record.id == "m00"  # equal scores keep the fused order
@@ -296,7 +304,7 @@ def test_a_reranker_that_answers_nonsense_is_an_error(
             return scores
 
     with pytest.raises(MemogradError, match="one finite number a text"):
-        retrieve(corpus, query(unit(1, 0)), top_k=3, reranker=Broken())
+        retrieve(corpus, query(unit(1, 0)), top_k=3, weighing=Weighing(reranker=Broken()))
 
 
 def test_nonsense_is_refused(corpus: Corpus[MemoryItem]) -> None:
@@ -306,7 +314,7 @@ def test_nonsense_is_refused(corpus: Corpus[MemoryItem]) -> None:
     with pytest.raises(BadInput, match="no search mode 'best': use hybrid, dense, lexical"):
         retrieve(corpus, asked, top_k=1, mode="best")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="half-life"):
-        retrieve(corpus, asked, top_k=1, recency_half_life=-DAY)
+        retrieve(corpus, asked, top_k=1, weighing=Weighing(-DAY))
 
 
 def test_why_is_a_sentence() -> None:
@@ -397,9 +405,11 @@ def test_threshold_and_eligibility_hold_for_sources(state: MemoryState) -> None:
 
 def test_a_turn_is_reranked_by_the_text_that_is_embedded(state: MemoryState) -> None:
     reranker = ByText(**{"Alice: far [31 January 2024]": 1.0})
-    [hit] = turns_behind(state, query(unit(1, 0)), [], top_k=1, reranker=reranker)
+    [hit] = turns_behind(
+        state, query(unit(1, 0)), [], top_k=1, weighing=Weighing(reranker=reranker)
+    )
     assert hit.record.id == "near"  # `far` is fourth: beyond the three that are shown
-    hits = turns_behind(state, query(unit(1, 0)), [], top_k=2, reranker=reranker)
+    hits = turns_behind(state, query(unit(1, 0)), [], top_k=2, weighing=Weighing(reranker=reranker))
     assert hits[0].record.id == "far"
 
 

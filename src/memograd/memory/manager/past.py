@@ -22,10 +22,10 @@ from datetime import date
 from typing import Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.chinese import KIN
 from memograd.memory.reader.forget import KEEPS, asked_for
+from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.turns import format_date
-from memograd.memory.statements import property_words, wording
+from memograd.memory.statements import parse_statement, property_words, wording
 
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
@@ -234,5 +234,7 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.
         whose = "用户" if re.match(r"用户(?!的|说：)", text) else "用户说："
-        left = (whose if clause else subject[0]) + bare
+        # "loves jazz" has its verb, "dogs" takes the one before it.
+        own_verb = subject[0].startswith("User ") and parse_statement(f"User {bare}")
+        left = (whose if clause else "User " if own_verb else subject[0]) + bare
     return left.rstrip(" ,;，；、。.") + ("。" if is_chinese(text) else ".")

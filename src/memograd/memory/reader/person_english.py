@@ -50,7 +50,7 @@ _ADVERBS_WORDS = """
     absolutely definitely probably maybe both all generally normally occasionally ever once soon
     deeply highly completely simply mainly particularly especially regularly officially super
     genuinely greatly fully previously originally frequently firmly strongly personally
-    first finally literally typically hardly barely so very not
+    first finally literally typically hardly barely so very not no longer
 """
 ADVERBS: Final = frozenset(_ADVERBS_WORDS.split())
 

@@ -86,7 +86,7 @@ _MAIL: Final = re.compile(
     re.I | re.M,
 )
 _PLAY: Final = re.compile(
-    r"\b(?:pretend(?: that)? (?:you|to be|i)|role-?\s?play|act as"
+    r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,

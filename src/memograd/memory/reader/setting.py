@@ -55,9 +55,11 @@ class Setting:
     def name(self, language: Language) -> str:
         return display(self.turn.speaker, language)
 
-    def other(self, language: Language) -> str | None:
+    def addressed(self, language: Language) -> str | None:
+        """Who "you" is where two people talk with each other; None where an assistant is."""
         others = [name for name in self.speakers if name != self.turn.speaker]
-        return display(others[0], language) if len(others) == 1 else None
+        known = not self.to_agent and len(others) == 1
+        return display(others[0], language) if known else None
 
     @property
     def day(self) -> date | None:

@@ -8,15 +8,20 @@ Invariant: no first person is left outside quotation marks. Pure functions.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
-from memograd.memory.language import language_of
-from memograd.memory.reader import chinese as person_chinese
-from memograd.memory.reader import person_english, screen_chinese, screen_english
+from memograd.memory.language import Language, language_of
+from memograd.memory.reader import (
+    person_chinese,
+    person_english,
+    screen_chinese,
+    screen_english,
+)
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
-from memograd.memory.reader.english import completed
+from memograd.memory.reader.person_english import is_past
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.records.items import Kind
 
@@ -59,8 +64,6 @@ LISTED: Final = re.compile(r"[-*•·–]\s|\d{1,2}[.)、](?:\s?\D|$)")
 """How a line of a list begins."""
 _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
-
-
 _MARKS: Final = re.compile(
     r"^(?:#+ |>+ |[-*•·–] |\d{1,2}[.)、] ?(?=\D)|[，,；;、])+|\*\*|__|`(?=[^`]*`)|(?<=\w)`"
 )
@@ -97,33 +100,31 @@ def without_calls(text: str, setting: Setting) -> str:
 def say(sentence: str, setting: Setting) -> Draft:
     """What a user said, to be read alone."""
     text = without_calls(bare_of(sentence), setting)
-    language = language_of(text)
-    name = setting.name(language)
-    if language == "zh":
-        resolved = resolve_chinese(text, setting.day)
-        said = person_chinese.resolve_person(resolved.text, name, None)
-        if screen_chinese.is_question(text):
-            said = f"{name}问：{said}"
-        elif setting.about:
-            said = f"关于{person_chinese.resolve_person(setting.about, name, None)}：{said}"
-        elif name not in said:
-            said = f"{name}说：{said}"
-        kind = Kind.PROCEDURAL if screen_chinese.is_procedural(text) else None
-        return Draft(finished(said, "。"), resolved.day, "zh", kind)
-    text = text.replace("’", "'")
-    procedural = setting.to_agent and screen_english.is_procedural(text)
-    if not procedural and (whole := completed(text[:1].upper() + text[1:])):
+    chinese = language_of(text) == "zh"
+    screen = screen_chinese if chinese else screen_english
+    procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
+    if not (chinese or procedural) and (whole := completed(text[:1].upper() + text[1:])):
         text = whole
-    resolved = resolve_english(text, setting.day)
-    said = person_english.resolve_person(resolved.text, name, None)
-    if screen_english.is_question(text):
-        said = f"{name} asked: {said}"
+    draft = resolved(text, setting)
+    name = setting.name(draft.language)
+    if screen.is_question(text):
+        said = f"{name}问：{draft.text}" if chinese else f"{name} asked: {draft.text}"
     elif setting.about:
-        about = person_english.resolve_person(setting.about, name, None)
-        said = f"About {about}: {said[:1].lower()}{said[1:]}"
-    elif name not in said:
-        said = f"{name} said: {said}"
-    return Draft(finished(said, "."), resolved.day, "en", Kind.PROCEDURAL if procedural else None)
+        said = _about(setting.about, draft.text, name, chinese=chinese)
+    elif name not in draft.text:
+        said = f"{name}说：{draft.text}" if chinese else f"{name} said: {draft.text}"
+    else:
+        said = draft.text
+    kind = Kind.PROCEDURAL if procedural else None
+    return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
+
+
+def _about(person: str, said: str, name: str, *, chinese: bool) -> str:
+    """What was said of a person whom its pronoun alone does not name."""
+    if chinese:
+        return f"关于{person_chinese.resolve_person(person, name, None)}：{said}"
+    of = person_english.resolve_person(person, name, None)
+    return f"About {of}: {said[:1].lower()}{said[1:]}"
 
 
 def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
@@ -134,24 +135,85 @@ def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
     answer, asked = bare_of(sentence), " ".join(question.split())
     if (choice := chosen(asked, answer)) is not None:
         asked, answer = choice
-    if language_of(question + answer) == "zh":
-        resolved = resolve_chinese(answer, setting.day)
-        name = setting.name("zh")
-        said = person_chinese.resolve_person(resolved.text, name, None)
-        return Draft(finished(f"{name}被问“{asked}”时回答：{said}", "。"), resolved.day, "zh")
-    resolved = resolve_english(answer, setting.day)
-    name = setting.name("en")
-    said = person_english.resolve_person(resolved.text, name, None)
-    return Draft(finished(f'{name}, asked "{asked}", answered: {said}', "."), resolved.day, "en")
+    language = language_of(question + answer)
+    draft, name = resolved(answer, setting, language), setting.name(language)
+    if language == "zh":
+        said = f"{name}被问“{asked}”时回答：{draft.text}"
+    else:
+        said = f'{name}, asked "{asked}", answered: {draft.text}'
+    return replace(draft, text=finished(said, "。" if language == "zh" else "."))
+
+
+def resolved(text: str, setting: Setting, language: Language | None = None) -> Draft:
+    """The text with days for "yesterday" and names for "I", and for "you" where people talk.
+
+    language: of what it becomes a part of; None: its own.
+    """
+    language = language_of(text) if language is None else language
+    name, other = setting.name(language), setting.addressed(language)
+    if language == "zh":
+        dated = resolve_chinese(text, setting.day)
+        said = person_chinese.resolve_person(dated.text, name, other)
+    else:
+        dated = resolve_english(text.replace("’", "'"), setting.day)
+        said = person_english.resolve_person(dated.text, name, other)
+    return Draft(said, dated.day, language)
 
 
 def say_assistant(sentence: str, setting: Setting) -> Draft:
     """What the assistant said, as its own words and nobody else's."""
     text = _MARKS.sub("", _EDGES.sub("", sentence))
     if language_of(text) == "zh":
-        resolved = resolve_chinese(text, setting.day)
-        said = person_chinese.resolve_person(resolved.text, "助手", "用户")
-        return Draft(finished(f"助手说：{said}", "。"), resolved.day, "zh")
-    resolved = resolve_english(text, setting.day)
-    said = person_english.resolve_person(resolved.text, "the assistant", "the user")
-    return Draft(finished(f"The assistant said: {said}", "."), resolved.day, "en")
+        dated = resolve_chinese(text, setting.day)
+        said = person_chinese.resolve_person(dated.text, "助手", "用户")
+        return Draft(finished(f"助手说：{said}", "。"), dated.day, "zh")
+    dated = resolve_english(text, setting.day)
+    said = person_english.resolve_person(dated.text, "the assistant", "the user")
+    return Draft(finished(f"The assistant said: {said}", "."), dated.day, "en")
+
+
+_FINITE: Final = re.compile(
+    r"\b(?:is|are|was|were|isn't|aren't|wasn't|weren't|don't|doesn't|let|has|have|had|do|does|did|can|could|will|would"
+    r"|makes?|brings?"
+    r"|helps?|takes|reminds?|gives?|gave|made|means?|shows?|keeps?|teaches|lets)\b|'s |'re ",
+    re.IGNORECASE,
+)
+
+
+# Words in -ing that begin a sentence without saying what somebody does.
+_NOT_DOING: Final = """
+    according anything being during evening everything having morning nothing seeing
+    something speaking taking talking exciting amazing interesting inspiring boring tiring
+    exhausting relaxing rewarding fulfilling challenging confusing surprising touching thrilling
+    refreshing stunning
+"""
+_NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
+
+
+def completed(text: str) -> str | None:
+    """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
+    found = re.match(
+        r"(?P<adverb>(?:just|already|finally|still|recently|currently"
+        r"|also) )?(?P<verb>[\w']+)(?= )",
+        text,
+        re.I,
+    )
+    if not found:
+        return None
+    verb, adverb = found["verb"].casefold(), (found["adverb"] or "").casefold()
+    rest = text[found.end() :]
+    clause = re.split(r"[,;—–]| - ", rest)[0]
+    if verb == "gonna" and not clause.startswith(" be "):  # "Gonna be a great night": not I
+        return f"I'm {adverb}going to{rest}"
+    if verb == "been":
+        return f"I've {adverb}been{rest}"
+    if verb.endswith("ing") and len(verb) > 5 and verb not in _NO_ACTIVITY:
+        return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
+    if (
+        is_past(verb)
+        and verb not in {"had", "was", "were", "did"}
+        and text[0].isupper()
+        and not _FINITE.search(clause)
+    ):
+        return f"I {adverb}{verb}{rest}"
+    return None

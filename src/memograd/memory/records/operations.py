@@ -82,7 +82,6 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     # of the memory itself
     "verbatim": ("remembered word for word", "逐字记下"),
     "picture": ("what a picture shows", "图片内容"),
-    "forget_turn": ("somebody asked to forget it", "用户要求忘记"),
     "hidden": ("what it told is changed or to be forgotten", "其中的内容已更改或需忘记"),
     "pending": (
         "Asked to forget everything: confirm it with delete_all.",
@@ -103,8 +102,6 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "forget": ("Somebody asked to forget it", "用户要求忘记"),
     "same": ("Already remembered", "已经记得"),
     "detail": ("Already remembered, in more detail", "已经记得，而且更详细"),
-    "more": ("The same in more detail", "同一件事，更详细"),
-    "changed": ("A change of what was remembered", "记住的内容有变"),
     "contrary": ("The contrary was remembered", "此前记的正好相反"),
     "new": ("Nothing remembered says this yet", "新的内容"),
     "beside": ("New; it may change what is linked", "新的内容，可能改变相关记忆"),

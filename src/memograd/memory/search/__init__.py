@@ -10,7 +10,7 @@ from memograd.memory.search.behind import turns_behind
 from memograd.memory.search.context import Context, build_context
 from memograd.memory.search.hits import Hit, Mode, Query, Why
 from memograd.memory.search.rerank import CrossEncoderReranker, Reranker
-from memograd.memory.search.retriever import DEPTH_PER_RESULT, retrieve
+from memograd.memory.search.retriever import DEPTH_PER_RESULT, Weighing, retrieve
 
 __all__ = [
     "DEPTH_PER_RESULT",
@@ -20,6 +20,7 @@ __all__ = [
     "Mode",
     "Query",
     "Reranker",
+    "Weighing",
     "Why",
     "build_context",
     "retrieve",

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.hits import Hit, Mode, Query, Why
-from memograd.memory.search.rerank import Reranker
 from memograd.memory.search.retriever import (
+    BY_FUSION,
     DEPTH_PER_RESULT,
     LEAST_DEPTH,
     Candidate,
@@ -42,10 +41,7 @@ def turns_behind(
     mode: Mode = "hybrid",
     eligible: Callable[[RawTurn], bool] | None = None,
     threshold: float | None = None,
-    recency_half_life: timedelta | None = None,
-    now: datetime | None = None,
-    reranker: Reranker | None = None,
-    not_trained: str = "",
+    weighing: Weighing = BY_FUSION,
 ) -> list[Hit[RawTurn]]:
     """The raw turns that show a query's answer best, at most `top_k`, best first.
 
@@ -73,7 +69,6 @@ def turns_behind(
     for id, candidate in candidates.items():
         candidate.fused = scores[id]
         candidate.source_rank = sources[id][1] if id in sources else None
-    weighing = Weighing(recency_half_life, now, reranker, not_trained)
     hits = finish(state.turns, query, ordered(list(candidates.values())), top_k, weighing)
     return with_positions(state, hits)
 

@@ -194,6 +194,7 @@ def fused(
     reranker: Reranker | None,
 ) -> Found:
     """Items and turns by rank fusion, with the reason why."""
+    weighing = Weighing(request.recency_half_life, reranker=reranker, not_trained=ranking.reason)
     hits = retrieve(
         reached.state.items,
         query,
@@ -201,9 +202,7 @@ def fused(
         mode=request.mode,
         eligible=reached.eligible,
         threshold=request.threshold,
-        recency_half_life=request.recency_half_life,
-        reranker=reranker,
-        not_trained=ranking.reason,
+        weighing=weighing,
     )
     behind: list[Hit[RawTurn]] = []
     if request.turns:
@@ -215,9 +214,7 @@ def fused(
             mode=request.mode,
             eligible=reached.turn_eligible(),
             threshold=request.threshold,
-            recency_half_life=request.recency_half_life,
-            reranker=reranker,
-            not_trained=ranking.reason,
+            weighing=weighing,
         )
     warning = f"Searched by rank fusion: {ranking.reason}" if ranking.failed else ""
     return Found(hits, behind, warning)
@@ -232,7 +229,7 @@ def trained(
 ) -> Found:
     """Items and turns by the trained ranker."""
     state, turns = reached.state, request.turns > 0
-    weighing = Weighing(request.recency_half_life, None, reranker)
+    weighing = Weighing(request.recency_half_life, reranker=reranker)
     deeper = DEPTH_PER_RESULT if weighing.wants_more else 1
     seen = asked(
         state,

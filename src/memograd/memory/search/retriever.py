@@ -97,7 +97,10 @@ class Candidate(Generic[T]):
 class Weighing:
     """What comes after fusion: recency, then the reranker. None: not wanted.
 
-    not_trained: why the hits are ordered by rank fusion, where a ranker might have.
+    recency_half_life: the age at which a score is halved, counted up to `now` (None: the present)
+    from the beginning of an item's validity, else from when it was learnt, or from when a turn was
+    said. reranker: reads the best 3 top_k hits and decides their order; their scores stay as they
+    are. not_trained: why the hits are ordered by rank fusion, where a ranker might have.
     """
 
     recency_half_life: timedelta | None = None
@@ -111,6 +114,9 @@ class Weighing:
         return self.recency_half_life is not None or self.reranker is not None
 
 
+BY_FUSION: Final = Weighing()
+
+
 def retrieve(
     corpus: Corpus[T],
     query: Query,
@@ -119,27 +125,19 @@ def retrieve(
     mode: Mode = "hybrid",
     eligible: Callable[[T], bool] | None = None,
     threshold: float | None = None,
-    recency_half_life: timedelta | None = None,
-    now: datetime | None = None,
-    reranker: Reranker | None = None,
-    not_trained: str = "",
+    weighing: Weighing = BY_FUSION,
 ) -> list[Hit[T]]:
     """The records that answer a query best, at most `top_k`, best first.
 
     mode: `dense` ranks by cosine similarity, `lexical` by BM25, `hybrid` fuses both; a query
     without search terms is then answered by meaning alone. eligible: what the query may see.
-    threshold: the least cosine similarity of a hit, however it was found. recency_half_life: the
-    age at which a score is halved, counted up to `now` (default: the present) from the beginning of
-    an item's validity, else from when it was learnt, or from when a turn was said. reranker: reads
-    the best 3 top_k hits and decides their order; their scores stay as they are. not_trained: as of
-    `Why`.
+    threshold: the least cosine similarity of a hit, however it was found.
 
     Raises BadInput for a top_k below 1, an unknown mode or a half-life that is not positive.
     """
     check_query(top_k, mode)
     depth = max(DEPTH_PER_RESULT * top_k, LEAST_DEPTH)
     candidates = find(corpus, query, depth, mode, eligible, threshold)
-    weighing = Weighing(recency_half_life, now, reranker, not_trained)
     return finish(corpus, query, candidates, top_k, weighing)
 
 

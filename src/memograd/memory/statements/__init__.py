@@ -3,7 +3,6 @@
 The rule-based reader and manager share this understanding, in English and Chinese.
 """
 
-from memograd.memory.statements.clauses import Clause, clauses
 from memograd.memory.statements.parse import parse_statement
 from memograd.memory.statements.property_words import property_words
 from memograd.memory.statements.statement import SINGLE_VALUED, Statement
@@ -11,11 +10,9 @@ from memograd.memory.statements.wording import Wording, agreement, same_text, wo
 
 __all__ = [
     "SINGLE_VALUED",
-    "Clause",
     "Statement",
     "Wording",
     "agreement",
-    "clauses",
     "parse_statement",
     "property_words",
     "same_text",

@@ -14,18 +14,18 @@ else.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from memograd.errors import MemogradError
 from memograd.memory.journal import AlreadyKnown, Conflict
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import MemoryManager, MessageManager
+from memograd.memory.manager import Change, MemoryManager, MessageManager
 from memograd.memory.manager.trained.manager import settled
-from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
+from memograd.memory.reader import Heard, MemReader, MessageReader
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import OpKind, reason
@@ -35,11 +35,8 @@ from memograd.memory.search import Query, retrieve
 from memograd.memory.search.related import RELATED_ITEMS, find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.changes import Filing, Labels, Made, added, carry_out, forgotten, heard
+from memograd.memory.write.changes import Filing, Labels, added, carry_out, heard
 from memograd.memory.write.told import RECENT_ITEMS, ToldItems
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
@@ -112,10 +109,7 @@ def learn(
     filing = Filing(scope, labels, categorise, {turn.id: turn for turn in turns})
     heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
     heard_events += _of_pictures(turns, filing, store.now())
-    if isinstance(reader, MessageReader) and isinstance(manager, MessageManager):
-        decide = _by_message(store, reader, manager, turns, filing)
-    else:
-        decide = _by_fact(store, reader, manager, turns, filing)
+    decide = _deciding(store, reader, manager, turns, filing)
     with store.writing(scope.owner):
         for attempt in range(ATTEMPTS):
             work = store.states.current(scope.owner, turn_vectors=False)
@@ -137,67 +131,60 @@ def learn(
 Decide = Callable[[MemoryState], list[NewEvent]]
 
 
-def _by_fact(
+def _deciding(
     store: MemoryStore,
     reader: MemReader,
     manager: MemoryManager,
     turns: Sequence[RawTurn],
     filing: Filing,
 ) -> Decide:
-    """Fact by fact; what is read once is decided on as often as needed."""
-    scope, facts = filing.scope, reader.read(turns)
-    derivations = store.texts.derive(scope.owner, [fact.text for fact in facts])
+    """What becomes of the turns; they are read once, and decided on as often as needed.
 
-    def decide(work: MemoryState) -> list[NewEvent]:
-        events: list[NewEvent] = []
-        forgets: dict[str, NewEvent] = {}  # by the turn
-        for fact, (vector, terms) in zip(facts, derivations, strict=True):
-            query = Query(fact.text, vector, terms)
-            made = _decide(work, manager, fact, query, filing, store.now())
-            made.apply(work, store)
-            events.append(made.event)
-            if fact.forget:
-                told = made.before.sources if made.before else ()
-                why = {"actor": manager.actor, "reason": reason("forget_turn", fact.text)}
-                forgets |= {
-                    turn: forgotten(turn, scope, **why)
-                    for turn in (*fact.sources, *told)
-                    if turn in filing.turns or turn in work.turns
-                }
-        return [*events, *forgets.values()]
-
-    return decide
-
-
-def _by_message(
-    store: MemoryStore,
-    reader: MessageReader,
-    manager: MessageManager,
-    turns: Sequence[RawTurn],
-    filing: Filing,
-) -> Decide:
-    """Message by message: each is decided on as a whole.
+    A reader and a manager that both understand messages do so message by message. Otherwise each
+    fact is a message of its own, and the manager is asked for one operation.
 
     The turns behind what a message changed or took back are searched no more, unless something
     else that still holds came from them.
     """
     scope, owner = filing.scope, filing.scope.owner
-    state = store.states.current(owner, turn_vectors=False)
-    hidden = state.expired_turns(store.now())
-    before = [turn for turn in state.last_turns(BEFORE_TURNS) if turn.id not in hidden]
-    messages = reader.hear(turns, before)
-    listed = list(dict.fromkeys(text for one in messages for text in _queries(one)))
-    derived = dict(zip(listed, store.texts.derive(owner, listed), strict=True))
+    before: list[RawTurn] = []
+    whole = manager if isinstance(manager, MessageManager) else None
+    if whole is not None and isinstance(reader, MessageReader):
+        state = store.states.current(owner, turn_vectors=False)
+        hidden = state.expired_turns(store.now())
+        before = [turn for turn in state.last_turns(BEFORE_TURNS) if turn.id not in hidden]
+        messages = reader.hear(turns, before)
+    else:
+        whole = None
+        messages = [
+            Heard(filing.turns[fact.sources[-1]], facts=(fact,), forget=fact.forget)
+            for fact in reader.read(turns)
+        ]
+    searched = _queries if whole else _fact_texts
+    listed = list(dict.fromkeys(text for one in messages for text in searched(one)))
+    derived = {
+        text: Query(text, *found)
+        for text, found in zip(listed, store.texts.derive(owner, listed), strict=True)
+    }
 
     def decide(work: MemoryState) -> list[NewEvent]:
         told = ToldItems(work, turns, before)
         events: list[NewEvent] = []
         for message in messages:
             eligible = filing.may_speak_of(store.now(), forget=message.forget)
-            if not message.forget:
-                eligible = _told_by_nobody_else(message.turn, eligible)
-            items = _items_for(work, message, eligible, derived, told)
-            changes = manager.decide_heard(message, items, told.just_before(message.turn))
+            if whole is not None:
+                if not message.forget:
+                    eligible = _told_by_nobody_else(message.turn, eligible)
+                queries = [derived[text] for text in _queries(message)]
+                items = _items_for(work, message, eligible, queries, told)
+                changes = whole.decide_heard(message, items, told.just_before(message.turn))
+            else:
+                [fact] = message.facts
+                query = derived[fact.text]
+                hits = find_related(work.items, query, eligible=eligible)
+                items = [hit.record for hit in hits]
+                decision = manager.decide(work, fact, query, hits)
+                changes = [Change(decision, fact, hide=fact.forget)]
             if message.everything:
                 events.append(_asked_for_everything(message, scope, manager.actor))
             for change in changes:
@@ -213,10 +200,16 @@ def _by_message(
                 events.append(made.event)
                 told.note(made, hide=change.hide, request=message.forget)
             if message.secret or message.everything or message.forget:
-                told.hide(message.turn.id)
+                sources = [source for fact in message.facts for source in fact.sources]
+                for turn_id in (message.turn.id, *sources):
+                    told.hide(turn_id)
         return events + told.forgets(work, scope, manager.actor)
 
     return decide
+
+
+def _fact_texts(heard: Heard) -> list[str]:
+    return [fact.text for fact in heard.facts]
 
 
 def _told_by_nobody_else(
@@ -235,27 +228,22 @@ def _told_by_nobody_else(
 def _queries(heard: Heard) -> list[str]:
     """What related items are looked for with; what an assistant says changes no other item."""
     said = [heard.turn.index_text()] if heard.turn.said_as == "user" else []
-    return said + [fact.text for fact in heard.facts]
+    return said + _fact_texts(heard)
 
 
 def _items_for(
     work: MemoryState,
     heard: Heard,
     eligible: Callable[[MemoryItem], bool],
-    derived: Mapping[str, tuple[np.ndarray, tuple[str, ...]]],
+    queries: Sequence[Query],
     told: ToldItems,
 ) -> list[MemoryItem]:
     """The living items that a message may speak of: what was just told, then the nearest ones."""
     recent = told.just_before(heard.turn)
     found = {item.id: item for item in work.items.last(RECENT_ITEMS, eligible) if item.id in recent}
     rankings = [
-        [
-            hit.record
-            for hit in retrieve(
-                work.items, Query(text, *derived[text]), top_k=RELATED_ITEMS, eligible=eligible
-            )
-        ]
-        for text in _queries(heard)
+        [hit.record for hit in retrieve(work.items, query, top_k=RELATED_ITEMS, eligible=eligible)]
+        for query in queries
     ]
     for row in zip_longest(*rankings):
         found |= {item.id: item for item in row if item is not None}
@@ -272,20 +260,6 @@ def _asked_for_everything(heard: Heard, scope: Scope, actor: str) -> NewEvent:
     }
     why = reason("pending", heard.turn.text)
     return NewEvent(EventKind.NONE, scope, str(uuid.uuid4()), after=after, actor=actor, reason=why)
-
-
-def _decide(
-    state: MemoryState,
-    manager: MemoryManager,
-    fact: Fact,
-    query: Query,
-    filing: Filing,
-    now: datetime,
-) -> Made:
-    eligible = filing.may_speak_of(now, forget=fact.forget)
-    hits = find_related(state.items, query, eligible=eligible)
-    decision = manager.decide(state, fact, query, hits)
-    return carry_out(decision, fact, [hit.record for hit in hits], manager.actor, filing, now)
 
 
 def _labelled(turns: Sequence[RawTurn], labels: Labels) -> Sequence[RawTurn]:

@@ -84,7 +84,8 @@ def between(start: Weights, trained: Weights, share: float) -> Weights:
         return values.astype(np.float32) * scales[:, None]
 
     def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return (share * one + (1 - share) * other).astype(np.float32)
+        weighted: np.ndarray = share * one + (1 - share) * other
+        return weighted.astype(np.float32)
 
     matrices = {
         name: quantised(mean(whole(pair), whole(trained.matrices[name])))

@@ -1,0 +1,50 @@
+"""Who 我 and 你 are, written out: `我同事来了北京` -> `张三的同事来了北京`.
+
+Invariant: after resolving, no 我 is left outside quotation marks, but in words (我国, 自我). Pure
+functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.reader.setting import OTHER, SPEAKER, put_names, without_marks
+
+_QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|《[^》]*》")
+KIN: Final = (
+    r"(?:大|小|二)?(?:爸爸?|妈妈?|父亲|母亲|哥哥?|弟弟?|姐姐?|妹妹?|爷爷|奶奶|外公|外婆|姥姥|姥爷|叔叔?|阿姨"
+    r"|姑姑|姑妈|姨妈|舅舅|舅妈|婶婶|伯父|伯母|伯伯|表哥|表姐|表弟|表妹|堂哥|堂姐|堂弟|堂妹|老公|老婆|丈夫"
+    r"|妻子|爱人|男朋友|女朋友|男友|女友|儿子|女儿|孩子|侄子|侄女|外甥|外甥女|岳父|岳母|公公|婆婆|嫂子|姐夫"
+    r"|妹夫|同事|上司|下属|领导|老板|朋友|闺蜜|同学|老师|室友|邻居|导师|学生|客户|家人|父母|爸妈|宠物|狗狗|猫咪"
+    r"|领居|师傅|徒弟|房东|经理|助理|搭档)"
+)
+_PLACES: Final = r"(?:家里|家|公司|单位|学校|部门|小区|班|团队|老家|村|医院|店)"
+
+
+def resolve_person(text: str, speaker: str, other: str | None) -> str:
+    """The sentence without 我; 你 too where `other` says who is addressed."""
+    text = without_marks(text)
+    pieces: list[str] = []
+    start = 0
+    for quoted in _QUOTED.finditer(text):
+        pieces += [_resolve(text[start : quoted.start()], other is not None), quoted.group()]
+        start = quoted.end()
+    pieces.append(_resolve(text[start:], other is not None))
+    return put_names("".join(pieces), speaker, other)
+
+
+def _resolve(text: str, addressed: bool) -> str:
+    # A pronoun that only takes the noun up again: 我同事他在… says no more than 我同事在….
+    text = re.sub(rf"({KIN})(?:他们|她们|他|她)(?!们|的)", r"\1", text)
+    text = re.sub(r"(?:我|自)自己", "我", text)
+    text = re.sub(rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)", "我的", text)
+    text = re.sub(r"(?:我们|咱们)的", "我的", text)
+    text = re.sub(r"我们(?:这种|这样的)|咱们(?:这种|这样的)", "我这种", text)
+    text = re.sub(r"我们|咱们", f"{SPEAKER}等人", text)
+    text = re.sub(r"(?<!自)我(?!国|省|市$)", SPEAKER, text)
+    if addressed:
+        text = re.sub(r"[你您]们", f"{OTHER}等人", text)
+        text = re.sub(rf"[你您](?={KIN}|{_PLACES})", f"{OTHER}的", text)
+        text = re.sub(r"[你您]", OTHER, text)
+    return text
