@@ -80,12 +80,12 @@ def between(start: Weights, trained: Weights, share: float) -> Weights:
     """The weighted mean of two models of one size; `share` is that of `start`, 0 to 1."""
 
     def whole(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        values, scales = pair
-        return values.astype(np.float32) * scales[:, None]
+        values: np.ndarray = pair[0] * pair[1][:, None]
+        return values
 
     def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        weighted: np.ndarray = share * one + (1 - share) * other
-        return weighted.astype(np.float32)
+        found: np.ndarray = (share * one + (1 - share) * other).astype(np.float32)
+        return found
 
     matrices = {
         name: quantised(mean(whole(pair), whole(trained.matrices[name])))
