@@ -433,3 +433,18 @@ def test_beside_few_items_less_certainty_is_a_doubt(tmp_path: Path, embedder: An
         model.relation, model.sure = "replace", closing(0.5)
         memory.add("It rained on the way home", user_id="u")
         assert any("perhaps no longer" in text for text in texts(memory))
+
+
+def test_what_an_assistant_said_is_not_doubted(tmp_path: Path, embedder: Any) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        told = {"role": "assistant", "content": "I booked you a table at Sora for Friday."}
+        memory.add([told], user_id="u")
+        before = texts(memory)
+        assert before and before[0].startswith("The assistant said")
+        model.relation, model.sure = "replace", closing(0.6)
+        memory.add("It rained on the way home", user_id="u")
+        assert before[0] in texts(memory)
+        model.sure = closing(0.9)
+        memory.add("I will eat at home on Friday", user_id="u")
+        assert before[0] not in texts(memory)

@@ -160,6 +160,7 @@ class RelationManager:
             elif (
                 sure >= doubt_above
                 and doubtful is None
+                and item.role != "assistant"  # that it said so stays true
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
             ):
