@@ -391,6 +391,19 @@ CHOSE_HARBOUR = [
         ),
         # A clause is no value: nothing is put in a word's place.
         (["我在菜市场东门摆豆腐摊。", "东门拆了,摊子搬到北门水产旁边去了"], "北门", "拆了腐"),
+        # What a request names goes, and what it does not mean stays.
+        (
+            ["I'm Catholic, and I teach chemistry in Bolton.", "leave my religion out of it"],
+            "chemistry",
+            "Catholic",
+        ),
+        (["我有糖尿病,养了一只鹦鹉叫阿绿", "病史不要记,鹦鹉没关系"], "阿绿", "糖尿病"),
+        (["我在吃抗抑郁的药,下周要去成都出差", "吃药这个事别存"], "成都", "抗抑郁"),
+        (["im bi, not out at home", "get rid of what i just told you pls"], "^$", "not out"),
+        (["我婆婆做饭特别咸,我每次都偷偷加水", "这句收回,传出去要出大事"], "^$", "加水"),
+        # Behind "don't save this" stands another matter, told by itself.
+        (["这句不要记:我欠了网贷。还有,我女儿叫糖糖,周岁办什么酒好?"], "糖糖", "网贷"),
+        (["支付宝口令 mm7788qq 登不上,手机是vivo X100,换卡了有关系吗"], "X100", "mm7788"),
         (["The safe in the vestry opens with 11-42-08."], "^$", "11-42"),
     ],
 )

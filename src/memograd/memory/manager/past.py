@@ -22,7 +22,7 @@ from datetime import date
 from typing import Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.forget import KEEPS, asked_for
+from memograd.memory.reader.forget import asked_for, to_be_kept
 from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
@@ -148,7 +148,16 @@ def named_in(message: str, text: str) -> int:
 
     The words of its properties count too: "my address" names where somebody lives.
     """
-    found, message = 0, asked_for(message)
+    return _words_of(asked_for(message), text)
+
+
+def kept_in(message: str, text: str) -> int:
+    """How many words of a statement a request to forget names as what is to stay."""
+    return _words_of(to_be_kept(message), text)
+
+
+def _words_of(message: str, text: str) -> int:
+    found = 0
     for part, _ in parts_of(present(text)):
         words = property_words(part).split()[1:]  # behind the subject
         if is_chinese(part):
@@ -166,13 +175,12 @@ def speaks_of(message: str, text: str) -> bool:
 
 def to_stay(message: str) -> frozenset[str]:
     """The stems of what a request to forget says is to stay: "the dog can stay"."""
-    clauses = re.split(r"[,.;!?，。；！？]+", message)
-    return frozenset().union(*(stems(one) for one in clauses if KEEPS.search(one)))
+    return stems(to_be_kept(message))
 
 
 # A part that speaks of what is taken out says nothing without it.
 LEANS: Final = re.compile(
-    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他这那]", re.I
+    r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I
 )
 _JOINT: Final = re.compile(
     r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。"
@@ -206,6 +214,11 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
         re.search(r"[;；、&+]|and|。|\.", joint) or _AGAIN.match(after)
         for (_, joint), (after, _) in itertools.pairwise(parts)
     )
+
+
+def begins_anew(part: str) -> bool:
+    """Whether a part of a statement has a subject of its own: "and I teach chemistry"."""
+    return _AGAIN.match(part) is not None
 
 
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)

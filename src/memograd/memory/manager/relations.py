@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution, wishes
@@ -33,6 +33,7 @@ from memograd.memory.manager.cues import (
     of_other_kind,
 )
 from memograd.memory.manager.past import (
+    begins_anew,
     doubted,
     ended,
     instead,
@@ -40,6 +41,7 @@ from memograd.memory.manager.past import (
     is_list,
     is_past,
     keeping_past,
+    kept_in,
     least_length,
     left_of,
     named_in,
@@ -53,7 +55,7 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
-from memograd.memory.reader.forget import MAY_ASK, request_to_forget
+from memograd.memory.reader.forget import MAY_ASK, request_to_forget, to_be_kept
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -369,8 +371,12 @@ class RelationManager:
         ]
         return scores.index(max(scores))
 
-    def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
-        """The item without the parts that are meant; None where all of it is, or it has one."""
+    def _meant(self, heard: Heard, item: MemoryItem, *, points: bool = False) -> str | None:
+        """The item without the parts that are meant; None where all of it is, or it has one.
+
+        points: the request only points at it ("leave my religion out of it"), so that nothing
+        stays but a statement of its own.
+        """
         parts = parts_of(present(item.text))
         if len(parts) < 2 or not (heard.forget or is_list(parts)):
             return None
@@ -379,14 +385,18 @@ class RelationManager:
         named = [named_in(heard.own, part) for part, _ in parts]
         if heard.forget and max(named) and named.count(max(named)) == 1:
             scores[named.index(max(named))] += 1.0
-        if heard.forget:
-            stays = to_stay(heard.own)
+        kept = to_be_kept(heard.own) if heard.forget else ""
+        if kept:
             scores = [
-                0.0 if stays & stems(part) else score
-                for score, (part, _) in zip(scores, parts, strict=True)
+                0.0 if kept_in(heard.own, part) > count else score
+                for score, count, (part, _) in zip(scores, named, parts, strict=True)
             ]
         least, share = self.thresholds.part_above, self.thresholds.part_share * max(scores)
         stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
+        if points:
+            stay = [n for n in stay if scores[n] < least and begins_anew(parts[n][0])]
+        if kept and not stay:
+            stay = [scores.index(min(scores))]  # something is to stay
         stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
         if not stand or len(stay) == len(parts):
             return None
@@ -402,9 +412,10 @@ class RelationManager:
         wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
         closing = found[:, self._closing].sum(1)
         if recent and ALL_SAID.search(heard.own):
-            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+            return [self._without(heard, one, "only points") for one in items if one.id in recent]
         if recent and wishes.only_point(heard, items):
-            return [self._without(heard, one, whole=True) for one in items if one.id in recent]
+            points = "says what" if wishes.says_what(heard) else "only points"
+            return [self._without(heard, one, points) for one in items if one.id in recent]
         surely = self.thresholds.close_above
         may = wishes.may_mean(heard, items, recent, closing.tolist(), surely)
         stays = to_stay(heard.own)
@@ -440,8 +451,17 @@ class RelationManager:
             return [self._without(heard, items[best])]
         return []
 
-    def _without(self, heard: Heard, item: MemoryItem, *, whole: bool = False) -> Change:
-        if not whole and (text := self._meant(heard, item)) is not None:
+    def _without(
+        self,
+        heard: Heard,
+        item: MemoryItem,
+        request: Literal["names", "says what", "only points"] = "names",
+    ) -> Change:
+        """The item forgotten, or what is left of it where the request means a part."""
+        text = None
+        if request != "only points":
+            text = self._meant(heard, item, points=request == "says what")
+        if text is not None:
             return self._update(item, text, heard, "forget", 1.0)
         decision = Decision(MemoryOp.delete(item.id), reason("forget", item.text, quoted=True))
         return Change(decision, _fact_of(heard), hide=True)

@@ -27,6 +27,12 @@ APART: Final = 0.3  # by that much more surely than what was just said is closed
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 
 
+_OF_ASKING: Final = stems(
+    "please thanks sorry actually just can could would you want back out second thoughts changed"
+    " mind again now again wait never here there say said tell told 请麻烦吧把不对刚才算了谢"
+)
+
+
 def only_point(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     """Whether the request only points: "Forget that.", and no word of it is of an item.
 
@@ -38,6 +44,16 @@ def only_point(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     return BARE_REQUEST.search(own) is not None and not any(
         speaks_of(bare, item.text) for item in items
     )
+
+
+def says_what(heard: Heard) -> bool:
+    """Whether a request that points has words of its own for what it means.
+
+    "Leave my religion out of it" and "Maud wouldn't want the divorce in here. Take it out." do,
+    though no item may have them; "Forget that, please" does not.
+    """
+    bare = BARE_REQUEST.sub(" ", MAY_ASK.sub(" ", heard.own))
+    return bool(stems(bare) - _OF_ASKING)
 
 
 def may_mean(

@@ -23,9 +23,11 @@ LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
     r"\b(?:can|may|should) stay\b|\bstays\b"
     r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
+    r"|\bleave (?:the (?:rest|others?)|everything else)\b"
     r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$"
     r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
-    r"|无所谓|無所謂|没事|不用[删刪]|还是要记"
+    r"|无所谓|無所謂|没事|没关系|沒關係|不要紧|不用[删刪]|还是要记|^[^别別不勿甭]*[照存][留存着著]|(?<!不)可以[。!！]*$"
+    r"|(?:别的|其他的?|其余的?)(?:随便|隨便|都行|无妨)"
     r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)",
     re.IGNORECASE,
 )
@@ -46,8 +48,16 @@ MAY_ASK: Final = re.compile(
 
 def asked_for(text: str) -> str:
     """A request to forget without the clauses that say what is to stay."""
-    clauses = re.split(r"(?<=[,.;!?，。；！？])", text)
-    return "".join(one for one in clauses if not KEEPS.search(one))
+    return "".join(one for one in _clauses(text) if not KEEPS.search(one))
+
+
+def to_be_kept(text: str) -> str:
+    """The clauses of a request to forget that say what is to stay: "the dog can stay"."""
+    return "".join(one for one in _clauses(text) if KEEPS.search(one))
+
+
+def _clauses(text: str) -> list[str]:
+    return re.split(r"(?<=[,.;!?，。；！？])|(?= but )|(?=但)", text)
 
 
 def request_to_forget(text: str) -> tuple[str, bool] | None:

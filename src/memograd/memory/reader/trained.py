@@ -332,6 +332,8 @@ class TrainedReader:
             resumed = resumed or _is_another_matter(text)
             if kept_back and not resumed:
                 continue
+            if kept_back:  # beside "don't save this" everything looks like something not to keep
+                row = self._model.worth(text, (), [text])[0]
             if not has_secret(text) or len(text) > LONGEST:
                 parts.append((start, end, text))
                 rows.append(row)
@@ -339,7 +341,7 @@ class TrainedReader:
             clauses = [
                 (found.start(), found[0].strip(" ,，、"))
                 for found in _TOLD_APART.finditer(text)
-                if not has_secret(found[0]) and not re.search(r"\d{3}", found[0])
+                if not has_secret(found[0]) and not re.search(r"(?<![A-Za-z])\d{3}", found[0])
             ]
             if not clauses:
                 parts.append((start, end, text))

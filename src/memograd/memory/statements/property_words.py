@@ -17,7 +17,7 @@ from memograd.memory.statements.parse import parse_statement
 _ENGLISH: Final = {
     "residence": "live living lives moved based settled home address",
     "job": "works work working job promoted became started career " + " ".join(PROFESSION_WORDS),
-    "employer": "works work working job company quit",
+    "employer": "works work working job company employer quit",
     "marital status": "married single divorced engaged widowed separated wedding",
     "partner": "dating broke married single",
     "diet": "vegan vegetarian pescatarian",
