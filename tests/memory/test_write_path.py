@@ -287,7 +287,6 @@ def test_a_comment_leaves_the_parts_it_does_not_mean(tmp_path: Path, embedder: A
         ("User's son is called Mathias.", "*Matthias", "User's son is called Matthias."),
         ("User's interview is on Monday.", "no wait, Tuesday", "User's interview is on Tuesday."),
         ("用户的生日是7月19日。", "口误,是7月17日", "用户的生日是7月17日。"),
-        ("用户的外甥叫子轩。", "梓轩,木字旁的梓", "用户的外甥叫梓轩。"),
         ("User's flight is at 6.20.", "nope 7.20, 6.20 is the taxi", "User's flight is at 7.20."),
         ("User moved from 12 Elm Road to 14 Oak Road.", "it's 15", None),
         ("User has a cat.", "lovely weather today", None),

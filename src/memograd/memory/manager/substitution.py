@@ -348,7 +348,7 @@ def _instead(old: str, message: str) -> str | None:
 def _respelt(old: str, message: str) -> str | None:
     """A name that the message spells a little differently."""
     if is_chinese(message):
-        return _respelt_chinese(old, message)
+        return None
     known = {word.casefold() for word in _WORD.findall(old)}
     found = []
     for written in _WORD.findall(message):
@@ -403,40 +403,8 @@ _FILLERS: Final = re.compile(
 )
 
 
-_FRAME: Final = "姓名叫是有的在了不"  # words around a name, not parts of it
-
-
-def _respelt_chinese(old: str, message: str) -> str | None:
-    """梓轩 for 子轩: the first words of the message, of which half stand in the statement."""
-    said = re.match(
-        r"\W*(?:是|叫|应该是|不对是?)?(?P<new>[\u4e00-\u9fff]{2,4}?)(?:才对|[，,。!！ ]|$)", message
-    )
-    if said is None or said["new"] in old or re.search("[错这那]", said["new"]):
-        return None
-    new = said["new"]
-    for at in range(len(old) - len(new), -1, -1):
-        was = old[at : at + len(new)]
-        alike = sum(a == b and a not in _FRAME for a, b in zip(was, new, strict=True))
-        if alike * 2 >= len(new):
-            return _put(old, (at, at + len(new)), new)
-    return None
-
-
-_COMMON: Final = frozenset(
-    [
-        "that",
-        "with",
-        "name",
-        "spelt",
-        "spelled",
-        "typo",
-        "sorry",
-        "mean",
-        "actually",
-        "wait",
-        "user",
-    ]
-)
+_NO_NAMES: Final = "that with name spelt spelled typo sorry mean actually wait user"
+_COMMON: Final = frozenset(_NO_NAMES.split())
 
 
 def _plain(value: str) -> str:
