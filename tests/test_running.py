@@ -32,6 +32,10 @@ def application(ended: threading.Event | None = None) -> FastAPI:
     def hello() -> str:
         return "hello"
 
+    @app.get("/said/{word}")
+    def said(word: str, again: str) -> list[str]:
+        return [word, again]
+
     @app.get("/endless")
     def endless() -> StreamingResponse:
         def parts() -> Iterator[bytes]:
@@ -119,3 +123,20 @@ def test_heads_without_end_and_sockets_are_refused() -> None:
             assert upgrading.recv(1000).startswith(b"HTTP/1.1 200")  # answered as HTTP
         answer = httpx.get(f"{address}/hello", trust_env=False)
         assert (answer.status_code, "server" in answer.headers) == (200, False)
+
+
+def test_an_address_may_be_written_in_any_script() -> None:
+    line, head = "GET /said/小红?again=é HTTP/1.1\r\n".encode(), b"Host: localhost\r\n\r\n"
+    told = '["小红","é"]'.encode()
+    with running(application()) as address, connected(address) as connection:
+        for parts in ((line + head,), (line[:11], line[11:] + head), (line, head)):
+            answer = b""
+            for part in parts:  # also cut within a character, and twice on one connection
+                connection.sendall(part)
+                time.sleep(0.02)
+            while not answer.endswith(told):
+                part = connection.recv(1000)
+                assert part, answer
+                answer += part
+        connection.sendall(line + "X-A: 小\r\n".encode() + head)  # its headers may hold bytes
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")

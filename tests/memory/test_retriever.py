@@ -334,6 +334,13 @@ def test_why_is_a_sentence() -> None:
     )
     source = Why(None, 0.1, None, 0.0, (), 0.5, source_rank=3)
     assert str(source) == "Found as the source of the memory at rank 3, with similarity 0.10."
+    # Of one item alone no group of reasons adds anything.
+    for told, ending in (
+        ((("its meaning", 0.0), ("its words", -0.04)), "with similarity 0.10."),
+        ((("its meaning", 0.0), ("its age", -0.3)), "what weighed most: its age (-0.3)."),
+    ):
+        weighed = Why(1, 0.1, None, 0.0, (), 0.5, reasons=told)
+        assert str(weighed).endswith(ending)
 
 
 # Turns behind items.

@@ -9,7 +9,8 @@ import httpx
 from fastapi.testclient import TestClient
 
 from memograd.memory import Memory
-from memograd.serve.served import Served
+from memograd.serve.app import create_app
+from memograd.serve.served import Served, ServeSettings
 
 ADMIN = "an-admin-token-of-the-tests"
 
@@ -38,3 +39,12 @@ class Serving:
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         headers |= given.pop("headers", {})
         return self.web.request(method, path, headers=headers, **given)
+
+
+def serve(memory: Memory, **settings: Any) -> Serving:
+    """Serves a memory in the process, as loopback.
+
+    Not entered: what runs as long as the application does, `running` or `with web` begins.
+    """
+    app = create_app(memory, ServeSettings(**{"token": ADMIN, **settings}))
+    return Serving(memory, app, TestClient(app, base_url="http://localhost"))

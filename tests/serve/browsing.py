@@ -1,4 +1,4 @@
-"""What the tests of the page share: a signed-in browser session, in the process."""
+"""What the tests of the page share: a signed-in session, in the process or in a real browser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from memograd.serve.identity import COOKIE, page_token
 from memograd.serve.keys import Right
+from memograd.serve.session import login_path
 
 
 class Browser:
@@ -35,3 +36,11 @@ class Browser:
             "HX-Request": "true",
         }
         return self.web.post(f"/page{path}", data=form, headers=headers)
+
+
+def entered(chromium: Any, serving: Serving, address: str, **given: Any) -> Any:
+    """A signed-in tab."""
+    page = chromium.new_page(**given)
+    token = serving.served.keys.login_token(name="page", owner=None, rights=[Right.admin])
+    page.goto(address + login_path(token))
+    return page

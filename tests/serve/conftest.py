@@ -1,18 +1,16 @@
-"""A memory that is served, in the process and over a real port, and keys to ask it with."""
+"""A served memory, in the process and over a real port, keys to ask it with, and a browser."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asked import ADMIN, Serving
-from fastapi.testclient import TestClient
+from asked import Serving, serve
 
 from memograd.memory import Memory
-from memograd.serve.app import create_app
-from memograd.serve.served import ServeSettings
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def make_serving(open_memory: Callable[..., Memory]) -> Iterator[Callable[..., S
     made: list[Serving] = []
 
     def make(memory: Memory | None = None, **settings: Any) -> Serving:
-        made.append(_serving(memory or open_memory(), **{"token": ADMIN, **settings}))
+        made.append(serve(memory or open_memory(), **settings))
         return made[-1]
 
     yield make
@@ -44,18 +42,12 @@ def make_serving(open_memory: Callable[..., Memory]) -> Iterator[Callable[..., S
         serving.served.close()
 
 
-def _serving(memory: Memory, **settings: Any) -> Serving:
-    """Not entered: what runs as long as the application does, `running` or `with web` begins."""
-    app = create_app(memory, ServeSettings(**settings))
-    return Serving(memory, app, TestClient(app, base_url="http://localhost"))
-
-
 @pytest.fixture(scope="module")
 def served_empty(tmp_path_factory: pytest.TempPathFactory, trigrams: Any) -> Iterator[Serving]:
     """A served memory in which a module's tests write nothing."""
     folder = tmp_path_factory.mktemp("empty")
     with Memory.open(folder, embedder=trigrams(), ranking="fusion") as memory:
-        serving = _serving(memory, token=ADMIN)
+        serving = serve(memory)
         yield serving
         serving.served.close()
 
@@ -64,3 +56,18 @@ def served_empty(tmp_path_factory: pytest.TempPathFactory, trigrams: Any) -> Ite
 def serving(make_serving: Callable[..., Serving]) -> Serving:
     """A served empty memory."""
     return make_serving()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A Chromium that was started once."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no chromium on this machine")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--no-proxy-server"]
+        )
+        yield browser
+        browser.close()

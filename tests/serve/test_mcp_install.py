@@ -242,6 +242,24 @@ def transcript(path: Path, client: str) -> Path:
     return path
 
 
+def test_a_key_that_would_open_nothing_is_refused_before_anything_is_written(
+    home: Path, served: Any
+) -> None:
+    address, its = served
+    ask = ["mcp", "install", "cursor", "--yes", "--url"]
+    for key, said in (("mg-wrong", "Give a valid API key"), (ADMIN, "opens everybody's memory")):
+        done = CliRunner().invoke(app, [*ask, address, "--key", key])
+        assert isinstance(done.exception, BadInput) and said in str(done.exception)
+    done = CliRunner().invoke(app, [*ask, f"{address}/elsewhere", "--key", ADMIN])
+    assert isinstance(done.exception, BadInput) and "no memograd serve at" in str(done.exception)
+    assert list(home.iterdir()) == []
+    bound = its.keys.create("cursor", owner="user:小红", rights=["read"]).secret
+    done = CliRunner().invoke(app, [*ask, address, "--key", bound])
+    assert (done.exit_code, "No server answers" in done.output) == (0, False)
+    away = CliRunner().invoke(app, [*ask, "http://127.0.0.1:1", "--key", bound])
+    assert (away.exit_code, "No server answers" in away.output) == (0, True)
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_hooks_capture_and_recall(home: Path, served: Any, client: str) -> None:
     address, its = served

@@ -98,7 +98,9 @@ def test_an_api_key_opens_the_page_too(serving: Serving) -> None:
 def test_unknown_paths_are_pages_under_the_page_and_json_elsewhere(serving: Serving) -> None:
     inside = Browser(serving).get("/nothing")
     assert (inside.status_code, inside.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert serving.ask("GET", "/nothing").json() == {"detail": "Not Found"}
+    assert "There is no such page." in inside.text
+    assert "没有这个页面。" in Browser(serving).get("/nothing", lang="zh").text
+    assert "no route GET /nothing" in serving.ask("GET", "/nothing").json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/page/memory", "/page/nothing"])

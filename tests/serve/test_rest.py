@@ -311,8 +311,40 @@ def test_keys_are_made_and_revoked_by_an_admin(serving: Serving) -> None:
         ("POST", "/compact/unknown/undo", {}, 404, "no compaction"),
         ("POST", "/answers/unknown/feedback", {"json": {"verdict": "good"}}, 404, "no answer"),
         ("POST", "/configure", {"json": {}}, 501, "not offer configure"),
-        ("GET", "/nowhere", {}, 404, "Not Found"),
-        ("PATCH", "/memories", {}, 405, "Method Not Allowed"),
+        ("GET", "/nowhere", {}, 404, "There is no route GET /nowhere: /openapi.json"),
+        ("GET", "/memories/", {}, 404, "There is no route GET /memories/:"),
+        ("PATCH", "/memories", {}, 405, "There is no route PATCH /memories:"),
+        ("POST", "/sweep", {}, 422, "The body is missing: send a JSON object"),
+        ("POST", "/search", {"json": []}, 422, "body must be a JSON object."),
+        ("POST", "/search", {"json": {"user_id": "a"}}, 422, "body.query is missing."),
+        (
+            "POST",
+            "/search",
+            {"json": {"q": "x", "user_id": "a"}},
+            422,
+            "There is no field 'body.q': /openapi.json lists",
+        ),
+        (
+            "POST",
+            "/search",
+            {"data": {"query": "x"}},
+            422,
+            "not said to be JSON: send it with Content-Type: application/json.",
+        ),
+        (
+            "POST",
+            "/import",
+            {"json": {}},
+            422,
+            "taken as it is: send it with Content-Type: application/x-ndjson.",
+        ),
+        (
+            "POST",
+            "/import",
+            {"content": "no export", "headers": {"Content-Type": "application/x-ndjson"}},
+            400,
+            "The upload was not made by memograd's export",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(
@@ -321,7 +353,7 @@ def test_bad_input_is_refused_in_one_sentence(
     serving = served_empty
     before = serving.memory.store.journal.last_seq()
     if "content" in given:
-        given = given | {"headers": {"Content-Type": "application/json"}}
+        given = {"headers": {"Content-Type": "application/json"}} | given
     answer = serving.ask(method, path, **given)
     assert (answer.status_code, answer.json().keys()) == (status, {"detail"}), answer.text
     assert said in answer.json()["detail"]

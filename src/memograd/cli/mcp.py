@@ -75,14 +75,19 @@ def install(
     """Let a coding agent use the memory: shows what it would write, asks, and keeps a copy."""
     need_packages("MCP", ("mcp", "fastapi"), "serve")
     from memograd.serve.keys import owner_of
-    from memograd.serve.mcp.install import RunningServer, Started, plan, write
+    from memograd.serve.mcp.install import RunningServer, Started, check, plan, write
 
     owner = owner_of(user, agent, run)
     server: Started | RunningServer
     if url is not None:
         if key is None or owner is not None or path is not None:
-            raise BadInput("With --url give --key, and no owner or path: the key says whose it is.")
+            raise BadInput(
+                f"With --url give --key (or set {KEY}), and no owner or path: the key says whose it"
+                " is."
+            )
         server = RunningServer(url, key)
+        if not check(server):
+            typer.echo(f"No server answers at {url} now: start it by memograd serve.", err=True)
     elif owner is None or key is not None:
         raise BadInput(
             "Say whose memory it is by --user NAME, or give --url and --key of a running server."

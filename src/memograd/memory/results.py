@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 def item_result(item: MemoryItem) -> dict[str, Any]:
     """An item as `get` and `get_all` return it."""
+    learnt, changed = item.created_at, item.updated_at
+    created_at = learnt.isoformat()
+    unchanged = changed is learnt or (changed.tzinfo is learnt.tzinfo and changed == learnt)
     return {
         "id": item.id,
         "memory": item.text,
@@ -31,8 +34,8 @@ def item_result(item: MemoryItem) -> dict[str, Any]:
         "metadata": dict(item.metadata) or None,
         "kind": item.kind.value,
         "categories": list(item.categories),
-        "created_at": item.created_at.isoformat(),
-        "updated_at": item.updated_at.isoformat(),
+        "created_at": created_at,
+        "updated_at": created_at if unchanged else changed.isoformat(),
         "valid_from": item.valid_from.isoformat() if item.valid_from else None,
         "valid_to": item.valid_to.isoformat() if item.valid_to else None,
         "expiration_date": expiry_result(item.expires_at),
@@ -47,11 +50,12 @@ def hit_result(hit: Hit[MemoryItem], *, explain: bool, query: str = "") -> dict[
 
     query: what was asked; the why is told in its language.
     """
-    result = item_result(hit.record) | {
-        "score": round(hit.score, 6),
-        "similarity": round(hit.why.similarity, 6),
-    }
-    return result | {"explain": _why(hit, query)} if explain else result
+    result = item_result(hit.record)
+    result["score"] = round(hit.score, 6)
+    result["similarity"] = round(hit.why.similarity, 6)
+    if explain:
+        result["explain"] = _why(hit, query)
+    return result
 
 
 def turn_result(hit: Hit[RawTurn], *, explain: bool, query: str = "") -> dict[str, Any]:

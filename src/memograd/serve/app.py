@@ -26,7 +26,7 @@ from memograd.serve import session
 from memograd.serve.limits import KnownFirst, SlowBody
 from memograd.serve.mcp import http as mcp
 from memograd.serve.page import mount
-from memograd.serve.refusals import Refused, Unavailable, refusal
+from memograd.serve.refusals import Refused, Unavailable, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.web.body_limit import BodyLimit
@@ -93,17 +93,16 @@ def _explain_errors(app: FastAPI) -> None:
         return _told(error)
 
     @app.exception_handler(HTTPException)
-    async def unknown_path(_: Request, error: HTTPException) -> JSONResponse:
-        headers = dict(error.headers or {})
-        return JSONResponse(refusal(str(error.detail)), error.status_code, headers)
+    async def unknown_path(request: Request, error: HTTPException) -> JSONResponse:
+        told = str(error.detail)
+        if error.status_code in (404, 405):
+            asked = f"{request.method} {request.url.path[:200]}"
+            told = f"There is no route {asked}: /openapi.json lists those that there are."
+        return JSONResponse(refusal(told), error.status_code, dict(error.headers or {}))
 
     @app.exception_handler(RequestValidationError)
-    async def misfit(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            return JSONResponse(refusal(f"The body is no JSON: {first['ctx']['error']}."), 422)
-        where = ".".join(str(part) for part in first["loc"])
-        return JSONResponse(refusal(f"{where}: {first['msg']}."), 422)
+    async def unfitting(_: Request, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse(refusal(misfit(error.errors())), 422)
 
     @app.exception_handler(MemogradError)
     async def failed(_: Request, error: MemogradError) -> JSONResponse:

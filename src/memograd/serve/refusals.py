@@ -5,7 +5,7 @@ Invariant: an item of another owner is refused exactly as one that never was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 MOST_DETAIL: Final = 600
@@ -74,6 +74,29 @@ class Unavailable(Refused):
         self, detail: str = "The memory cannot be reached just now, nothing was changed: try again."
     ) -> None:
         super().__init__(detail, {"Retry-After": "2"})
+
+
+def misfit(errors: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a request whose fields do not fit, by what FastAPI found.
+
+    A field that does not exist comes first: it often is the one that is missing, misspelt.
+    """
+    error = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+    kind, place = error["type"], error["loc"]
+    where = ".".join(str(part) for part in place)
+    if kind == "json_invalid":
+        return f"The body is no JSON: {error['ctx']['error']}."
+    if kind == "extra_forbidden":
+        return f"There is no field {where!r}: /openapi.json lists those that there are."
+    if kind == "bytes_type":
+        return "The body is taken as it is: send it with Content-Type: application/x-ndjson."
+    if place == ("body",) and kind == "missing":
+        return "The body is missing: send a JSON object, {} at the least."
+    if place == ("body",) and isinstance(error.get("input"), bytes):
+        return "The body is not said to be JSON: send it with Content-Type: application/json."
+    if kind in ("model_attributes_type", "dict_type"):
+        return f"{where} must be a JSON object."
+    return f"{where} is missing." if kind == "missing" else f"{where}: {error['msg']}."
 
 
 def refusal(detail: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 import socket
 import threading
@@ -138,11 +139,18 @@ class _Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, which may begin or end the waiting for its head."""
-        super().data_received(data)
+        super().data_received(data if data.isascii() else self._in_ascii(data))
         if self.conn.their_state is not h11.IDLE:
             self._cancel(head=True)
         elif self._head is None:
             self._head = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _in_ascii(self, data: bytes) -> bytes:
+        """The data with an address in it written as HTTP wants it: `curl` sends 小红 as it is."""
+        if self.conn.their_state is not h11.IDLE or b"\n" in self.conn.trailing_data[0]:
+            return data  # behind the line of the address, or of a body
+        line, newline, rest = data.partition(b"\n")
+        return re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % ord(byte[0]), line) + newline + rest
 
     def pause_writing(self) -> None:
         """More waits for the client than should be kept for it."""

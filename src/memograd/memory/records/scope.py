@@ -37,8 +37,14 @@ class Scope:
 
     def ids(self) -> dict[str, str]:
         """The ids that are given, by field name."""
-        named = {field: getattr(self, field) for field in SCOPE_FIELDS}
-        return {field: value for field, value in named.items() if value is not None}
+        named = {}  # written out: every item of every answer is asked for it
+        if self.user_id is not None:
+            named["user_id"] = self.user_id
+        if self.agent_id is not None:
+            named["agent_id"] = self.agent_id
+        if self.run_id is not None:
+            named["run_id"] = self.run_id
+        return named
 
     @property
     def owner(self) -> str:

@@ -122,6 +122,11 @@ def why_sentence(why: Why, *, chinese: bool) -> str:
     return _chinese(why) if chinese else _english(why)
 
 
+def _weighed(why: Why) -> list[tuple[str, float]]:
+    """The reasons that added something: of one item alone none is nearer than another."""
+    return [(reason, value) for reason, value in why.reasons if f"{abs(value):.1f}" != "0.0"]
+
+
 def _english(why: Why) -> str:
     if why.beside is not None:
         return f"Shown because it stands beside {why.beside}."
@@ -140,8 +145,8 @@ def _english(why: Why) -> str:
     sentence = f"Found as {' and as '.join(reasons)}, with similarity {why.similarity:.2f}"
     if why.probability is not None:
         sentence += f", and holds the answer with probability {why.probability:.2f}"
-    if why.reasons:
-        told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in why.reasons)
+    if weighed := _weighed(why):
+        told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in weighed)
         sentence += f"; what weighed most: {told}"
     if why.not_trained:
         sentence += f" (by rank fusion: {why.not_trained.rstrip('.')})"
@@ -168,9 +173,9 @@ def _chinese(why: Why) -> str:
     sentence = f"{'、'.join(reasons)}，相似度 {why.similarity:.2f}"
     if why.probability is not None:
         sentence += f"，包含答案的概率 {why.probability:.2f}"
-    if why.reasons:
+    if weighed := _weighed(why):
         told = "、".join(
-            f"{_GROUPS_ZH.get(reason, reason)}（{value:+.1f}）" for reason, value in why.reasons
+            f"{_GROUPS_ZH.get(reason, reason)}（{value:+.1f}）" for reason, value in weighed
         )
         sentence += f"；影响最大的是{told}"
     if why.not_trained:

@@ -41,6 +41,12 @@ def fuse(rankings: Sequence[Mapping[str, int]]) -> dict[str, float]:
     say, counts as not asked.
     """
     used = [ranks for ranks in rankings if ranks]
+    if len(used) < 3:  # two numbers are added exactly to rounding, as by fsum
+        sums: dict[str, float] = {}
+        for ranks in used:
+            for id, rank in ranks.items():
+                sums[id] = sums.get(id, 0.0) + (K + 1) / (K + rank)
+        return {id: sum / len(used) for id, sum in sums.items()}
     shares: dict[str, list[float]] = {}
     for ranks in used:
         for id, rank in ranks.items():
@@ -208,7 +214,7 @@ def _ranks(ranking: Sequence[Ranked[T]]) -> dict[str, int]:
 
 def ordered(candidates: Sequence[Candidate[T]]) -> list[Candidate[T]]:
     """By score, then by similarity; what is equal in both stays as it is."""
-    return sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.similarity))
+    return sorted(candidates, key=lambda one: (-one.fused * one.recency, -one.similarity))
 
 
 def finish(

@@ -24,7 +24,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Generic
 
 import numpy as np
@@ -279,11 +279,9 @@ class Corpus(Generic[T]):
         for number, places in rows_in.items():
             rows = np.array([row for row, _ in places])
             postings = view.parts[number].segment.postings
-            held = [postings.holds(term, rows) for term in wanted]
-            for column, (_, at) in enumerate(places):
-                matched[at] = tuple(
-                    term for term, holds in zip(wanted, held, strict=True) if holds[column]
-                )
+            held = zip(*(postings.holds(term, rows) for term in wanted), strict=True)
+            for (_, at), holds in zip(places, held, strict=bool(wanted)):
+                matched[at] = tuple(compress(wanted, holds))
         return matched
 
     # Writing and forking

@@ -241,7 +241,8 @@ def written_before(store: MemoryStore, owner: str, turns: Sequence[RawTurn]) -> 
         told = [event for event in together if event.subject == turn.id and event.after]
         if not first.erased and (not told or not _same(turn, told[0])):
             raise BadInput(
-                "This request_id was used for other messages before: name every call differently."
+                "This request_id (over HTTP: Idempotency-Key) was used for other messages before:"
+                " name every call differently."
             )
     return [
         event

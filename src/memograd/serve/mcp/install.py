@@ -1,8 +1,9 @@
 """`memograd mcp install`: the entries that make a coding agent use the memory.
 
-`plan` says which files would be written and what would be in them; `write` writes one of them and
-keeps what was there. With a server's address the client also gets hooks (`hook.py`), which need a
-memory that is open already; a server that the client starts has the tools alone.
+`check` asks a running server whether it takes the key; `plan` says which files would be written and
+what would be in them; `write` writes one of them and keeps what was there. With a server's address
+the client also gets hooks (`hook.py`), which need a memory that is open already; a server that the
+client starts has the tools alone.
 
 Invariants: entries of others stay as they are; planning twice changes nothing the second time; a
 file that cannot be understood is refused, and nothing is written then.
@@ -10,6 +11,7 @@ file that cannot be understood is refused, and nothing is written then.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shlex
@@ -27,6 +29,8 @@ from memograd.serve.mcp import hook
 
 CLIENTS: Final = ("claude-code", "codex", "cursor")
 BEGIN, END = "# memograd mcp install: begin", "# memograd mcp install: end"
+CHECK_SECONDS: Final = 5.0
+PING: Final = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 HOOKS: Final[Mapping[str, Mapping[str, str]]] = {
     "claude-code": {"UserPromptSubmit": "recall", "Stop": "capture"},
     "codex": {"UserPromptSubmit": "recall", "Stop": "capture"},
@@ -56,6 +60,39 @@ class RunningServer:
 
     url: str
     key: str
+
+
+def check(server: RunningServer) -> bool:
+    """Whether the server answers now. Raises BadInput when it refuses the key, or is none of ours.
+
+    A client with a key that opens nothing, or everybody's memory, would have no tools and not say
+    why.
+    """
+    entry = _entry("cursor", server)
+    place = urlsplit(entry["url"])
+    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+    connection = kind(place.hostname or "", place.port, timeout=CHECK_SECONDS)
+    headers = {**entry["headers"], "Content-Type": "application/json"}
+    try:
+        connection.request("POST", place.path, PING, headers)
+        answer = connection.getresponse()
+        status, told = answer.status, answer.read(10_000)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    if status in (401, 403):
+        raise BadInput(f"The server at {server.url} refuses the key: {_detail(told)}")
+    if status == 404:
+        raise BadInput(f"There is no memograd serve at {server.url}: give the address it prints.")
+    return True
+
+
+def _detail(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return "it does not say why."  # something between here and the server
 
 
 def plan(client: str, server: Started | RunningServer) -> list[FileChange]:

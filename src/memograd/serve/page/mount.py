@@ -19,7 +19,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
 from memograd.serve.page.view import PREFIX, STATIC, YEAR_SECONDS, View
-from memograd.serve.refusals import Refused, Unavailable
+from memograd.serve.refusals import Refused, Unavailable, misfit
 from memograd.serve.served import Served
 
 logger = logging.getLogger(__name__)
@@ -81,13 +81,14 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
 
     @page.exception_handler(HTTPException)
     async def unknown_path(request: Request, error: HTTPException) -> Response:
-        return view(request).refused(error.status_code, str(error.detail))
+        shown = view(request)
+        nowhere = error.status_code in (404, 405)
+        sentence = shown.say("refused.nowhere") if nowhere else str(error.detail)
+        return shown.refused(error.status_code, sentence)
 
     @page.exception_handler(RequestValidationError)
-    async def misfit(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return view(request).refused(422, f"{where}: {first['msg']}.")
+    async def unfitting(request: Request, error: RequestValidationError) -> Response:
+        return view(request).refused(422, misfit(error.errors()))
 
     @page.exception_handler(MemogradError)
     async def failed(request: Request, error: MemogradError) -> Response:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
@@ -65,13 +66,14 @@ IdempotencyKey = Annotated[str | None, Header(max_length=255)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 
-def told(result: Any) -> JSONResponse:
+def told(result: Any) -> Response:
     """A result of `Memory`, which is JSON as it stands, as the answer of a route.
 
     What a route returns otherwise, FastAPI hands to another thread to look at before it writes it:
-    a quarter of a millisecond, and a wait where many ask at once.
+    a quarter of a millisecond, and a wait where many ask at once. And json's writer takes four
+    times as long as pydantic's.
     """
-    return JSONResponse(result)
+    return Response(to_json(result), media_type="application/json")
 
 
 def listed(

@@ -130,7 +130,8 @@ def routes(served: Served) -> APIRouter:
                 file.write(lines)
             return {"imported": memory.import_(path)}
         except BadInput as error:
-            raise BadInput(str(error).replace(path, "the upload")) from None
+            told = str(error).replace(f"The file {path}", "The upload")
+            raise BadInput(told.replace(path, "the upload")) from None
         finally:
             os.unlink(path)
 
