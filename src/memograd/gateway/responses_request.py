@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from memograd.gateway.field_errors import field_error
 from memograd.gateway.protocol import (
     CallRefused,
     ChatRequest,
@@ -50,6 +51,7 @@ PASSED_ON: Final = {
 """Fields of a chat that some send here too."""
 ONLY: Final[Mapping[str, tuple[Any, ...]]] = {"truncation": ("disabled",), "background": (False,)}
 """Fields that may have a value without effect, beside null."""
+ROLES: Final = ("user", "assistant", "system", "developer")
 TEXT_PARTS: Final = {"input_text", "output_text", "text"}
 
 
@@ -132,9 +134,8 @@ class ResponseRequest(BaseModel):
         try:
             return ChatRequest.model_validate(given)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise CallRefused(400, f"{where}: {first['msg']}.", param=where) from None
+            where, message = field_error(error.errors())
+            raise CallRefused(400, message, param=where) from None
 
     def _passed_on(self) -> dict[str, Any]:
         """Fields that stay as they are; `CallRefused` for those that nothing here understands."""
@@ -154,8 +155,13 @@ class ResponseRequest(BaseModel):
         for place, item in enumerate(self.input):
             where = f"input[{place}]"
             if item.type == "message":
-                if item.role is None:
-                    raise CallRefused(400, f"{where}: a message needs a role.", param=where)
+                if item.role not in ROLES:
+                    raise CallRefused(
+                        400,
+                        f"{where}: the role of a message is one of {', '.join(ROLES)}, not "
+                        f"{item.role!r}.",
+                        param=where,
+                    )
                 messages.append({"role": item.role, "content": _content(item.content, where)})
             elif item.type == "function_call":
                 if item.call_id is None or item.name is None:

@@ -298,9 +298,8 @@ class TraceStore:
             ).rowcount
             found = self._get(connection, rollout_id)
             if not moved:
-                raise WrongState(
-                    f"The rollout {rollout_id} is {found.state} and cannot become {state}."
-                )
+                why = "has made no call" if found.state in LIVE else f"is over: it is {found.state}"
+                raise WrongState(f"The rollout {rollout_id} {why}, so it cannot become {state}.")
         self._tell_end(found)
         return found
 
