@@ -121,3 +121,39 @@ def test_bad_input_is_one_sentence(
     assert code == 2, err
     assert re.search(said, err)
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--adapter", "a"),
+        ("--device", "cpu"),
+        ("--max-tokens", "5"),
+        ("--max-batch", "3"),
+        ("--chat-template", "t.jinja"),
+    ],
+)
+def test_what_is_for_a_local_model_is_refused_before_another_server(
+    store_url: str, capsys, option: tuple[str, str]
+) -> None:
+    behind = ("--model", "q", "--upstream", "http://127.0.0.1:9/v1", "--store", store_url)
+    code, _, err = run(capsys, "gateway", *behind, *option)
+    assert code == 2
+    assert err == f"memograd: {option[0]} is for a local model; leave it out behind --upstream.\n"
+
+
+def test_a_trace_is_shown_with_its_api_and_readable_times(store_url: str, capsys) -> None:
+    store = TraceStore(store_url, clock=lambda: 1_700_000_000.0)
+    rollout = store.create(seconds=3e9).record.id  # not over yet
+    store.begin_call(rollout)
+    messages = ({"role": "user", "content": "你好"},)
+    choices = (Choice("好", "stop"),)
+    for number, asked in enumerate([{"api": "responses"}, {}]):
+        call = CallRecord(rollout, number, "writer", "m", 0, messages, choices, asked=asked)
+        store.record(call)
+    _, out, _ = run(capsys, "traces", "show", rollout, "--store", store_url)
+    assert "call 0 by writer, responses:" in out and "call 1 by writer, chat:" in out
+    shown = {"updated_at": "2023-11-14 22:13:20", "deadline": "2118-12-09 03:33:20"}
+    for name, when in shown.items():
+        [line] = [line for line in out.splitlines() if line.startswith(name)]
+        assert line.split(maxsplit=1)[1].strip() == when

@@ -234,7 +234,8 @@ def test_a_stream_that_breaks_off_says_so(start) -> None:
         ({"truncation": "auto"}, "truncation"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
         ({"input": [{"type": "function_call", "name": "a"}]}, "input[0]"),
-        ({"input": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
+        ({"input": [{"role": "robot", "content": "a"}]}, "input[0]"),
+        ({"input": [{"content": "a"}]}, "input[0]"),
         ({"input": []}, "input"),
         ({"temperature": 1e-300}, "temperature"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
@@ -248,21 +249,16 @@ def test_what_is_not_offered_is_refused_by_name(gateway, fields, param) -> None:
     assert gateway.store.rollout(rollout.id).calls == 0
 
 
-def test_what_is_below_a_response_is_refused_in_words_and_not_tried_again(gateway) -> None:
+def test_what_cannot_be_done_with_a_response_is_refused_in_words_and_not_tried_again(
+    gateway,
+) -> None:
     rollout = gateway.rollout()
     with openai.OpenAI(base_url=rollout.base_url, api_key=rollout.api_key) as client:
         made = client.responses.create(model="m", input="一")
-        for ask in (
-            client.responses.retrieve,
-            client.responses.delete,
-            client.responses.cancel,
-            client.responses.input_items.list,
-        ):
-            with pytest.raises(openai.NotFoundError, match="previous_response_id") as refused:
+        for ask in (client.responses.cancel, lambda _: client.responses.input_tokens.count()):
+            with pytest.raises(openai.NotFoundError, match="nothing to cancel") as refused:
                 ask(made.id)
             assert refused.value.code == "not_served"
-    nobody = httpx.get(f"{rollout.base_url}/responses/{made.id}")
-    assert nobody.status_code == 401
 
 
 def test_items_become_the_messages_of_a_chat() -> None:

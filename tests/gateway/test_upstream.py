@@ -150,10 +150,20 @@ def test_without_ids_a_trace_is_kept_and_training_refuses(start, server) -> None
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        (429, '{"error": {"message": "slower"}}', (429, "slower")),
-        (401, '{"error": {"message": "wrong key geheim"}}', (502, r"wrong key \*\*\*")),
-        (500, "{}", (500, "refused")),
-        (200, "no json", (502, "with JSON")),
+        (429, '{"error": {"message": "slower."}}', (429, r"refused with 429: slower\.$")),
+        (
+            401,
+            '{"error": {"message": "wrong key geheim"}}',
+            (502, r"401: wrong key \*\*\*; its key is MEMOGRAD_UPSTREAM_KEY\.$"),
+        ),
+        (404, '{"detail": "Not Found"}', (404, r"refused with 404: Not Found\.$")),
+        (400, '{"error": "too long"}', (400, r"refused with 400: too long\.$")),
+        (400, '[{"message": "odd"}]', (400, r'refused with 400: \[{"message": "odd"}\]\.$')),
+        # A key is not told in part either.
+        (400, f'"{"x" * 995}geheim"', (400, r"x\*\*\*\.$")),
+        (500, "{}", (500, r"refused with 500: {}\.$")),
+        (502, "<html>", (502, "with 502 and no JSON: its address may be wrong")),
+        (200, "no json", (502, "with 200 and no JSON: its address may be wrong")),
         (200, "{}", (502, "without choices")),
         (200, '{"choices": [{}]}', (502, "not understood")),
         (200, '{"choices": [{"message": 3}]}', (502, "not understood")),

@@ -13,7 +13,7 @@ from memograd.data import write_conversations_jsonl
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.optimize.memory_qa import optimize
-from memograd.optimize.program import load_program
+from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import OptimizeConfig
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.registry import train
@@ -122,6 +122,30 @@ def test_the_untouched_program_is_the_prompt_that_grpo_trains(
         assert mine["answers"]["GRPO"] == [other["answers"]["retrieved memory, trained"]]
 
 
+def test_saved_programs_of_all_seeds_are_one_row(given: dict[str, object], tmp_path: Path) -> None:
+    """As a search names its files; one whose other seeds are not there is a row by itself."""
+    files = {}
+    for name in ("found-1", "found-0", "other-0", "found-7"):
+        program = MemoryQAProgram()
+        program.answer.signature = program.answer.signature.with_instructions(f"By {name}.")
+        files[name] = tmp_path / f"{name}.json"
+        program.save(str(files[name]))
+    settings = {**given, "seeds": [0, 1], "max_eval": 2, "program": list(files.values())}
+    out = optimize(OptimizeConfig.model_validate(settings))
+    table = json.loads((out / "comparison.json").read_text())
+    assert {row["name"]: row["totals"]["seeds"] for row in table["methods"]} == {
+        **{"untrained": 1, "found": 2, "other-0": 1, "found-7": 1},
+    }
+    store = TraceStore(f"sqlite:///{out / 'traces.db'}", idle_seconds=None)
+    asked = {
+        record.metadata["seed"]: store.calls(record.id)[0].messages[0]["content"]
+        for record in store.rollouts()
+        if record.metadata["purpose"] == "measure found"
+    }
+    store.close()
+    assert asked == {0: "By found-0.", 1: "By found-1."}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["miprov2", "gepa", "simba"])
 def test_proposals_of_any_endpoint_are_used_and_counted(
@@ -227,6 +251,10 @@ def test_what_is_wrong_is_said_before_there_is_a_folder(
         main(["optimize", "memory-qa", "--optimizer", "miprov2"])
     assert ended.value.code == 2
     assert "prompt.model" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:  # an option that is given twice means both
+        main(["optimize", "memory-qa", "--run", "a", "--run", "b", "--program", "c", "seeds=0"])
+    assert ended.value.code == 2
+    assert "2 runs for 1 seeds" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -355,3 +355,10 @@ def test_the_example_with_the_packaged_model(
     assert 1.0 < row["turns_mean"] < 2.0
     assert row["rows_mean"] == 1.0 and row["sampler_gap"] < 1e-3
     assert row["reward_mean"] > 0.2 and row["grad_norm"] > 0.0
+    # Attempts at one question differ in what they earn, or there would be nothing to learn from.
+    lines = (tmp_path / "run" / "rollouts" / "step-0001.jsonl").read_text().splitlines()
+    earned = [
+        {rollout["rewards"]["right_answer"] for rollout in json.loads(line)["rollouts"]}
+        for line in lines
+    ]
+    assert {0.0, 1.0} in earned

@@ -41,6 +41,8 @@ traces_app = typer.Typer(
 Store = Annotated[
     str, typer.Option("--store", metavar="URL", help="Where traces are: an SQLAlchemy URL.")
 ]
+LOCAL_ONLY = ("adapter", "device", "max_tokens", "max_batch", "chat_template")
+"""Options that say how the model here answers; another server has its own."""
 DEFAULT_STORE = "sqlite:///traces.db"
 
 
@@ -64,6 +66,7 @@ class TraceFormat(StrEnum):
     )
 )
 def gateway(
+    context: typer.Context,
     model: Annotated[
         str, typer.Option(metavar="MODEL", help="Hub id or folder; its name behind --upstream.")
     ],
@@ -115,8 +118,11 @@ def gateway(
     hosts = [checked_host(name) for name in allow_host or ()]
     if token_ids and upstream is None:
         raise BadInput("--token-ids is for --upstream; a local model's ids are always kept.")
-    if adapter is not None and upstream is not None:
-        raise BadInput("--adapter is for a local model; leave it out behind --upstream.")
+    for name in LOCAL_ONLY if upstream is not None else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise BadInput(f"{option} is for a local model; leave it out behind --upstream.")
     spans = _spans(otlp)
     listening = listen(host, port)
     traces = TraceStore(store, idle_seconds=idle_seconds)
@@ -209,11 +215,14 @@ def show_trace(
     if as_json:
         show.as_json(told(record, calls))
         return
-    show.fields({**vars(record), "created_at": _moment(record.created_at)})
+    times = ("created_at", "updated_at", "deadline")
+    moments = {name: when and _moment(when) for name in times for when in [getattr(record, name)]}
+    show.fields({**vars(record), **moments})
     for call in calls:
         kept = "token ids kept" if call.prompt_ids is not None else "no token ids"
         typer.echo(
-            f"\ncall {call.number} by {show.plain(call.agent)}: {call.prompt_tokens} tokens in, "
+            f"\ncall {call.number} by {show.plain(call.agent)}, {call.asked.get('api', 'chat')}: "
+            f"{call.prompt_tokens} tokens in, "
             f"{call.completion_tokens} out, {call.latency:.2f} s, {kept}"
         )
         said = [*call.messages, *(answer_message(choice) for choice in call.choices)]
@@ -293,7 +302,8 @@ def _found(traces: TraceStore, beginning: str) -> RolloutRecord:
     matching = [record for record in traces.rollouts() if record.id.startswith(beginning)]
     if len(matching) != 1:
         count = "No rollout" if not matching else f"{len(matching)} rollouts"
-        raise BadInput(f"{count} in {traces.place} begin with {beginning!r}: give the whole id.")
+        verb = "begin" if matching else "begins"
+        raise BadInput(f"{count} in {traces.place} {verb} with {beginning!r}: give the whole id.")
     return matching[0]
 
 

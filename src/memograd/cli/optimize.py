@@ -42,7 +42,7 @@ def optimize() -> None:
 def memory_qa(
     settings: GivenSettings = None,
     optimizer: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="NAMES", help="bootstrap, simba, miprov2, gepa; several by commas."),
     ] = None,
     budget: Annotated[
@@ -53,16 +53,19 @@ def memory_qa(
         str | None, typer.Option(metavar="FILE", help="Conversations (docs/data.md).")
     ] = None,
     train: Annotated[
-        str | None, typer.Option(metavar="IDS", help="Conversations to optimise on.")
+        list[str] | None,
+        typer.Option(metavar="IDS", help="Conversations to optimise on, by commas."),
     ] = None,
     evaluate: Annotated[
-        str | None, typer.Option("--eval", metavar="IDS", help="Conversations to measure on.")
+        list[str] | None,
+        typer.Option("--eval", metavar="IDS", help="Conversations to measure on, by commas."),
     ] = None,
     program: Annotated[
-        str | None, typer.Option(metavar="FILES", help="Saved programs to measure, by commas.")
+        list[str] | None,
+        typer.Option(metavar="FILES", help="Saved programs to measure, by commas."),
     ] = None,
     run: Annotated[
-        str | None, typer.Option(metavar="RUNS", help="Trained runs to measure, by commas.")
+        list[str] | None, typer.Option(metavar="RUNS", help="Trained runs to measure, by commas.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder of programs and table.")
@@ -70,9 +73,17 @@ def memory_qa(
     config: SettingsFile = None,
 ) -> None:
     """Optimise the prompt that answers from a memory, and measure it beside trained weights."""
+    lists = {
+        "optimizer": optimizer,
+        "train": train,
+        "eval": evaluate,
+        "program": program,
+        "run": run,
+    }
     options = {
-        **{"optimizer": optimizer, "budget": budget, "data": data, "train": train},
-        **{"eval": evaluate, "program": program, "run": run, "out": out},
+        **{"budget": budget, "data": data, "out": out},
+        # An option that is given twice means both.
+        **{name: ",".join(values) for name, values in lists.items() if values},
     }
     given = [f"{name}={value}" for name, value in options.items() if value is not None]
     resolved = load_settings(OptimizeConfig, config, [*given, *(settings or [])])

@@ -29,7 +29,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from memograd.errors import MemogradError
-from memograd.gateway import answers, completions_api, responses_request
+from memograd.gateway import answers, completions_api, responses_kept
 from memograd.gateway.admission import (
     CallPlace,
     CallPlaces,
@@ -45,7 +45,8 @@ from memograd.gateway.calls import BegunCall, Calls, ReaderGone
 from memograd.gateway.completions_api import CompletionForm, CompletionRequest
 from memograd.gateway.protocol import CallRefused, ChatRequest, EmbeddingRequest
 from memograd.gateway.responses_answer import ResponseForm
-from memograd.gateway.responses_request import ResponseRequest, Threads
+from memograd.gateway.responses_kept import KeptResponses
+from memograd.gateway.responses_request import ResponseRequest
 from memograd.gateway.store import NoSuchRollout, TraceStore
 from memograd.memory.embedders.embedder import Embedder
 
@@ -78,7 +79,7 @@ class Gateway:
         self.embedder = embedder
         self._key = key
         self._known = KnownKeys()
-        self._threads = Threads(self.calls)
+        self.responses = KeptResponses(self.calls)
 
     def check_own(self, authorization: Authorization = None) -> None:
         """The gateway's key, where it has one."""
@@ -134,24 +135,23 @@ class Gateway:
         """Answer in the words of `/v1/responses`."""
 
         async def begin() -> tuple[BegunCall, AnswerForm]:
-            chat = asked.as_chat(await self._threads.before(asked, rollout_id))
-            kept: dict[str, Any] = {"api": responses_request.API}
-            if asked.instructions is not None:
-                kept["instructions"] = True
+            chat = asked.as_chat(await self.responses.before(asked, rollout_id))
+            kept = responses_kept.record_of(asked, chat)
             begun = await self._begin(request, chat, rollout_id, header, kept)
-            response_id, remember = self._threads.follow(begun, asked)
-            return begun, ResponseForm(response_id, self.backend.model, asked, remember)
+            response_id, hold = self.responses.follow(begun, asked)
+            form = ResponseForm(response_id, self.backend.model, asked, begun.began_at, hold)
+            return begun, form
 
         return await self._answer(request, begin)
 
     def not_kept(self, rest: str) -> CallRefused:
-        """Why what OpenAI has below `/v1/responses/` (to read, delete or cancel a response, to
-        count tokens) is refused; by a status that clients do not try again."""
+        """Why what else OpenAI has below `/v1/responses/` (to cancel a response, to count or to
+        compact its input) is refused; by a status that clients do not try again."""
         return CallRefused(
             404,
-            f"/v1/responses/{rest} is not served here: a response is told once, as the answer to "
-            "its request, and is neither read, changed nor deleted later. It can be gone on from "
-            "with previous_response_id; what a rollout said, `memograd traces show` prints.",
+            f"/v1/responses/{rest} is not served here: a response can be read, its input items "
+            "listed, and it can be deleted; it is complete when it is told, so there is nothing to "
+            "cancel.",
             code="not_served",
         )
 

@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.conversation import answer_message
+from memograd.gateway.field_errors import field_error
 from memograd.gateway.protocol import CallRefused, ChatRequest, error_body
 from memograd.gateway.schema import dump
 from memograd.gateway.store import WrongState
@@ -220,20 +221,29 @@ def explain_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def not_understood(_: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
-        fields = (str(part) for part in first["loc"][1:])  # and, in brackets, kinds of values
-        where = ".".join(part for part in fields if part.isalnum() or part.isidentifier())
-        message = f"{where or 'The request'}: {first['msg']}."
+        where, message = field_error(error.errors())
         if first["type"] == "json_invalid":
             where = ""
             message = f"The request is not JSON: {first['ctx']['error']}."
-        elif first["loc"] == ("body",) and first["type"] != "missing":
+        elif first["loc"] == ("body",):
             message = "The request is no JSON object; is its Content-Type application/json?"
+            if first["type"] == "missing":
+                message = "The request has no body: send a JSON object."
         body = error_body(message, kind="invalid_request_error", param=where or None)
         return Json(body, status_code=400)
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> Json:
-        body = error_body(str(error.detail), kind="invalid_request_error")
+    async def http(request: Request, error: HTTPException) -> Json:
+        path = request.url.path[:200]
+        message = str(error.detail)
+        if error.status_code == 404:
+            message = f"There is no path {path} here: GET /docs lists those that there are."
+            if "v1" not in path.split("/"):
+                message = f"There is no path {path} here: the base URL of a client ends in /v1."
+        elif error.status_code == 405:
+            taken = (error.headers or {}).get("Allow", "others")
+            message = f"{path} does not take {request.method}, but {taken}."
+        body = error_body(message, kind="invalid_request_error")
         return Json(body, status_code=error.status_code, headers=error.headers)
 
     @app.exception_handler(Exception)

@@ -20,7 +20,7 @@ import html
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from memograd.gateway.admission import GatewayLimits
@@ -38,6 +38,7 @@ from memograd.gateway.protocol import (
     error_body,
 )
 from memograd.gateway.records import RolloutRecord
+from memograd.gateway.responses_kept import InputItemsQuery, ResponseQuery
 from memograd.gateway.responses_request import ResponseRequest
 from memograd.gateway.store import TraceStore
 from memograd.memory.embedders.embedder import Embedder
@@ -57,7 +58,9 @@ NOT_KEPT: Mapping[str, Any] = {
     "response_model": None,
     "include_in_schema": False,
 }
-"""Paths that are known and always refused: OpenAI's clients offer what is below a response."""
+"""Paths that are known and always refused: OpenAI's clients offer more below a response."""
+ReadQuery = Annotated[ResponseQuery, Query()]
+ItemsQuery = Annotated[InputItemsQuery, Query()]
 AgentName = Annotated[str | None, Header(alias="X-Agent-Name", max_length=200)]
 
 
@@ -166,6 +169,19 @@ def _routes(gateway: Gateway) -> APIRouter:
     ) -> Response:
         return await gateway.respond(request, asked, None, agent)
 
+    @routes.get("/v1/responses/{response_id}", dependencies=[own])
+    async def kept(response_id: str, query: ReadQuery) -> dict[str, Any]:
+        query.check()
+        return await gateway.responses.told(response_id, None)
+
+    @routes.delete("/v1/responses/{response_id}", dependencies=[own])
+    async def delete_kept(response_id: str) -> dict[str, Any]:
+        return await gateway.responses.delete(response_id, None)
+
+    @routes.get("/v1/responses/{response_id}/input_items", dependencies=[own])
+    async def kept_items(response_id: str, query: ItemsQuery) -> dict[str, Any]:
+        return await gateway.responses.input_items(response_id, None, query)
+
     @routes.api_route("/v1/responses/{rest:path}", dependencies=[own], **NOT_KEPT)
     async def kept_response(rest: str) -> Response:
         raise gateway.not_kept(rest)
@@ -233,6 +249,23 @@ def _routes(gateway: Gateway) -> APIRouter:
         agent: AgentName = None,
     ) -> Response:
         return await gateway.respond(request, asked, owned_id, agent)
+
+    @routes.get("/rollout/{rollout_id}/v1/responses/{response_id}")
+    async def rollout_kept(
+        response_id: str, query: ReadQuery, owned_id: str = owned
+    ) -> dict[str, Any]:
+        query.check()
+        return await gateway.responses.told(response_id, owned_id)
+
+    @routes.delete("/rollout/{rollout_id}/v1/responses/{response_id}")
+    async def rollout_delete_kept(response_id: str, owned_id: str = owned) -> dict[str, Any]:
+        return await gateway.responses.delete(response_id, owned_id)
+
+    @routes.get("/rollout/{rollout_id}/v1/responses/{response_id}/input_items")
+    async def rollout_kept_items(
+        response_id: str, query: ItemsQuery, owned_id: str = owned
+    ) -> dict[str, Any]:
+        return await gateway.responses.input_items(response_id, owned_id, query)
 
     @routes.api_route("/rollout/{rollout_id}/v1/responses/{rest:path}", **NOT_KEPT)
     async def rollout_kept_response(rest: str, _owned_id: str = owned) -> Response:

@@ -88,6 +88,8 @@ class Calls:
         what is wrong with it, and then it has none. `asked`: what its record says of it."""
         if (request.n or 1) > self.limits.max_choices:
             raise CallRefused(400, f"n is at most {self.limits.max_choices} here.", param="n")
+        if request.top_logprobs and not request.logprobs:
+            raise CallRefused(400, "top_logprobs needs logprobs=true.", param="top_logprobs")
         began_at = time.time()
         conversation = TracedConversation()
         if rollout_id is not None:

@@ -72,8 +72,9 @@ class CallRecord:
 
     `number` counts the rollout's calls in the order they began, from 0. `sampling` holds what the
     choices were drawn with (`temperature`, `top_p`, `seed`, `max_tokens`, `stop`, `n`);
-    `asked` what else its reader needs of the request: `api` (chat, responses or completions), and
-    `instructions` where the first message is this request's own and no part of the conversation;
+    `asked` what else its reader needs of the request: `api` (chat, responses or completions),
+    `instructions` where the first message is this request's own and no part of the conversation,
+    `request` what a response repeats, `deleted` where the agent deleted its response;
     `logprobs_temperature` is the temperature of the distribution that the log-probabilities are of.
     `mismatch` says how the conversation differed from the tokens held of the calls before it
     (`memograd.rollout.chat_ids.MISMATCHES`), None where it did not. `latency` is in seconds.

@@ -25,28 +25,35 @@ from memograd.gateway.schema import dump
 
 
 class ResponseForm:
-    """`response_id` is what a later request goes on from; `remember` is told the answer before the
-    agent is."""
+    """`response_id` is what a later request goes on from; `began_at` is in seconds since 1970;
+    `remember` is told the answer, and when it was complete, before the agent is."""
 
     def __init__(
         self,
         response_id: str,
         model: str,
         asked: ResponseRequest,
-        remember: Callable[[BackendAnswer], None],
+        began_at: float,
+        remember: Callable[[BackendAnswer, float], None] | None = None,
     ) -> None:
         self._id = response_id
         self._part = response_id.removeprefix("resp_")
         self._model = model
         self._asked = asked
         self._remember = remember
-        self._created = int(time.time())
+        self._began_at = began_at
         self._count = 0
-        self._began = False
+        self._begun = False
 
     def whole(self, answer: BackendAnswer) -> dict[str, Any]:
         """The response."""
-        self._remember(answer)
+        completed_at = time.time()
+        if self._remember is not None:
+            self._remember(answer, completed_at)
+        return self.told(answer, completed_at)
+
+    def told(self, answer: BackendAnswer, completed_at: float) -> dict[str, Any]:
+        """The response, which was complete at that time."""
         cut = answer.choices[0].finish_reason == "length"
         return {
             **self._frame("incomplete" if cut else "completed"),
@@ -54,7 +61,7 @@ class ResponseForm:
             "output": self._items(answer),
             "usage": _usage(answer),
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "completed_at": None if cut else int(time.time()),
+            "completed_at": None if cut else int(completed_at),
         }
 
     def opening(self) -> Iterator[str]:
@@ -64,7 +71,7 @@ class ResponseForm:
 
     def more(self, place: int, text: str) -> Iterator[str]:
         """A delta of the message's text."""
-        if not self._began:
+        if not self._begun:
             yield from self._message_begins()
         yield self._of_text("response.output_text.delta", delta=text, logprobs=[])
 
@@ -73,7 +80,7 @@ class ResponseForm:
         response = self.whole(answer)
         for place, item in enumerate(response["output"]):
             if item["type"] == "message":
-                if not self._began:
+                if not self._begun:
                     yield from self._message_begins()
                 [part] = item["content"]
                 logprobs, text = part["logprobs"], part["text"]
@@ -118,7 +125,7 @@ class ResponseForm:
         return items
 
     def _message_begins(self) -> Iterator[str]:
-        self._began = True
+        self._begun = True
         item = {**self._message(), "status": "in_progress", "content": []}
         yield self._event("response.output_item.added", output_index=0, item=item)
         yield self._of_text("response.content_part.added", part={**_TEXT, "text": ""})
@@ -133,7 +140,7 @@ class ResponseForm:
         return {
             "id": self._id,
             "object": "response",
-            "created_at": self._created,
+            "created_at": int(self._began_at),
             "status": status,
             "error": None,
             "incomplete_details": None,

@@ -6,28 +6,20 @@
     function_call_output            tool
     reasoning                       left out: another model's thoughts are no part of a chat
 
-With `previous_response_id` the messages go on from a response (`Threads`). In a rollout a
-response's id names its call, and the conversation is read from the trace, so it is there after a
-restart too. Outside of rollouts nothing is written down: the latest conversations are held in
-memory. The instructions of the response before it are not carried over, as OpenAI says.
+With `previous_response_id` the messages go on from a response that is kept (`responses_kept`).
 
-Invariants: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
-and prompts, work in the background) is refused by name, never ignored; a request goes on from a
-response of its own rollout or from none.
+Invariant: what this API offers and a chat cannot say (tools that OpenAI runs, stored conversations
+and prompts, work in the background) is refused by name, never ignored.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from memograd.gateway.backend import BackendAnswer
-from memograd.gateway.calls import BegunCall, Calls
-from memograd.gateway.conversation import answer_message
+from memograd.gateway.field_errors import field_error
 from memograd.gateway.protocol import (
     CallRefused,
     ChatRequest,
@@ -37,9 +29,15 @@ from memograd.gateway.protocol import (
     TopLogprobs,
     TopP,
 )
-from memograd.gateway.schema import dump
 
 API: Final = "responses"
+LOGPROBS: Final = "message.output_text.logprobs"
+"""What `include` calls the log-probabilities of an answer."""
+TOLD_BACK: Final = {
+    *("max_output_tokens", "metadata", "parallel_tool_calls", "previous_response_id", "reasoning"),
+    *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "user"),
+}
+"""Fields of a request that its response repeats; `instructions` are its first message."""
 
 NO_EFFECT: Final = {
     *("include", "store", "stream_options", "service_tier", "safety_identifier"),
@@ -53,6 +51,7 @@ PASSED_ON: Final = {
 """Fields of a chat that some send here too."""
 ONLY: Final[Mapping[str, tuple[Any, ...]]] = {"truncation": ("disabled",), "background": (False,)}
 """Fields that may have a value without effect, beside null."""
+ROLES: Final = ("user", "assistant", "system", "developer")
 TEXT_PARTS: Final = {"input_text", "output_text", "text"}
 
 
@@ -96,7 +95,11 @@ class ResponseRequest(BaseModel):
     @property
     def wants_logprobs(self) -> bool:
         """Whether the answer shows log-probabilities."""
-        return bool(self.top_logprobs) or "message.output_text.logprobs" in (self.include or ())
+        return bool(self.top_logprobs) or LOGPROBS in (self.include or ())
+
+    def told_back(self) -> dict[str, Any]:
+        """What its response repeats of it."""
+        return self.model_dump(include=TOLD_BACK, exclude_none=True)
 
     def as_chat(self, before: Sequence[Mapping[str, Any]] = ()) -> ChatRequest:
         """The request as a chat that goes on from the messages `before`; raises `CallRefused`."""
@@ -131,9 +134,8 @@ class ResponseRequest(BaseModel):
         try:
             return ChatRequest.model_validate(given)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise CallRefused(400, f"{where}: {first['msg']}.", param=where) from None
+            where, message = field_error(error.errors())
+            raise CallRefused(400, message, param=where) from None
 
     def _passed_on(self) -> dict[str, Any]:
         """Fields that stay as they are; `CallRefused` for those that nothing here understands."""
@@ -153,8 +155,13 @@ class ResponseRequest(BaseModel):
         for place, item in enumerate(self.input):
             where = f"input[{place}]"
             if item.type == "message":
-                if item.role is None:
-                    raise CallRefused(400, f"{where}: a message needs a role.", param=where)
+                if item.role not in ROLES:
+                    raise CallRefused(
+                        400,
+                        f"{where}: the role of a message is one of {', '.join(ROLES)}, not "
+                        f"{item.role!r}.",
+                        param=where,
+                    )
                 messages.append({"role": item.role, "content": _content(item.content, where)})
             elif item.type == "function_call":
                 if item.call_id is None or item.name is None:
@@ -253,70 +260,3 @@ def _response_format(form: Any) -> dict[str, Any] | None:
         "type": "json_schema",
         "json_schema": {name: value for name, value in form.items() if name != "type"},
     }
-
-
-HELD_BYTES: Final = 64 * 1024 * 1024
-"""Of conversations outside of rollouts, as JSON."""
-
-Messages = Sequence[Mapping[str, Any]]
-
-
-class Threads:
-    """The conversations of a gateway's responses; for one event loop."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._held: OrderedDict[str, tuple[Messages, int]] = OrderedDict()
-        self._bytes = 0
-
-    async def before(self, asked: ResponseRequest, rollout_id: str | None) -> Messages:
-        """The messages that the request goes on from; else `CallRefused`."""
-        previous = asked.previous_response_id
-        if previous is None:
-            return ()
-        if rollout_id is None:
-            if previous in self._held:
-                self._held.move_to_end(previous)
-                return self._held[previous][0]
-            raise _unknown(previous)
-        owner, _, number = previous.removeprefix("resp_").partition("_")
-        counted = number.isascii() and number.isdigit() and len(number) < 10
-        if owner != rollout_id or not counted:
-            raise _unknown(previous)
-        call = await self._calls.in_store(self._calls.store.call, rollout_id, int(number))
-        if call is None or call.asked.get("api") != API:
-            raise _unknown(previous)
-        own = 1 if call.asked.get("instructions") else 0
-        return [*call.messages[own:], answer_message(call.choices[0])]
-
-    def follow(
-        self, begun: BegunCall, asked: ResponseRequest
-    ) -> tuple[str, Callable[[BackendAnswer], None]]:
-        """The id of the response that is about to be made, and what remembers its answer."""
-        if begun.rollout is not None:
-            return f"resp_{begun.rollout.id}_{begun.number}", lambda _: None
-        response_id = f"resp_{secrets.token_hex(12)}"
-        if asked.store is False:
-            return response_id, lambda _: None
-        own = 0 if asked.instructions is None else 1
-        said = begun.request.said()[own:]
-
-        def remember(answer: BackendAnswer) -> None:
-            thread = [*said, answer_message(answer.choices[0])]
-            size = len(dump(thread))
-            self._held[response_id] = (thread, size)
-            self._bytes += size
-            while self._bytes > HELD_BYTES and len(self._held) > 1:
-                _, (_, freed) = self._held.popitem(last=False)
-                self._bytes -= freed
-
-        return response_id, remember
-
-
-def _unknown(previous: str) -> CallRefused:
-    return CallRefused(
-        400,
-        f"There is no response {previous!r} to go on from here.",
-        code="previous_response_not_found",
-        param="previous_response_id",
-    )

@@ -182,6 +182,12 @@ class TraceStore:
         if self.watcher is not None:
             self.watcher.called(call)
 
+    def amend(self, rollout_id: str, number: int, asked: Mapping[str, Any]) -> None:
+        """Let a call's record say this of its request; what was said and drawn stays as it is."""
+        of_call = and_(CALLS.c.rollout_id == rollout_id, CALLS.c.number == number)
+        with self._database.writing() as connection:
+            connection.execute(update(CALLS).where(of_call).values(asked=dump(asked)))
+
     def reward(self, rollout_id: str, reward: float) -> RolloutRecord:
         """End a rollout with its reward; raises BadInput for one that is not finite, WrongState for
         a rollout that is over."""
@@ -292,9 +298,8 @@ class TraceStore:
             ).rowcount
             found = self._get(connection, rollout_id)
             if not moved:
-                raise WrongState(
-                    f"The rollout {rollout_id} is {found.state} and cannot become {state}."
-                )
+                why = "has made no call" if found.state in LIVE else f"is over: it is {found.state}"
+                raise WrongState(f"The rollout {rollout_id} {why}, so it cannot become {state}.")
         self._tell_end(found)
         return found
 

@@ -42,6 +42,9 @@ OWN_DISTRIBUTION: Final = {
 """What is asked for where an agent says nothing: vLLM would take what the model's authors recommend
 (`generation_config.json`), and a trace would not say so."""
 
+LONGEST_REASON: Final = 1000
+"""Characters of a server's own words in a refusal."""
+
 
 class UpstreamBackend:
     """A server behind the gateway.
@@ -114,25 +117,17 @@ class UpstreamBackend:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
             response = await self._sent(self._client, path, dump(body).encode(), headers)
-            answer = response.json()
         except httpx.TimeoutException:
             raise self._failure(504, f"did not answer within {self._seconds:g} s") from None
         except httpx.HTTPError as error:
             raise self._failure(502, f"cannot be reached ({type(error).__name__})") from None
+        try:
+            answer = response.json()
         except ValueError:
-            raise self._failure(502, "did not answer with JSON") from None
+            said = f"with {response.status_code} and no JSON: its address may be wrong"
+            raise self._failure(502, f"answered {said}") from None
         if response.status_code != 200:
-            told = answer.get("error") if isinstance(answer, dict) else None
-            details = told if isinstance(told, dict) else {}
-            said = details.get("message", told)
-            status = response.status_code if 400 <= response.status_code < 600 else 502
-            # A wrong key of the gateway's own is not the agent's fault.
-            status = 502 if status in (401, 403) else status
-            code, param = (
-                found if isinstance(found := details.get(name), str) else None
-                for name in ("code", "param")
-            )
-            raise self._failure(status, f"refused: {said or answer}", code=code, param=param)
+            raise self._refusal(response.status_code, answer)
         if not isinstance(answer, dict) or not answer.get("choices"):
             raise self._failure(502, "gave an answer without choices")
         return answer
@@ -149,13 +144,32 @@ class UpstreamBackend:
             logger.info("the connection to %s broke (%r); trying again", self._base_url, error)
             return await client.post(url, content=content, headers=headers)
 
+    def _refusal(self, status: int, answer: Any) -> CallRefused:
+        """What the server refused, with its own status, code and param."""
+        told = answer.get("error", answer) if isinstance(answer, dict) else answer
+        details: dict[str, Any] = told if isinstance(told, dict) else {"message": told}
+        said = details.get("message") or details.get("detail") or answer
+        text = said if isinstance(said, str) else dump(said)
+        text = self._without_key(text)[:LONGEST_REASON]
+        what = f"refused with {status}: {text.rstrip().rstrip('.')}"
+        code, param = (
+            found if isinstance(found := details.get(name), str) else None
+            for name in ("code", "param")
+        )
+        if status in (401, 403):
+            # A wrong key of the gateway's own is not the agent's fault.
+            return self._failure(502, f"{what}; its key is MEMOGRAD_UPSTREAM_KEY", code=code)
+        passed_on = status if 400 <= status < 600 else 502
+        return self._failure(passed_on, what, code=code, param=param)
+
     def _failure(
         self, status: int, what: str, *, code: str | None = None, param: str | None = None
     ) -> CallRefused:
-        message = f"The server behind the gateway {what}."
-        if self._api_key:
-            message = message.replace(self._api_key, "***")
+        message = self._without_key(f"The server behind the gateway {what}.")
         return CallRefused(status, message, kind="upstream_error", code=code, param=param)
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._api_key, "***") if self._api_key else text
 
 
 @dataclass(frozen=True)

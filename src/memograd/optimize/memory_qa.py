@@ -82,8 +82,10 @@ def optimize(config: OptimizeConfig) -> Path:
     plans: dict[str, OptimizerPlan] = {
         name: _plan(name, config, split) for name in config.optimizer
     }
-    names = [*config.optimizer, *(file.stem for file in config.program)]
-    if len({*names, UNTRAINED, GRPO}) < len(names) + 2:
+    saved = _saved(config)
+    names = [*config.optimizer, *saved]
+    files = sum(map(len, saved.values()))
+    if len({*names, UNTRAINED, GRPO}) < len(names) + 2 or files < len(config.program):
         raise BadInput(
             f"A row of the table would have the name of two: {', '.join(names)}; name the files of "
             "programs otherwise."
@@ -106,7 +108,7 @@ def optimize(config: OptimizeConfig) -> Path:
         console.print(
             f"{len(questions.train)} questions to optimise on, {len(questions.held_out)} held out"
         )
-        rows, programs = _searched(config, plans, rewards, policy, questions, store, out)
+        rows, programs = _searched(config, plans, rewards, policy, questions, store, out, saved)
         for place, one in enumerate(trained):
             _measure_trained(rows, programs, config, place, one, questions.held_out, store)
     finally:
@@ -126,6 +128,21 @@ def _split(settings: MemoryQATrainConfig) -> ConversationSplit:
 
 def _plan(name: str, config: OptimizeConfig, split: ConversationSplit) -> OptimizerPlan:
     return plan(name, config.budget, sum(len(one.questions) for one in split.train))
+
+
+def _saved(config: OptimizeConfig) -> dict[str, list[Path]]:
+    """The files of saved programs by the names of their rows: simba-0.json and simba-1.json are one
+    row where the seeds are 0 and 1, as an optimisation writes them; others are one each."""
+    files = {file.stem: file for file in config.program}
+    saved: dict[str, list[Path]] = {}
+    for stem, file in files.items():
+        name, _, _ = stem.rpartition("-")
+        of_seeds = [f"{name}-{seed}" for seed in config.seeds]
+        if len(of_seeds) > 1 and stem in of_seeds and all(one in files for one in of_seeds):
+            saved[name] = [files[one] for one in of_seeds]
+        else:
+            saved[stem] = [file]
+    return saved
 
 
 def _trained(run: Path, config: OptimizeConfig, split: ConversationSplit) -> _Trained:
@@ -162,9 +179,10 @@ def _searched(
     questions: _Questions,
     store: TraceStore,
     out: Path,
+    saved: dict[str, list[Path]],
 ) -> tuple[dict[str, TableRow], dict[str, list[Path]]]:
     """The rows without an adapter, and the files of the programs by the names of their rows."""
-    programs: dict[str, list[Path]] = {file.stem: [file] for file in config.program}
+    programs = dict(saved)
     rows: dict[str, TableRow] = {}
     with _answering(config, policy, store) as model, _proposing(config, store) as proposer:
         rows[UNTRAINED] = TableRow(UNTRAINED)
