@@ -11,6 +11,7 @@ from memograd.memory import Decision, Memory, MemoryOp
 from memograd.memory.reader import Fact
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.search import Hit
 
 ALICE = Scope("alice")
@@ -51,6 +52,22 @@ def test_a_fact_goes_through_all_four_operations(memory: Memory) -> None:
 def test_later_facts_of_one_call_see_earlier_ones(memory: Memory) -> None:
     assert kinds(memory, "I live in Boston. I live in Boston.") in (["ADD"], ["ADD", "NONE"])
     assert len(memory.get_all(user_id="alice")["results"]) == 1
+
+
+class Rootless:
+    """A reader whose facts name no turn that they came from."""
+
+    def read(self, turns: Sequence[RawTurn]) -> list[Fact]:
+        return [Fact(turn.text, ()) for turn in turns]
+
+
+def test_a_fact_without_a_source_is_remembered(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    with Memory.open(
+        tmp_path, embedder=trigrams(), reader=Rootless(), manager="rules", env_file=None
+    ) as memory:
+        assert kinds(memory, "Rex is a dog.") == ["ADD"]
 
 
 def test_turns_are_heard_even_when_nothing_is_remembered(memory: Memory) -> None:

@@ -25,7 +25,7 @@ from memograd.memory.journal import AlreadyKnown, Conflict
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import Change, MemoryManager, MessageManager
 from memograd.memory.manager.trained.manager import settled
-from memograd.memory.reader import Heard, MemReader, MessageReader
+from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import OpKind, reason
@@ -157,7 +157,7 @@ def _deciding(
     else:
         whole = None
         messages = [
-            Heard(filing.turns[fact.sources[-1]], facts=(fact,), forget=fact.forget)
+            Heard(_turn_of(fact, turns), facts=(fact,), forget=fact.forget)
             for fact in reader.read(turns)
         ]
     searched = _queries if whole else _fact_texts
@@ -206,6 +206,11 @@ def _deciding(
         return events + told.forgets(work, scope, manager.actor)
 
     return decide
+
+
+def _turn_of(fact: Fact, turns: Sequence[RawTurn]) -> RawTurn:
+    """The last turn of this call that a fact came from; the last of all where it names none."""
+    return next((turn for turn in reversed(turns) if turn.id in fact.sources), turns[-1])
 
 
 def _fact_texts(heard: Heard) -> list[str]:
