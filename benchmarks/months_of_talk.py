@@ -38,7 +38,7 @@ CORPUS: Final = Path(__file__).resolve().parents[1] / "corpus" / "conversations"
 KINDS: Final = (
     "change", "ending", "correction", "comment", "addition", "other_person", "retraction",
 )  # fmt: skip
-CHANGES: Final = ("replace", "correct", "end", "doubt", "retract", "forget", "changed", "contrary")
+CHANGES: Final = ("replace", "correct", "end", "doubt", "retract", "forget", "contrary")
 OWNER: Final = Scope(user_id="u").owner
 SITTINGS: Final = 4  # that a memory has heard before a case
 EARLIER: Final = "2024-04-01"  # before the cases

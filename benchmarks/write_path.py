@@ -14,7 +14,7 @@ cent but for the last two, with 95% bootstrap intervals over questions, of paire
     answer            all words of a short answer stand in those of the ten that evidence is behind
     newest found      the last sitting's evidence is behind one of the ten (knowledge-update)
     newest current    and nothing that only older evidence is behind stands before it unmarked
-    outdated marked   of the ten, all that only older evidence is behind say that they may be past
+    old unmarked      one of the ten that only older evidence is behind is not marked as past
     items a turn      items in the memory, by turns told
     tokens            estimated, of the ten best items
 
@@ -170,7 +170,7 @@ def newest_measures(
     return {
         "newest found": 100.0 * (first is not None),
         "newest current": 100.0 * (first is not None and not any(current[:first])),
-        "outdated marked": 100.0 * (not any(current)),
+        "old unmarked": 100.0 * any(current),
     }
 
 

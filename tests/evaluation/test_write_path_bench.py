@@ -77,30 +77,30 @@ def test_kinds_are_drawn_by_themselves(bench: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("found", "right"),
     [
-        ([("User drives a Fiat.", ids("3.1")), ("User drives a Honda.", ids("1.1"))], (1, 1, 0)),
-        ([("User drives a Honda.", ids("1.1")), ("User drives a Fiat.", ids("3.1"))], (1, 0, 0)),
+        ([("User drives a Fiat.", ids("3.1")), ("User drives a Honda.", ids("1.1"))], (1, 1, 1)),
+        ([("User drives a Honda.", ids("1.1")), ("User drives a Fiat.", ids("3.1"))], (1, 0, 1)),
         (
             [
                 ("User drives a Honda (perhaps no longer, since 7 May 2023).", ids("1.1")),
                 ("User drives a Fiat.", ids("3.1")),
             ],
-            (1, 1, 1),
+            (1, 1, 0),
         ),
         (
             [("User drives a Fiat (formerly: User drives a Honda, until 7 May 2023).",
               ids("1.1", "3.1"))],
-            (1, 1, 1),
+            (1, 1, 0),
         ),
-        ([("用户开本田（至2023年5月7日为止，现已不再）。", ids("1.1"))], (0, 0, 1)),
-        ([("User drives a Honda.", ids("1.1"))], (0, 0, 0)),
-        ([], (0, 0, 1)),
+        ([("用户开本田（至2023年5月7日为止，现已不再）。", ids("1.1"))], (0, 0, 0)),
+        ([("User drives a Honda.", ids("1.1"))], (0, 0, 1)),
+        ([], (0, 0, 0)),
     ],
 )  # fmt: skip
 def test_the_newest_is_found_and_the_old_is_told_apart(
     bench: ModuleType, found: list[tuple[str, frozenset[str]]], right: tuple[int, ...]
 ) -> None:
     told = bench.measures(talk("a", ("1.1", "3.1")), found, frozenset())
-    names = ("newest found", "newest current", "outdated marked")
+    names = ("newest found", "newest current", "old unmarked")
     assert tuple(told[name] for name in names) == tuple(100 * one for one in right)
 
 
@@ -209,7 +209,7 @@ def test_from_files_to_lines(
             assert lines[kind, "evidence@10"][way][0] == lines[kind, "answer"][way][0] == 100
         assert lines[kind, "items a turn"]["every"] == [1, 1, 1]
     # Word for word, the older message stands unmarked beside the newer one; the default closes it.
-    assert lines[UPDATE, "outdated marked"]["default - every"] == [100, 100, 100]
+    assert lines[UPDATE, "old unmarked"]["default - every"] == [-100, -100, -100]
     current = lines[UPDATE, "newest current"]
     failures = {one["way"]: one["failure"]["id"] for one in told if "failure" in one}
     assert failures == {way: "q1/q0" for way in bench.WAYS if not current[way][0]}
