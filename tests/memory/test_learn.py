@@ -61,9 +61,7 @@ class Rootless:
         return [Fact(turn.text, ()) for turn in turns]
 
 
-def test_a_fact_without_a_source_is_remembered(
-    tmp_path: Path, trigrams: Callable[[], Any]
-) -> None:
+def test_a_fact_without_a_source_is_remembered(tmp_path: Path, trigrams: Callable[[], Any]) -> None:
     with Memory.open(
         tmp_path, embedder=trigrams(), reader=Rootless(), manager="rules", env_file=None
     ) as memory:

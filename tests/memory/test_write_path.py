@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from memograd.memory import Memory
 from memograd.memory.manager import RelationManager
+from memograd.memory.manager.cues import of_other_person
 from memograd.memory.manager.past import named_in
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
@@ -459,4 +460,33 @@ def test_what_an_assistant_said_is_not_doubted(tmp_path: Path, embedder: Any) ->
         assert before[0] in texts(memory)
         model.sure = closing(0.9)
         memory.add("I will eat at home on Friday", user_id="u")
+        assert before[0] not in texts(memory)
+
+
+@pytest.mark.parametrize(
+    ("message", "item", "other"),
+    [
+        ("李婷婷是用户的表妹，其家乡是北京。", "张伟是用户的表弟，其家乡是北京。", True),
+        ("Tom works at Google", "User's sister Anna works at Meta", True),
+        ("Anna lives in Rome now", "User's sister Anna lives in Oslo", False),
+        ("Anna Smith lives in Rome", "Anna lives in Oslo", False),
+        ("User's phone is a Pixel", "User's phone is a Nokia", False),
+        ("User lives in Rome", "Anna lives in Rome", False),
+    ],
+)
+def test_people_by_name_are_told_apart(message: str, item: str, other: bool) -> None:
+    assert of_other_person(message, item) is other
+
+
+def test_what_is_said_of_one_person_changes_nothing_of_another(
+    tmp_path: Path, embedder: Any
+) -> None:
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("张伟是我的表弟，其家乡是北京。", user_id="u")
+        before = texts(memory)
+        model.relation, model.sure = "replace", closing(0.9)
+        memory.add("李婷婷是我的表妹，其家乡是北京。", user_id="u")
+        assert before[0] in texts(memory)
+        memory.add("张伟的家乡是上海。", user_id="u")
         assert before[0] not in texts(memory)

@@ -88,6 +88,25 @@ def of_other_kind(message: str, item: str) -> bool:
     )
 
 
+_NAME: Final = re.compile(r"(?!User\b)[A-Z][a-z]+|[\u4e00-\u9fff]+")
+_CALLED: Final = re.compile(
+    r"(?:.* )?(?!User\b|I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?"
+    # The commonest family names; two subjects that begin with one are hardly one thing.
+    r"|[李王张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱林何郭罗羅梁宋郑鄭谢謝韩韓唐冯馮董萧程曹袁邓鄧许許傅沈曾彭吕苏蘇卢"
+    r"蒋蔡贾丁魏薛叶余潘杜戴钟汪田任姜范姚谭廖邹熊陆郝孔崔邱秦][\u4e00-\u9fff]{1,2}"
+)
+
+
+def of_other_person(message: str, item: str) -> bool:
+    """Whether both are plain statements of people by name, and not of one: 李婷婷 and 张伟."""
+    ours, its = parse_statement(message), parse_statement(item)
+    if ours is None or its is None:
+        return False
+    called = [_CALLED.fullmatch(one.subject) for one in (ours, its)]
+    names = [set(_NAME.findall(found[0])) if found else set() for found in called]
+    return all(names) and not names[0] & names[1]
+
+
 def is_elliptic(message: str, item: str) -> bool:
     """Whether the message gives a bare value, and no statement with a subject of its own.
 

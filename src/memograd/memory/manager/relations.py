@@ -31,6 +31,7 @@ from memograd.memory.manager.cues import (
     comparable,
     is_elliptic,
     of_other_kind,
+    of_other_person,
 )
 from memograd.memory.manager.past import (
     begins_anew,
@@ -141,10 +142,13 @@ class RelationManager:
             left.facts = [replace(left.facts[0], text=heard.stated)]
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
+        corrects = CORRECTS.search(heard.own) is not None
         for n in sorted(range(len(items)), key=lambda n: -closing[n]):
             item, sure = items[n], closing[n]
             relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
+                continue
+            if not corrects and of_other_person(heard.whole, present(item.text)):
                 continue
             if (
                 denies
