@@ -125,9 +125,9 @@ def test_a_conversation_does_not_show_again_what_was_forgotten_in_it(
 
     chat_server.answer = answer
     talk.reply("I like green tea.")
-    talk.reply("My PIN is 4711.")
-    talk.reply("Forget my PIN.")
-    talk.reply("What is my PIN?")
+    talk.reply("My locker number is 4711.")
+    talk.reply("Forget my locker number.")
+    talk.reply("What is my locker number?")
     assert "4711" in shown[2] and "4711" not in shown[3]
     assert "green tea" in shown[3]
 

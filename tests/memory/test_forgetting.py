@@ -31,15 +31,15 @@ def told(memory: Memory, query: str, **more: Any) -> str:
 
 
 REQUESTS = [
-    (["My PIN is 1234."], "Forget my PIN.", "1234"),
-    (["My PIN is 1234."], "Forget that my PIN is 1234.", "1234"),
+    (["My locker number is 1234."], "Forget my locker number.", "1234"),
+    (["My locker number is 1234."], "Forget that my locker number is 1234.", "1234"),
     (["I live in Boston. I love jazz."], "Forget where I live.", "Boston"),
     ([], "I live in Boston. Please forget that.", "Boston"),
     ([], "Don't save this: my PIN is 1234.", "1234"),
     ([], "Off the record: my PIN is 1234.", "1234"),
     ([], "My PIN is 1234, but don't save it.", "1234"),
     ([], "Don't write this down. My PIN is 1234.", "1234"),
-    (["我的密码是1234。"], "忘了我的密码吧", "1234"),
+    (["我的车牌号是1234。"], "忘了我的车牌号吧", "1234"),
     ([], "别记这个:我的密码是1234", "1234"),
     ([], "以下内容不要记录：我的身份证号是1234。", "1234"),
     ([], "下面的话不要记。我的密码是1234。", "1234"),
@@ -68,6 +68,12 @@ def test_what_somebody_asked_to_forget_is_shown_no_more(
         assert secret in told(memory, "PIN", as_of=moment)
     with Memory.open(tmp_path / "m", embedder=memory.store.embedder, env_file=None) as again:
         assert secret not in told(again, request_)
+
+
+@pytest.mark.parametrize("said", ["My PIN is 1234.", "我的密码是1234。"])
+def test_a_secret_is_never_shown(memory: Memory, said: str) -> None:
+    memory.add(said, user_id="alice")
+    assert "1234" not in told(memory, said)
 
 
 def test_deleting_takes_the_raw_turns_along_and_leaves_others(memory: Memory) -> None:

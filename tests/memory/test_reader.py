@@ -209,15 +209,20 @@ def test_a_bare_answer_carries_its_question() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "My wifi password is happy8866.",
-        "我的银行卡密码是884422。",
         "Translate this: I live in Bergen.",
         "> I live in Bergen",
         '"I live in Bergen and I work at the harbour"',
     ],
 )
-def test_neither_secrets_nor_the_words_of_others_become_facts(said: str) -> None:
+def test_the_words_of_others_become_no_facts(said: str) -> None:
     assert read(said) == []
+
+
+@pytest.mark.parametrize("said", ["My wifi password is happy8866.", "我的银行卡密码是884422。"])
+def test_a_secret_only_hides_its_turn(said: str) -> None:
+    [fact] = read(said)
+    assert fact.retracts and fact.forget and fact.sources == ("t1",)
+    assert "8866" not in fact.text and "884422" not in fact.text
 
 
 def test_tools_tell_nothing_of_the_user() -> None:

@@ -5,7 +5,7 @@ the trained reader words it (`wording.py`), and a bare answer ("Luna and Oliver!
 question. What is dropped is not lost: the raw turn stays searchable behind the facts.
 
 Invariants: every fact names the turn it came from, has no first person left, and is a person's own
-words; nothing that holds a secret becomes a fact; the same turns give the same facts.
+words; the words of a secret are in no fact; the same turns give the same facts.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from memograd.memory.statements import Statement, parse_statement, wording
 
 LONGEST_SENTENCE = 600  # characters; what goes on longer is pasted text, not a statement
 LONGEST_QUESTION = 120
+SECRET = "User told a secret, which is not kept."
+SECRET_ZH = "用户说了一个秘密，不予保存。"
 CORE_SLOTS = frozenset({"name", "called", "allergy", "birthday", "gender"})
 
 
@@ -88,13 +90,12 @@ def _drafts(setting: Setting) -> list[Draft]:
 
 
 def _own_sentences(text: str) -> list[str]:
-    """The sentences of the speaker, but for those that are too long or hold a secret."""
+    """The sentences that are the speaker's own and not too long."""
     others, after, found = foreign(text), 0, []
     for sentence in split_sentences(text):
         start = text.find(sentence, after)
         after = start + len(sentence)
-        harmless = len(sentence) <= LONGEST_SENTENCE and not has_secret(sentence)
-        if harmless and is_own(start, after, others):
+        if len(sentence) <= LONGEST_SENTENCE and is_own(start, after, others):
             found.append(sentence)
     return found
 
@@ -102,6 +103,10 @@ def _own_sentences(text: str) -> list[str]:
 def _read(sentence: str, setting: Setting, *, first: bool) -> Draft | None:
     """The sentence as it stands alone, None where it is no news; a request names what to forget."""
     chinese = language_of(sentence) == "zh"
+    if has_secret(sentence):
+        # As a request to forget it, so that the turn that tells it is not shown either.
+        text = SECRET_ZH if chinese else SECRET
+        return Draft(text, None, "zh" if chinese else "en", retracts=True, forget=True)
     if chinese:
         bare = screen_chinese.strip_openers(sentence)
     else:
