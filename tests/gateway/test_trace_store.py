@@ -333,3 +333,16 @@ def test_who_only_reads_ends_nothing(trace_url: str, clock: Clock) -> None:
     assert serving.rollout(rollout).state == "timed_out"
     for store in (serving, reading):
         store.close()
+
+
+def test_a_call_may_say_something_else_of_its_request_and_nothing_else(trace_url: str) -> None:
+    store = TraceStore(trace_url)
+    rollout = store.create().record.id
+    for number in (0, 1):
+        store.begin_call(rollout)
+        store.record(dataclasses.replace(call(rollout), number=number, asked={"api": "responses"}))
+    before = store.calls(rollout)
+    asked = {"api": "responses", "deleted": True, "备注": "\ud83d"}
+    store.amend(rollout, 1, asked)
+    assert store.calls(rollout) == [before[0], dataclasses.replace(before[1], asked=asked)]
+    store.close()
