@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+Request = Literal["names", "says what", "only points"]
+"""How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
@@ -418,8 +420,8 @@ class RelationManager:
         if recent and ALL_SAID.search(heard.own):
             return [self._without(heard, one, "only points") for one in items if one.id in recent]
         if recent and wishes.only_point(heard, items):
-            points = "says what" if wishes.says_what(heard) else "only points"
-            return [self._without(heard, one, points) for one in items if one.id in recent]
+            request: Request = "says what" if wishes.says_what(heard) else "only points"
+            return [self._without(heard, one, request) for one in items if one.id in recent]
         surely = self.thresholds.close_above
         may = wishes.may_mean(heard, items, recent, closing.tolist(), surely)
         stays = to_stay(heard.own)
@@ -459,7 +461,7 @@ class RelationManager:
         self,
         heard: Heard,
         item: MemoryItem,
-        request: Literal["names", "says what", "only points"] = "names",
+        request: Request = "names",
     ) -> Change:
         """The item forgotten, or what is left of it where the request means a part."""
         text = None
