@@ -421,7 +421,14 @@ class RelationManager:
             return [self._without(heard, one, "only points") for one in items if one.id in recent]
         if recent and wishes.only_point(heard, items):
             request: Request = "says what" if wishes.says_what(heard) else "only points"
-            return [self._without(heard, one, request) for one in items if one.id in recent]
+            meant_at_all = [
+                item
+                for item, sure in zip(items, closing.tolist(), strict=True)
+                if item.id in recent
+                and (request == "only points" or sure >= self.thresholds.part_above)
+            ]
+            if meant_at_all:
+                return [self._without(heard, one, request) for one in meant_at_all]
         surely = self.thresholds.close_above
         may = wishes.may_mean(heard, items, recent, closing.tolist(), surely)
         stays = to_stay(heard.own)

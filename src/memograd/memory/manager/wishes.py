@@ -28,8 +28,9 @@ _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 
 
 _OF_ASKING: Final = stems(
-    "please thanks sorry actually just can could would you want back out second thoughts changed"
-    " mind again now again wait never here there say said tell told 请麻烦吧把不对刚才算了谢"
+    "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
+    " changed mind again now wait never here there say said tell told get got rid bit thing part"
+    " shouldn typed wrote 请麻烦吧把不对刚才算了谢"
 )
 
 
