@@ -32,6 +32,7 @@ from memograd.memory.manager.substitution import corrected, put_in_place
             "We're due on the 19th of October",
         ),
         ("User coaches the under-9s.", "Lost 11-0 and the ref was somebody's dad.", None),
+        ("User lives on the 9th floor.", "lift's out. nine floors.", None),
         ("User's number is 555-1234.", "sorry 555-4321", "User's number is 555-4321."),
     ],
 )

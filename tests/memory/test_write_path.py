@@ -401,6 +401,12 @@ CHOSE_HARBOUR = [
         (["我在吃抗抑郁的药,下周要去成都出差", "吃药这个事别存"], "成都", "抗抑郁"),
         (["im bi, not out at home", "get rid of what i just told you pls"], "^$", "not out"),
         (["我婆婆做饭特别咸,我每次都偷偷加水", "这句收回,传出去要出大事"], "^$", "加水"),
+        # A remark with a "not" of its own takes nothing back.
+        (
+            ["养了只边牧叫代码", "代码今天把我的论文咬了,第三章,正好是我最不满意的那章"],
+            "边牧",
+            None,
+        ),
         # Behind "don't save this" stands another matter, told by itself.
         (["这句不要记:我欠了网贷。还有,我女儿叫糖糖,周岁办什么酒好?"], "糖糖", "网贷"),
         (["支付宝口令 mm7788qq 登不上,手机是vivo X100,换卡了有关系吗"], "X100", "mm7788"),

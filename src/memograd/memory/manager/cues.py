@@ -49,7 +49,8 @@ ADDS: Final = re.compile(
     re.IGNORECASE,
 )
 BARE_REQUEST: Final = re.compile(
-    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
+    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)"
+    r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
     r"|i said anything|the (?:whole )?(?:lot|thing))\b"
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,

@@ -12,6 +12,7 @@ assistant says changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -221,9 +222,8 @@ class RelationManager:
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
-            of_this = MAY_ASK.search(heard.own) or speaks_of(heard.own, item.text)
-            denies = DENIES.search(heard.own) or (of_this and wording(heard.own).negated)
-            if not (denies or sounds or of_this):
+            denies = DENIES.search(heard.own) or _negates(heard.own, item.text)
+            if not (denies or sounds or MAY_ASK.search(heard.own)):
                 return None
             least = self.thresholds.correct_above if denies else self.thresholds.retract_above
             if not just_told or (sure < least and not DENIED.match(heard.own)):
@@ -512,6 +512,12 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
+
+
+def _negates(message: str, item: str) -> bool:
+    """Whether a clause of the message both has a negation and speaks of the item."""
+    clauses = re.split(r"[,.;!?，。；！？]+", message)
+    return any(wording(one).negated and speaks_of(one, item) for one in clauses)
 
 
 def _tells(change: Change, heard: Heard) -> bool:

@@ -359,6 +359,8 @@ def _respelt(old: str, message: str) -> str | None:
         starred = f"{new}*" in message or f"*{new}" in message
         for mine in _WORD.finditer(old):
             was = re.sub(r"['’]s?$", "", mine[0])
+            if plain and new.rstrip("s") == was.rstrip("s"):
+                continue  # several floors are no other spelling of one
             named = was[0].isupper() or len(was) > 4
             alike = SequenceMatcher(None, new.casefold(), was.casefold()).ratio()
             first = message.strip(" *").startswith(new) and len(new) > 5
@@ -412,7 +414,19 @@ def _plain(value: str) -> str:
         words = re.findall(r"\d+|[a-z]{3,}", value.casefold())
         return " ".join(sorted(word[:3] for word in words if word not in ("the", "2nd")))
     bare = re.sub(r"[\s,.:]|(?<=\d) ?[ap]\.?m\.?$", "", value.casefold())
-    return re.sub(r"days?$", "", bare)
+    # "nine floors" gives no other number than "the 9th floor".
+    if (number := _IN_WORDS.get(bare)) or (number := re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", bare)):
+        return re.sub(r"days?$", "", number)
+    return bare
+
+
+_NUMBERED = "one/first two/second three/third four/fourth five/fifth six/sixth seven/seventh"
+_NUMBERED += " eight/eighth nine/ninth ten/tenth eleven/eleventh twelve/twelfth"
+_IN_WORDS: Final = {
+    word: str(number)
+    for number, words in enumerate(_NUMBERED.split(), 1)
+    for word in words.split("/")
+}
 
 
 def _put(text: str, span: tuple[int, int], value: str) -> str:
