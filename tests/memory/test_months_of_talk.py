@@ -82,6 +82,10 @@ def test_a_reaction_is_no_name(said: str) -> None:
 
 def test_no_word_of_forgetting_forgets_nothing(memory: Memory) -> None:
     before = texts(memory)
-    for said in ("It's not for the eggs, you daft man", "我就知道不该问你。按作者"):
+    for said in (
+        "It's not for the eggs, you daft man",
+        "我就知道不该问你。按作者",
+        "Glad to cheer you on. Keep going and never give up!",
+    ):
         memory.add(said, user_id="u")
     assert all(any(text[:20] in now for now in texts(memory)) for text in before)

@@ -34,8 +34,10 @@ KEEPS: Final = re.compile(
 """A clause of a request to forget that says what is to stay."""
 MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
+    # "Keep going!" and "Keep it up!" ask for nothing of the kind.
+    r"|keep(?! (?:\w+ing|(?:\w+ ){1,2}going|it up|up|on|at it|me|us|calm|in touch)\b)"
     r"|unsee|unsay|un(?:remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
-    r"|cut|leave|keep|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed)|memor|notes?|file|log|list|writ"
+    r"|cut|leave|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed|,)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
     r"|pretend"
     r"|take (?:\w+ ){0,4}(?:back|out|off)|did(?:n'?t| not) (?:say|hear|mention|tell))\w*"
