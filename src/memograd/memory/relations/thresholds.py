@@ -28,7 +28,7 @@ class Thresholds:
     """What it replaces or ends becomes past."""
     doubt_above: float = 0.4
     """Below that, but from here on, the item says that it is in doubt."""
-    crowded_doubt_above: float = 0.55
+    crowded_doubt_above: float = 0.6
     """The same, where the item is one of many that lie near the message: some always looks so."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
@@ -68,11 +68,11 @@ class Thresholds:
     """Of the part that is meant most, from which others are meant too."""
 
     # The reader: what of a message is worth keeping.
-    keep_above: float = 0.45
+    keep_above: float = 0.36
     """A sentence."""
     keep_clause_above: float = 0.75
     """A clause by itself."""
-    keep_answer_above: float = 0.35
+    keep_answer_above: float = 0.25
     """A short answer to a question."""
     keep_question_above: float = 0.45
     """A question that does not speak of the speaker."""
