@@ -112,7 +112,8 @@ def test_only_an_operator_sees_runs(make_serving: Any, folder: Path) -> None:
         browser = Browser(serving, owner, [right])
         for path in ("/runs", "/runs/good", "/runs/curves?run=good", "/runs/good/steps/1"):
             assert browser.get(path).status_code == 403, path
-    assert "There is no run in the folder" in Browser(make_serving()).get("/runs").text
+    nothing = make_serving(runs=folder / "nothing")
+    assert "There is no run in the folder" in Browser(nothing).get("/runs").text
 
 
 def test_the_report_is_shown_as_a_table(browser: Browser) -> None:

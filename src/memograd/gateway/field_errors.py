@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic_core import ErrorDetails
-
 WANTED: Final[Mapping[str, str]] = {
     "string_type": "a text",
     "string_unicode": "a text that can be written as UTF-8",
@@ -30,7 +28,7 @@ WANTED: Final[Mapping[str, str]] = {
 """What would have done, by the kind of pydantic's error."""
 
 
-def field_error(errors: Sequence[ErrorDetails | Mapping[str, Any]]) -> tuple[str, str]:
+def field_error(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """The field, empty for the whole request, and the sentence about it."""
     located = [(_field(error["loc"]), error) for error in errors]
     while True:
@@ -57,7 +55,7 @@ def _field(place: Sequence[str | int]) -> tuple[str, ...]:
     return tuple(part for part in parts if part.isalnum() or part.isidentifier())
 
 
-def _sentence(error: ErrorDetails | Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any]) -> str:
     kind = error["type"]
     if kind == "missing":
         return "it is missing"

@@ -173,6 +173,12 @@ def speaks_of(message: str, text: str) -> bool:
     return bool(stems(message) & stems(text)) or named_in(message, text) > 0
 
 
+def negates(message: str, text: str) -> bool:
+    """Whether a clause of the message both has a negation and speaks of the statement."""
+    clauses = re.split(r"[,.;!?，。；！？]+", message)
+    return any(wording(one).negated and speaks_of(one, text) for one in clauses)
+
+
 def to_stay(message: str) -> frozenset[str]:
     """The stems of what a request to forget says is to stay: "the dog can stay"."""
     return stems(to_be_kept(message))

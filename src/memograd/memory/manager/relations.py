@@ -12,7 +12,6 @@ assistant says changes nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -34,34 +33,30 @@ from memograd.memory.manager.cues import (
     of_other_kind,
     of_other_person,
 )
+from memograd.memory.manager.meant import left_unmeant
 from memograd.memory.manager.past import (
-    begins_anew,
     doubted,
     ended,
     instead,
     is_doubted,
-    is_list,
     is_past,
     keeping_past,
-    kept_in,
     least_length,
-    left_of,
     named_in,
+    negates,
     parts_of,
     present,
-    speaks_of,
-    stands_alone,
     stems,
     to_stay,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
-from memograd.memory.reader.forget import MAY_ASK, request_to_forget, to_be_kept
+from memograd.memory.reader.forget import MAY_ASK, request_to_forget
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements import same_text, wording
+from memograd.memory.statements import same_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -222,7 +217,7 @@ class RelationManager:
         sounds = CORRECTS.search(heard.own) is not None
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
-            denies = DENIES.search(heard.own) or _negates(heard.own, item.text)
+            denies = DENIES.search(heard.own) or negates(heard.own, item.text)
             if not (denies or sounds or MAY_ASK.search(heard.own)):
                 return None
             least = self.thresholds.correct_above if denies else self.thresholds.retract_above
@@ -378,35 +373,13 @@ class RelationManager:
         return scores.index(max(scores))
 
     def _meant(self, heard: Heard, item: MemoryItem, *, points: bool = False) -> str | None:
-        """The item without the parts that are meant; None where all of it is, or it has one.
+        """`left_unmeant`, with how surely the message closes each part."""
 
-        points: the request only points at it ("leave my religion out of it"), so that nothing
-        stays but a statement of its own.
-        """
-        parts = parts_of(present(item.text))
-        if len(parts) < 2 or not (heard.forget or is_list(parts)):
-            return None
-        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
-        scores = [float(score) for score in found[:, self._closing].sum(1)]
-        named = [named_in(heard.own, part) for part, _ in parts]
-        if heard.forget and max(named) and named.count(max(named)) == 1:
-            scores[named.index(max(named))] += 1.0
-        kept = to_be_kept(heard.own) if heard.forget else ""
-        if kept:
-            scores = [
-                0.0 if kept_in(heard.own, part) > count else score
-                for score, count, (part, _) in zip(scores, named, parts, strict=True)
-            ]
-        least, share = self.thresholds.part_above, self.thresholds.part_share * max(scores)
-        stay = [n for n in range(len(parts)) if scores[n] < least or scores[n] < share]
-        if points:
-            stay = [n for n in stay if scores[n] < least and begins_anew(parts[n][0])]
-        if kept and not stay:
-            stay = [scores.index(min(scores))]  # something is to stay
-        stand = [n for n in stay if len(parts[n][0]) > 3 and stands_alone(item.text, parts[n][0])]
-        if not stand or len(stay) == len(parts):
-            return None
-        return left_of(item.text, parts, stay)
+        def closing(parts: Sequence[str]) -> list[float]:
+            found = self._model.relate(heard.turn.text, heard.before, parts)
+            return [float(sure) for sure in found[:, self._closing].sum(1)]
+
+        return left_unmeant(heard, item.text, closing, self.thresholds, points=points)
 
     def _forgotten(
         self,
@@ -512,12 +485,6 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
-
-
-def _negates(message: str, item: str) -> bool:
-    """Whether a clause of the message both has a negation and speaks of the item."""
-    clauses = re.split(r"[,.;!?，。；！？]+", message)
-    return any(wording(one).negated and speaks_of(one, item) for one in clauses)
 
 
 def _tells(change: Change, heard: Heard) -> bool:

@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING, Final
 from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.asked import (
+    EVERYTHING,
+    FORGETS,
+    IDLE,
+    NOT_SAVED,
+    NOT_SAVED_AHEAD,
+    OF_MEMORY,
+    is_another_matter,
+    requests,
+)
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
     MAY_ASK,
     asked_for,
-    asks_to_forget_next,
-    asks_to_forget_that,
-    request_to_forget,
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
@@ -58,83 +65,6 @@ SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 ASSISTANT_READ: Final = 1_000  # characters
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
-_EVERYTHING: Final = re.compile(
-    r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
-    r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved)"
-    r"|\b(?:wipe|clear|erase|reset|delete) (?:\w+ ){0,2}(?:your |the )?memory\b(?: of me)?[.! ]*$"
-    r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切"
-    r"|全部)[^。！？]{0,14}"
-    r"(?:我|记忆|記憶|信息|资料|内容|东西)"
-    r"|(?:把|将)?(?:所有|一切|全部)?[^。！？]{0,6}关于我的[^。！？]{0,8}(?:都"
-    r"|全部?)[^。！？]{0,6}(?:忘|删|清)"
-    r"|(?:清空|清除|重置)(?:你的?)?(?:所有|全部)?(?:记忆|記憶)",
-    re.IGNORECASE,
-)
-_NOT_SAVED: Final = re.compile(
-    r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
-    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
-    r"|keep)\w*\b"
-    r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
-    r"|\W*$)"
-    r"|not for (?:the |your )?(?:memory|records?|file))"
-    r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"
-    r"|仅此一次",
-    re.IGNORECASE,
-)
-_NOT_SAVED_AHEAD: Final = re.compile(
-    rf"(?:{_NOT_SAVED.pattern}|\bnot for your notes?)[^.!?。！？]{{0,30}}[:：]", re.IGNORECASE
-)
-_RESUMES: Final = re.compile(
-    r"\W*(?:(?:on|for) the record|for (?:the|your) notes?|(?:what )?you (?:can|may|should)"
-    r" (?:\w+ )?(?:note|keep|save|remember)|(?:to|please) (?:note|save|remember)"
-    r"|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that|other than that"
-    r"|the rest|unrelated)\b"
-    r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
-    re.IGNORECASE,
-)
-_SEEKS: Final = re.compile(
-    r"\b(?:want|need|like|looking for|after) (?:some )?(?:help|advice|ideas|tips)\b"
-    r"|[用买選选做学學][啥什][么麼]?|怎么|怎麼|求推荐|求推薦",
-    re.IGNORECASE,
-)
-_POINTS_BACK: Final = re.compile(
-    r"\b(?:it|that|this|he|she|they|him|her|his|them|their|there)\b|[他她它這这那]", re.IGNORECASE
-)
-_FORGETS: Final = re.compile(
-    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
-    r"|so|eh|also),? )*"
-    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee"
-    r"|take)"
-    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
-    r"|app|email|folder|line \d|column"
-    r"|paragraph|word|code|function|recipe|list)\b)"
-    r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
-    r"(?=[,.!?]|$)"
-    r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
-    r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
-    r"|.{0,12}[那这這][条條句个個段茬点點][话話儿兒]?[就也]?作[废廢罢罷]"
-    r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
-    re.IGNORECASE,
-)
-# "Forget it" and "never mind" speak of the talk, not of the memory.
-_IDLE: Final = re.compile(
-    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
-    r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b)\w+(?!\W*$)"
-    r"|(?:scrap|scratch|drop|skip"
-    r"|ditch)"
-    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff|from|off|out)\b)\w+"
-    r"|(?:wanna|want to|trying to|try to|need to|help me(?: to)?) forget"
-    r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
-    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘|忘记(?!我|这|那|刚)",
-    re.IGNORECASE,
-)
-_OF_MEMORY: Final = re.compile(
-    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|(?<!don't )(?<!dont )remember\w*"
-    r"|memor\w+|delete|erase|wipe"
-    r"|remove"
-    r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
-    re.IGNORECASE,
-)
 _CLAUSE: Final = re.compile(r"[^,，;；]+[,，;；]?")
 _TOLD_APART: Final = re.compile(r"(?:(?! and (?:my|i|i'm|our|we)\b)[^,，;；])+[,，;；]?", re.I)
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
@@ -233,15 +163,15 @@ class TrainedReader:
         secret = secret or kept_back
         if len(own) <= LONGEST:
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
-        if _EVERYTHING.search(own) and len(own) < 160:
+        if EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = any(
             self._wishes(text, float(wish), own)
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
-        idle = _IDLE.search(asked_for(own)) is not None and _OF_MEMORY.search(own) is None
+        idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
         forget = forget and not idle
-        if _NOT_SAVED.search(own) and not kept_back:
+        if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_, asked_, answered = [], [], [], False
         for (start, _, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
@@ -302,7 +232,7 @@ class TrainedReader:
         In talk of months hardly any does, so in a message that has no word for it the wish must be
         very likely.
         """
-        if _requests(text) or _FORGETS.search(text):
+        if requests(text) or FORGETS.search(text):
             return True
         sure = self.thresholds
         return wish >= (sure.wish_above if MAY_ASK.search(message) else sure.wish_unsaid_above)
@@ -326,10 +256,10 @@ class TrainedReader:
         rows: list[np.ndarray] = []
         kept_back = resumed = False
         for (start, end, text), row in zip(sentences, worth, strict=True):
-            if _NOT_SAVED_AHEAD.search(text):
+            if NOT_SAVED_AHEAD.search(text):
                 kept_back = True
                 continue
-            resumed = resumed or _is_another_matter(text)
+            resumed = resumed or is_another_matter(text, asks=_asks(text))
             if kept_back and not resumed:
                 continue
             if kept_back:  # beside "don't save this" everything looks like something not to keep
@@ -419,15 +349,6 @@ def _only_offers(question: str) -> bool:
     return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None
 
 
-def _is_another_matter(text: str) -> bool:
-    """Whether it leaves what is not to be saved: it says so, or asks and points back at nothing.
-
-    "Don't write it down: I'm being made redundant. What I want help with is my allotment."
-    """
-    asks = _asks(text) or _SEEKS.search(text) is not None
-    return _RESUMES.match(text) is not None or (asks and not _POINTS_BACK.search(text))
-
-
 def _fact(row: np.ndarray) -> float:
     return float(row[0])
 
@@ -507,12 +428,3 @@ def _is_idle(text: str) -> bool:
         return False
     screen = screen_chinese if chinese else screen_english
     return bool(screen.is_reaction(text))
-
-
-def _requests(text: str) -> bool:
-    """Whether the sentence asks, by its form, to forget something."""
-    return (
-        request_to_forget(text) is not None
-        or asks_to_forget_that(text)
-        or asks_to_forget_next(text)
-    )

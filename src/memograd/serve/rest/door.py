@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import BaseModel, TypeAdapter
 
 from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
@@ -16,6 +15,8 @@ from memograd.serve.refusals import Unprocessable
 from memograd.serve.rest.bodies import Listing
 from memograd.serve.served import Asking, Served
 from memograd.web.strict_json import StrictRoute
+
+_ANY: Final[TypeAdapter[Any]] = TypeAdapter(Any)  # writes what is JSON as it stands
 
 
 class RefusalBody(BaseModel):
@@ -73,7 +74,7 @@ def told(result: Any) -> Response:
     a quarter of a millisecond, and a wait where many ask at once. And json's writer takes four
     times as long as pydantic's.
     """
-    return Response(to_json(result), media_type="application/json")
+    return Response(_ANY.dump_json(result), media_type="application/json")
 
 
 def listed(

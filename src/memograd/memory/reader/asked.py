@@ -1,0 +1,114 @@
+"""What a message asks of the memory, told by its words: to forget, not to save, to wipe everything.
+
+A relation model says how surely a sentence wishes something to be forgotten; these words say it
+where they are plain, and tell such a wish from talk ("never mind", "don't forget the milk").
+
+Invariant: words decide nothing of what is remembered; they only say what is asked. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.reader.forget import (
+    asks_to_forget_next,
+    asks_to_forget_that,
+    request_to_forget,
+)
+
+EVERYTHING: Final = re.compile(
+    r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
+    r"[^.!?]{0,30}\b(?:about me|know|of me|memor\w+|stored|saved)"
+    r"|\b(?:wipe|clear|erase|reset|delete) (?:\w+ ){0,2}(?:your |the )?memory\b(?: of me)?[.! ]*$"
+    r"|(?:忘掉|忘了|忘记|删除|删掉|删了|清除|清空|抹掉|刪除)[^。！？]{0,8}(?:所有|一切"
+    r"|全部)[^。！？]{0,14}"
+    r"(?:我|记忆|記憶|信息|资料|内容|东西)"
+    r"|(?:把|将)?(?:所有|一切|全部)?[^。！？]{0,6}关于我的[^。！？]{0,8}(?:都"
+    r"|全部?)[^。！？]{0,6}(?:忘|删|清)"
+    r"|(?:清空|清除|重置)(?:你的?)?(?:所有|全部)?(?:记忆|記憶)",
+    re.IGNORECASE,
+)
+NOT_SAVED: Final = re.compile(
+    r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
+    r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
+    r"|keep)\w*\b"
+    r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
+    r"|\W*$)"
+    r"|not for (?:the |your )?(?:memory|records?|file))"
+    r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"
+    r"|仅此一次",
+    re.IGNORECASE,
+)
+NOT_SAVED_AHEAD: Final = re.compile(
+    rf"(?:{NOT_SAVED.pattern}|\bnot for your notes?)[^.!?。！？]{{0,30}}[:：]", re.IGNORECASE
+)
+RESUMES: Final = re.compile(
+    r"\W*(?:(?:on|for) the record|for (?:the|your) notes?|(?:what )?you (?:can|may|should)"
+    r" (?:\w+ )?(?:note|keep|save|remember)|(?:to|please) (?:note|save|remember)"
+    r"|also|separately|anyway|any ?ways?|by the way|btw|besides|apart from that|other than that"
+    r"|the rest|unrelated)\b"
+    r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
+    re.IGNORECASE,
+)
+SEEKS: Final = re.compile(
+    r"\b(?:want|need|like|looking for|after) (?:some )?(?:help|advice|ideas|tips)\b"
+    r"|[用买選选做学學][啥什][么麼]?|怎么|怎麼|求推荐|求推薦",
+    re.IGNORECASE,
+)
+POINTS_BACK: Final = re.compile(
+    r"\b(?:it|that|this|he|she|they|him|her|his|them|their|there)\b|[他她它這这那]", re.IGNORECASE
+)
+FORGETS: Final = re.compile(
+    r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
+    r"|so|eh|also),? )*"
+    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee"
+    r"|take)"
+    r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
+    r"|app|email|folder|line \d|column"
+    r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
+    r"(?=[,.!?]|$)"
+    r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
+    r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
+    r"|.{0,12}[那这這][条條句个個段茬点點][话話儿兒]?[就也]?作[废廢罢罷]"
+    r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
+    re.IGNORECASE,
+)
+# "Forget it" and "never mind" speak of the talk, not of the memory.
+IDLE: Final = re.compile(
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
+    r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b)\w+(?!\W*$)"
+    r"|(?:scrap|scratch|drop|skip"
+    r"|ditch)"
+    r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff|from|off|out)\b)\w+"
+    r"|(?:wanna|want to|trying to|try to|need to|help me(?: to)?) forget"
+    r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
+    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘|忘记(?!我|这|那|刚)",
+    re.IGNORECASE,
+)
+OF_MEMORY: Final = re.compile(
+    r"\b(?:said|say|told|tell|mention\w*|stor\w+|sav\w+|(?<!don't )(?<!dont )remember\w*"
+    r"|memor\w+|delete|erase|wipe"
+    r"|remove"
+    r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
+    re.IGNORECASE,
+)
+
+
+def is_another_matter(text: str, *, asks: bool) -> bool:
+    """Whether it leaves what is not to be saved: it says so, or asks and points back at nothing.
+
+    "Don't write it down: I'm being made redundant. What I want help with is my allotment."
+    """
+    seeks = asks or SEEKS.search(text) is not None
+    return RESUMES.match(text) is not None or (seeks and not POINTS_BACK.search(text))
+
+
+def requests(text: str) -> bool:
+    """Whether the sentence asks, by its form, to forget something."""
+    return (
+        request_to_forget(text) is not None
+        or asks_to_forget_that(text)
+        or asks_to_forget_next(text)
+    )
