@@ -36,10 +36,6 @@ _PROCEDURAL: Final = re.compile(
     r"|^(?:请|麻烦)?(?:回答|回复|跟我说话|和我说话|和我聊天)(?:我)?(?:时|的时候|要|请|都|尽量|用|问题)"
     r"|^我(?:希望|想要|要求|更?喜欢|需要)你(?:的回答|的回复|用|以后|能?够?一直|每次|回答|回复|说话|不要|别|称呼|叫)"
 )
-_CALL_ME: Final = re.compile(
-    r"^(?:请|以后|以后请|你可以|可以|大家都|别人都)?(?:你)?(?:就)?(?:叫我"
-    r"|称呼我(?:为)?)(?P<name>[^，。,！!吧就]{1,12})(?:就好|就行|吧|就可以)?"
-)
 _NOTE: Final = re.compile(
     r"^(?:请|麻烦|你要|帮我)?(?:一定要?)?(?:记住|记一下|记下来?|记得|注意|别忘了|不要忘了|别忘记)(?:一下|一点|了|啊)?[:：，,]?(?=.{3,})"
 )
@@ -56,12 +52,6 @@ _REACTION: Final = re.compile(
     r"|我(?:真)?(?:为你|替你|理解|相信你|支持你|懂你|也很?(?:期待|高兴)|很高兴(?:听"
     r"|认识|见|你)|先走了?|得走了|要走了|先去忙|先忙|要睡了|去睡了|挺好的?|很好|还好"
     r"|没事|随便问问|开玩笑|就是问问|不知道|想想看?|看看)(?:吧|了|啦)?).*)$"
-)
-_LEANS: Final = re.compile(
-    r"^(?:它|他|她|这(?!款|家|个|双|座|部|台)|那(?!款|家|个|双|座|部|台)|其(?!实|他|中)"
-    r"|就是|不过|但是?|而且|并且|所以|因此|因为|尤其|特别是|每次|每天|如果|要是|还有"
-    r"|另外|总之|总的|总体|感觉|里面|穿上|用起来|在那|在这|走在|没想到|唯一|美中不足"
-    r"|最棒的|虽然|只是|可惜|园区|周围|周边|外观|性能|环境|拍照|电池)"
 )
 _ABOUT: Final = re.compile(
     r"[是有在叫住用做去来买搬换学养吃喝爱会想要对为到说过了]|喜欢|觉得|讨厌|认为|打算|计划|决定"
@@ -90,12 +80,6 @@ def is_procedural(text: str) -> bool:
     return bool(_PROCEDURAL.search(simplified(text)))
 
 
-def name_to_call(text: str) -> str | None:
-    """The name in "请叫我小王"."""
-    found = _CALL_ME.match(simplified(text))
-    return text[slice(*found.span("name"))] if found else None
-
-
 def strip_note(text: str) -> str:
     """The statement in "请记住，我的生日是5月3日"."""
     found = _NOTE.match(simplified(text))
@@ -108,11 +92,6 @@ def is_reaction(text: str) -> bool:
     return len(re.findall(r"\w", bare)) < 2 or bool(
         _REACTION.match(bare) and not re.search(r"\d", bare)
     )
-
-
-def leans_on_previous(text: str) -> bool:
-    """Whether its subject is a word for something said before (它, 这, 就是, ...)."""
-    return bool(_LEANS.match(simplified(text)))
 
 
 def is_statement(text: str) -> bool:

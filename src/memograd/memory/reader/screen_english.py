@@ -63,11 +63,6 @@ _REACTION: Final = tuple(
         r"^\w+ing\b(?!.*\b(?:i|my|me)\b).*\b(?:is|are|isn't|takes|makes)\b",
     )
 )  # fmt: skip
-_DEMONSTRATIVE: Final = re.compile(
-    r"^(?:it|it's|it'll|this|these|those|they|they're|they've|he|she|he's|she's|there"
-    r"|there's|everyone|everything|his|her|their|its|the name|no one)\b",
-    re.IGNORECASE,
-)
 _PRAISE: Final = (
     r"(?:amazing|awesome|great|cool|beautiful|gorgeous|stunning|lovely|fun|nice"
     r"|inspiring|incredible|wonderful|special|important|good|cute|adorable|"
@@ -172,11 +167,6 @@ def is_reaction(text: str) -> bool:
     bare = text.strip(" .!…").replace("’", "'")
     bare = re.sub(r"[^\w\s'\"%&$€#+@.,;:()/-]+", "", bare).strip()
     return not bare or any(pattern.search(bare) for pattern in _REACTION)
-
-
-def leans_on_previous(text: str) -> bool:
-    """Whether its subject is a word for something said before ("It", "She", "The name")."""
-    return bool(_DEMONSTRATIVE.search(text))
 
 
 def is_statement(text: str, names: tuple[str, ...]) -> bool:
