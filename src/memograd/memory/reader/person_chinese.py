@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memograd.memory.reader.setting import OTHER, SPEAKER, put_names, without_marks
+from memograd.memory.reader.setting import OTHER, SPEAKER, outside_quotes, put_names, without_marks
 
 _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|《[^》]*》")
 KIN: Final = (
@@ -25,13 +25,8 @@ _PLACES: Final = r"(?:家里|家|公司|单位|学校|部门|小区|班|团队|�
 def resolve_person(text: str, speaker: str, other: str | None) -> str:
     """The sentence without 我; 你 too where `other` says who is addressed."""
     text = without_marks(text)
-    pieces: list[str] = []
-    start = 0
-    for quoted in _QUOTED.finditer(text):
-        pieces += [_resolve(text[start : quoted.start()], other is not None), quoted.group()]
-        start = quoted.end()
-    pieces.append(_resolve(text[start:], other is not None))
-    return put_names("".join(pieces), speaker, other)
+    said = outside_quotes(text, _QUOTED, lambda one: _resolve(one, other is not None))
+    return put_names(said, speaker, other)
 
 
 def _resolve(text: str, addressed: bool) -> str:

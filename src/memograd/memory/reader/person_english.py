@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memograd.memory.reader.setting import OTHER, SPEAKER, put_names, without_marks
+from memograd.memory.reader.setting import OTHER, SPEAKER, outside_quotes, put_names, without_marks
 
 _PAST_WORDS = """
     was were had did went came got made took gave saw knew thought felt found told said kept
@@ -106,13 +106,8 @@ _SECOND_VERB: Final = re.compile(
 def resolve_person(text: str, speaker: str, other: str | None) -> str:
     """The sentence without first person; `you` too where `other` says who is addressed."""
     text = without_marks(text.replace("’", "'"))
-    pieces: list[str] = []
-    start = 0
-    for quoted in _QUOTED.finditer(text):
-        pieces += [_resolve(text[start : quoted.start()], other is not None), quoted.group()]
-        start = quoted.end()
-    pieces.append(_resolve(text[start:], other is not None))
-    return put_names(_lightened("".join(pieces)), speaker, other)
+    said = outside_quotes(text, _QUOTED, lambda one: _resolve(one, other is not None))
+    return put_names(_lightened(said), speaker, other)
 
 
 def _lightened(text: str) -> str:

@@ -12,6 +12,7 @@ functions.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -38,6 +39,16 @@ def put_names(text: str, speaker: str, other: str | None) -> str:
             text = text.replace(f"{mark}'s", f"{mark}'")
         text = text.replace(mark, name)
     return text
+
+
+def outside_quotes(text: str, quoted: re.Pattern[str], change: Callable[[str], str]) -> str:
+    """The text with what is not quoted changed, stretch by stretch."""
+    pieces: list[str] = []
+    start = 0
+    for found in quoted.finditer(text):
+        pieces += [change(text[start : found.start()]), found.group()]
+        start = found.end()
+    return "".join([*pieces, change(text[start:])])
 
 
 @dataclass(frozen=True)
