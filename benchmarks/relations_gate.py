@@ -2,10 +2,13 @@
 
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --others h,i
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
 
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
-calibrated them; `--others` are batches that neither has read. `--write` puts the gate beside the
-weights. Three minutes of one core.
+calibrated them, and to what assistants say in the conversations that they were trained on, the
+bound chosen by the other ones. `--others` are batches that neither has read, `--talks` other
+conversations with assistants (every tenth of them). `--write` puts the gate beside the weights.
+Four minutes of one core.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.weights import read_weights
-from memograd.tasks.relations.gate import fitted, judged, seen
+from memograd.tasks.relations.gate import answers, fitted, judged, judged_answers, seen
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -29,18 +33,32 @@ def told(names: list[str]) -> list[WrittenTurn]:
     return [said for name in names for said in read_dialogues(CORPUS / f"{name}.jsonl")]
 
 
+def talked(names: list[str]) -> list[Conversation]:
+    """The conversations in these files of the corpus."""
+    return [talk for name in names for talk in load_any(CORPUS / f"{name}.jsonl")]
+
+
 def main() -> None:
     """Fit, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=Path, default=SHIPPED)
     parser.add_argument("--others", default="", help="author batches to measure on, such as h,i")
+    parser.add_argument("--talks", type=Path, help="conversations with assistants to measure on")
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
     arguments = parser.parse_args()
     split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
     weights = read_weights(arguments.weights)
     gate = None if arguments.write else read_gate(gate_file(arguments.weights), weights)
     if gate is None:
-        gate = fitted(weights, told(split["train"]), told(split["chosen_by"]))
+        every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
+        learnt = [name for name in every if name in split["continued_with"]]
+        gate = fitted(
+            weights,
+            told(split["train"]),
+            told(split["chosen_by"]),
+            talked(learnt),
+            talked([name for name in every if name not in learnt]),
+        )
     if arguments.write:
         write_gate(gate, gate_file(arguments.weights))
     model = RelationModel(weights)
@@ -50,6 +68,12 @@ def main() -> None:
             found = judged(gate, seen(model, turns), weights.about.thresholds.link_above)
             print(json.dumps({"bench": "relations_gate", "batch": batch, "language": language}
                              | asdict(found)), flush=True)  # fmt: skip
+    if arguments.talks is not None and gate.keeps is not None:
+        found_answers = answers(model, load_any(arguments.talks)[::10])
+        above = weights.about.thresholds.keep_assistant_above
+        missed = judged_answers(gate.keeps, found_answers, above)
+        print(json.dumps({"bench": "relations_gate", "talks": arguments.talks.name}
+                         | asdict(missed)), flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

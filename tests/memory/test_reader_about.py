@@ -56,6 +56,10 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
     ("text", "alone"),
     [
         ("I drive a truck, mostly I-80", "User drives a truck, mostly I-80."),
+        ("Oh, and by the way, I've run it five times now", "User has run it five times now."),
+        ("Speaking of which, I quit", "User quit."),
+        ("对了，顺便提一下我换工作了", "用户换工作了。"),
+        ("顺便去了趟超市", "用户说：顺便去了趟超市。"),
         ("Should I go electric?", "User asked: Should User go electric?"),
         ("What do I get him?", "User asked: What does User get him?"),
         ("We hadn't talked in two years", "User and others hadn't talked in two years."),

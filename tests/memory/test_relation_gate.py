@@ -25,7 +25,14 @@ from memograd.memory.relations import (
     Thresholds,
     load_relation_model,
 )
-from memograd.memory.relations.gate import Gate, digest, gate_file, read_gate, write_gate
+from memograd.memory.relations.gate import (
+    Gate,
+    Linear,
+    digest,
+    gate_file,
+    read_gate,
+    write_gate,
+)
 from memograd.memory.relations.weights import Weights, write_weights
 from memograd.tasks.relations.gate import fitted, judged, seen
 from memograd.tasks.relations.rows import read_dialogues
@@ -41,7 +48,13 @@ def weights() -> Weights:
 
 def gate_of(weights: Weights, least: float, seed: int = 0) -> Gate:
     weight = np.random.default_rng(seed).normal(size=weights.hidden).astype(np.float32)
-    return Gate(weight, 0.25, least, digest(weights))
+    return Gate(Linear(weight, 0.25, least), digest(weights))
+
+
+def keeping(gate: Gate, least: float) -> Gate:
+    """The gate with a second function, by chance."""
+    weight = np.random.default_rng(1).normal(size=2 * len(gate.closes.weight)).astype(np.float32)
+    return replace(gate, keeps=Linear(weight, 0.1, least))
 
 
 def test_a_model_without_a_gate_reads_every_item(weights: Weights) -> None:
@@ -53,9 +66,9 @@ def test_the_bound_decides_and_any_part_of_a_long_message_opens(weights: Weights
     for message in (MESSAGE, long):
         vectors = RelationModel(weights).message_vectors(message, BEFORE)
         gate = gate_of(weights, 0.0)
-        highest = float((vectors @ gate.weight + gate.bias).max())
+        highest = float(gate.closes.scores(vectors).max())
         for least, expected in ((highest - 0.01, True), (highest + 0.01, False)):
-            model = RelationModel(weights, replace(gate, least=least))
+            model = RelationModel(weights, gate_of(weights, least))
             assert model.may_close(message, BEFORE, []) is expected
     assert len(vectors) > 1
 
@@ -80,6 +93,43 @@ def test_it_reads_the_rows_that_worth_has_read(
         assert len(rows) == told
 
 
+@pytest.mark.parametrize("role", ["assistant", "user"])
+def test_rows_of_an_assistant_in_which_nothing_is_to_be_kept_are_not_read_to_the_end(
+    weights: Weights, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    rows: list[tuple[int, ...]] = []
+    compute = RelationModel._encode_anew
+
+    def counted(self: RelationModel, tokens: Any, parts: Any) -> np.ndarray:
+        rows.append(tokens)
+        return compute(self, tokens, parts)
+
+    monkeypatch.setattr(RelationModel, "_encode_anew", counted)
+    sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
+    long = " ".join(sentences)
+    plain = RelationModel(weights)
+    whole = plain.worth(long, BEFORE, sentences, role=role)
+    read = len(rows)
+    assert read > 2
+    order, vectors = plain.early_vectors(long, BEFORE, sentences)
+    assert order == list(range(40)) and vectors.shape == (40, 2 * weights.hidden)
+    gate = keeping(gate_of(weights, 0.0), 0.0)
+    assert gate.keeps is not None
+    scores = gate.keeps.scores(vectors)
+    rows.clear()
+    bound = float(np.sort(scores)[-1])  # the best sentence alone reaches it
+    model = RelationModel(weights, keeping(gate, bound - 1e-4))
+    found = model.worth(long, BEFORE, sentences, role=role)
+    if role == "user":
+        assert np.array_equal(found, whole) and len(rows) == read
+        return
+    assert len(rows) == 1
+    best = int(scores.argmax())
+    assert np.array_equal(found[best], whole[best])
+    left_out = [row for row in found.tolist() if row == [0.0, 1.0, 0.0]]
+    assert 20 <= len(left_out) < 40
+
+
 def test_what_is_written_is_read_and_belongs_to_its_weights(
     weights: Weights, tmp_path: Path
 ) -> None:
@@ -87,10 +137,15 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
     write_weights(weights, file)
     assert read_gate(gate_file(file), weights) is None
     gate = gate_of(weights, -2.0)
-    write_gate(gate, gate_file(file))
-    found = read_gate(gate_file(file), weights)
-    assert found is not None and np.array_equal(found.weight, gate.weight)
-    assert (found.bias, found.least, found.of) == (gate.bias, gate.least, gate.of)
+    for one in (keeping(gate, 1.5), gate):
+        write_gate(one, gate_file(file))
+        found = read_gate(gate_file(file), weights)
+        assert found is not None and found.of == gate.of
+        for ours, read in ((one.closes, found.closes), (one.keeps, found.keeps)):
+            assert (ours is None) == (read is None)
+            if ours is not None and read is not None:
+                assert np.array_equal(read.weight, ours.weight)
+                assert (read.bias, read.least) == (pytest.approx(ours.bias), ours.least)
     model = load_relation_model(file)
     asked = RelationModel(weights, gate).may_close(MESSAGE, BEFORE, SENTENCES)
     assert model.may_close(MESSAGE, BEFORE, SENTENCES) is asked
@@ -102,14 +157,17 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
         read_gate(gate_file(file), replace(weights, matrices=others))
 
 
-@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape"])
+@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape", "keeps"])
 def test_a_spoilt_gate_is_one_sentence(weights: Weights, tmp_path: Path, spoilt: str) -> None:
     file = tmp_path / "x.gate.npz"
     gate = gate_of(weights, 0.0)
     if spoilt == "nan":
-        write_gate(replace(gate, bias=float("nan")), file)
+        write_gate(replace(gate, closes=replace(gate.closes, bias=float("nan"))), file)
     elif spoilt == "shape":
-        write_gate(replace(gate, weight=gate.weight[:5]), file)
+        short = replace(gate.closes, weight=gate.closes.weight[:5])
+        write_gate(replace(gate, closes=short), file)
+    elif spoilt == "keeps":
+        write_gate(replace(gate, keeps=gate.closes), file)
     else:
         file.write_text(spoilt)
     with pytest.raises(BadInput, match="is not the gate of the relation model"):

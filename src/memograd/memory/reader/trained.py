@@ -28,6 +28,7 @@ from memograd.memory.reader.asked import (
     is_another_matter,
     requests,
 )
+from memograd.memory.reader.assistant import Line, say_kept
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
@@ -48,7 +49,6 @@ from memograd.memory.reader.wording import (
     bare_of,
     say,
     say_answer,
-    say_assistant,
     without_calls,
 )
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
@@ -129,30 +129,25 @@ class TrainedReader:
         role = turn.said_as
         if role in NOT_PEOPLE:
             return Heard(turn, before)
-        others = foreign(turn.text)
-        sentences = [
-            (start, start + len(text), text)
-            for start, text in _placed(turn.text)
-            if is_own(start, start + len(text), others)
-        ]
+        sentences = _own_sentences(turn.text)
         own = " ".join(text for _, _, text in sentences)
         secret = role == "user" and has_secret(turn.text)
         if not sentences:
             return Heard(turn, before, secret=secret)
         read = turn.text
         if role == "assistant":
-            sentences = [one for one in sentences if one[0] < ASSISTANT_READ]
-            read = turn.text[: sentences[-1][1]] if sentences else ""
+            read, sentences = read_of_assistant(turn.text)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
-            keep = [
-                text for (_, _, text), (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
+            kept = [
+                Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
                 if fact >= self.thresholds.keep_assistant_above
-                and not _asks(text) and not _is_idle(text)
-                and len(text) <= LONGEST and not has_secret(text)
+                and not _asks(one[2]) and not _is_idle(one[2])
+                and len(one[2]) <= LONGEST and not has_secret(one[2])
             ]  # fmt: skip
-            facts = tuple(to_fact(say_assistant(text, setting), setting) for text in keep)
-            return Heard(turn, before, facts, tuple(keep), own=own)
+            said = say_kept(kept, turn.text, before, setting)
+            facts = tuple(to_fact(draft, setting) for _, draft in said)
+            return Heard(turn, before, facts, tuple(quote for quote, _ in said), own=own)
         may_close = self._model.may_close(read, before, [text for _, _, text in sentences])
         last = next((text for who, text in reversed(before) if who == "user"), "")
         if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
@@ -342,6 +337,19 @@ class TrainedReader:
         """The worth from which a sentence is kept; a question that names no speaker needs more."""
         asks = _asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if asks else self.thresholds.keep_above
+
+
+def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
+    """The beginning of an assistant's message, and its sentences with their places."""
+    sentences = [one for one in _own_sentences(text) if one[0] < ASSISTANT_READ]
+    return (text[: sentences[-1][1]] if sentences else ""), sentences
+
+
+def _own_sentences(text: str) -> list[tuple[int, int, str]]:
+    """Beginning, end and text of each that by its form is the speaker's own."""
+    others = foreign(text)
+    placed = [(start, start + len(sentence), sentence) for start, sentence in _placed(text)]
+    return [one for one in placed if is_own(one[0], one[1], others)]
 
 
 def _only_offers(question: str) -> bool:

@@ -8,6 +8,7 @@ Invariant: no first person is left outside quotation marks. Pure functions.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,13 +48,14 @@ _CHAT: Final = (
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
     r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
-    r"|also|anyway|guess what|good news|bad news|update|news flash|big news|psst|oops|whoops|wow"
-    r"|yay)"
+    r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
+    r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
+    r"|news flash|big news|psst|oops|whoops|wow|yay)"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
 _INTERJECTION_ZH: Final = re.compile(
-    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺便说一下|跟你说"
+    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?|跟你说"
     r"|告诉你吧?)[，,！!。~～、\s]*)+"
     r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|笑死|orz)[。！!~～\s]*$",
     re.IGNORECASE,
@@ -170,6 +172,25 @@ def say_assistant(sentence: str, setting: Setting) -> Draft:
     dated = resolve_english(text, setting.day)
     said = person_english.resolve_person(dated.text, "the assistant", "the user")
     return Draft(finished(f"The assistant said: {said}", "."), dated.day, "en")
+
+
+def say_list(lines: Sequence[str], question: str, setting: Setting) -> Draft:
+    """Lines of a list of the assistant's, with what it answers; question: empty where unknown."""
+    bare = [
+        _MARKS.sub("", _EDGES.sub("", " ".join(line.split()))).rstrip(" .;,。；，")
+        for line in lines
+    ]
+    chinese = language_of("".join(bare)) == "zh"
+    listed = ("；" if chinese else "; ").join(one for one in bare if one)
+    if chinese:
+        dated = resolve_chinese(listed, setting.day)
+        said = person_chinese.resolve_person(dated.text, "助手", "用户")
+        asked = f"用户问“{question}”，助手列出：" if question else "助手列出："
+        return Draft(finished(f"{asked}{said}", "。"), dated.day, "zh")
+    dated = resolve_english(listed, setting.day)
+    said = person_english.resolve_person(dated.text, "the assistant", "the user")
+    asked = f'Asked "{question}", the assistant listed: ' if question else "The assistant listed: "
+    return Draft(finished(f"{asked}{said}", "."), dated.day, "en")
 
 
 _FINITE: Final = re.compile(

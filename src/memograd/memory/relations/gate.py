@@ -1,14 +1,19 @@
-"""Whether a message may close anything at all, seen before any item is read with it.
+"""What need not be read to the end: two linear functions of vectors that the encoder has anyway.
 
-Most messages close nothing, and their own words say so: "sold", "no longer" and "now" stand in the
-others. The encoder has read the message alone, for the worth of its sentences; one linear function
-of the mean of its vectors tells how sure the model would at most be that an item is closed. Where
-that is below a bound, the row of message and items, which costs several times as much, is not
-computed.
+**Closes.** Most messages close nothing, and their own words say so: "sold", "no longer" and "now"
+stand in the others. The encoder has read the message alone, for the worth of its sentences; one
+linear function of the mean of its vectors tells how sure the model would at most be that an item is
+closed. Where that is below a bound, the row of message and items, which costs several times as
+much, is not computed.
 
-The function and its bound are fitted to one model (`tasks/relations/gate.py`, by the command
+**Keeps.** Of what an assistant says hardly anything is kept, and an assistant says much. After the
+first `EARLY` layers another linear function, of a sentence's vectors beside the message's, tells
+its worth roughly; a row in which no sentence reaches the bound is not computed further.
+
+The functions and their bounds are fitted to one model (`tasks/relations/gate.py`, by the command
 `benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
-Invariant: a model without that file reads every item, and a gate of other weights is refused.
+Invariant: a model without that file reads everything, one whose file has no second function reads
+every sentence of an assistant, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
@@ -17,32 +22,45 @@ import hashlib
 import os
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.relations.weights import Weights
 
-if TYPE_CHECKING:
-    import numpy as np
-
-_ARRAYS: Final = ("weight", "bias", "least", "of")
+EARLY: Final = 2  # layers that are computed before the second function
+_PARTS: Final = ("weight", "bias", "least")
 
 
 @dataclass(frozen=True)
-class Gate:
-    """weight: float32 `[hidden]`. bias, least: of the log-odds; below `least` nothing is closed.
-    of: `digest` of the weights it was fitted to."""
+class Linear:
+    """weight: float32 `[width]`. bias, least: of the log-odds; below `least` it says no."""
 
     weight: np.ndarray
     bias: float
     least: float
-    of: str
+
+    def scores(self, vectors: np.ndarray) -> np.ndarray:
+        """`[n]` of vectors `[n, width]`: log-odds."""
+        return np.asarray(vectors @ self.weight + self.bias)
 
     def lets_in(self, vectors: np.ndarray) -> bool:
-        """Whether one of the messages `[n, hidden]` may close an item."""
-        return bool(((vectors @ self.weight + self.bias) >= self.least).any())
+        """Whether one of the vectors `[n, width]` reaches the bound."""
+        return bool((self.scores(vectors) >= self.least).any())
+
+
+@dataclass(frozen=True)
+class Gate:
+    """closes: of a message's vectors, hidden wide. keeps: of an assistant's sentence and its
+    message, twice as wide. of: `digest` of the weights they were fitted to."""
+
+    closes: Linear
+    of: str
+    keeps: Linear | None = None
 
 
 def digest(weights: Weights) -> str:
@@ -60,16 +78,12 @@ def gate_file(weights_file: Path) -> Path:
 
 def write_gate(gate: Gate, path: Path) -> None:
     """Writes the file whole or not at all."""
-    import numpy as np
-
+    arrays: dict[str, np.ndarray] = {"of": np.array(gate.of)}
+    for prefix, linear in (("", gate.closes), ("keeps_", gate.keeps)):
+        for part in _PARTS if linear is not None else ():
+            arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
-        np.savez(
-            aside,
-            weight=gate.weight.astype(np.float32),
-            bias=np.float32(gate.bias),
-            least=np.float32(gate.least),
-            of=np.array(gate.of),
-        )
+        np.savez(aside, **arrays)  # type: ignore[arg-type]
     os.chmod(aside.name, 0o644)
     os.replace(aside.name, path)
 
@@ -79,16 +93,13 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
 
     Raises BadInput where it is damaged or was fitted to other weights.
     """
-    import numpy as np
-
     try:
         with np.load(path, allow_pickle=False) as archive:
-            weight, bias, least, of = (archive[name] for name in _ARRAYS)
-        gate = Gate(weight, float(bias), float(least), str(of))
-        if gate.weight.shape != (weights.hidden,) or gate.weight.dtype != np.float32:
-            raise ValueError(f"its weight is not float32 [{weights.hidden}]")
-        if not np.isfinite([*gate.weight, gate.bias, gate.least]).all():
-            raise ValueError("not all its numbers are finite")
+            arrays = {name: archive[name] for name in archive.files}
+        keeps = None
+        if "keeps_weight" in arrays:
+            keeps = _linear(arrays, "keeps_", 2 * weights.hidden)
+        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:
@@ -96,6 +107,15 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(
             f"The file {path} is not the gate of the relation model beside it ({error}): remove it,"
-            " and every item is read, or fit one with benchmarks/relations_gate.py."
+            " and everything is read, or fit one with benchmarks/relations_gate.py."
         ) from error
     return gate
+
+
+def _linear(arrays: Mapping[str, np.ndarray], prefix: str, width: int) -> Linear:
+    weight, bias, least = (arrays[prefix + part] for part in _PARTS)
+    if weight.shape != (width,) or weight.dtype != np.float32:
+        raise ValueError(f"its {prefix}weight is not float32 [{width}]")
+    if not np.isfinite([*weight, bias, least]).all():
+        raise ValueError("not all its numbers are finite")
+    return Linear(weight, float(bias), float(least))

@@ -1,7 +1,8 @@
 """The relation model as an ONNX graph that multiplies in 8 bits.
 
 One row of tokens goes through the encoder; what is made of its vectors (`model.py`) is not part of
-the graph, so that a row is computed once whatever is asked of it. Activations are one byte.
+the graph, so that a row is computed once whatever is asked of it. A graph holds some consecutive
+layers, so that a row need not go through all of them. Activations are one byte.
 
 Invariant: the graph computes what `tasks.relations.network` trains, up to the rounding of 8 bits
 (`tests/memory/test_relation_model.py`).
@@ -15,15 +16,16 @@ from memograd.memory.embedders.quantised_graph import MICROSOFT, QuantisedGraph
 from memograd.memory.relations.weights import Weights
 
 
-def build_graph(weights: Weights, *, signed_weights: bool) -> bytes:
-    """The serialised ONNX model.
+def build_graph(weights: Weights, layers: range, *, signed_weights: bool) -> bytes:
+    """The serialised ONNX model of these layers of the encoder.
 
     signed_weights: as `QuantisedGraph`'s.
 
-    Input: `embedded` float32 `[tokens, hidden]`, the sums of word, position and part embeddings.
-    Output: `encoded` float32 `[tokens, hidden]`.
+    Input: `entered` float32 `[tokens, hidden]`: what the layers before give, or for the first one
+    the sums of word, position and part embeddings.
+    Output: `left` float32 `[tokens, hidden]`.
     """
-    return _RelationGraph(weights, signed_weights).build()
+    return _RelationGraph(weights, signed_weights).build(layers)
 
 
 class _RelationGraph(QuantisedGraph):
@@ -41,19 +43,21 @@ class _RelationGraph(QuantisedGraph):
         self._weights = weights
         self._row = self.constant("row", np.array([1, -1, weights.hidden], np.int64))
 
-    def build(self) -> bytes:
+    def build(self, layers: range) -> bytes:
         from onnx import TensorProto, helper
 
-        hidden = self._weights.hidden
-        x = self.norm("embedded", "embeddings.norm")
-        for number in range(self._weights.layers):
+        x = "entered"
+        if layers.start == 0:
+            x = self.norm(x, "embeddings.norm")
+        for number in layers:
             x = self._layer(x, f"layers.{number}")
-        self.named_node("Identity", [x], "encoded")
+        self.named_node("Identity", [x], "left")
 
         def tensor(name: str) -> Any:
-            return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", hidden])
+            shape: list[str | int | None] = ["tokens", self._weights.hidden]
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
-        return self.serialised("relations", [tensor("embedded")], [tensor("encoded")])
+        return self.serialised("relations", [tensor("entered")], [tensor("left")])
 
     def _layer(self, x: str, name: str) -> str:
         """`[tokens, hidden]` to `[tokens, hidden]`: attention, then the feed-forward part."""

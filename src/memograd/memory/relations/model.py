@@ -6,9 +6,10 @@
 One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
 each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
-calibrated on authors that the weights were not trained on. The graph is the encoder; the heads,
-which cost nothing, are computed here. A third thing, whether a message may close anything, is told
-by the vectors that `worth` has computed (`gate.py`).
+calibrated on authors that the weights were not trained on. Two graphs are the encoder, its first
+layers and the others; the heads, which cost nothing, are computed here. Whether a message may close
+anything, and whether an assistant's says anything worth keeping, is told by vectors on the way
+(`gate.py`).
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -28,7 +29,7 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
-from memograd.memory.relations.gate import Gate, gate_file, read_gate
+from memograd.memory.relations.gate import EARLY, Gate, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph
 from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
@@ -53,8 +54,9 @@ class RelationModel:
                 )
         self._weights, self._gate = weights, gate
         self._builder = RowBuilder(read_e5())
-        self._session, self._process = _start(weights), os.getpid()
+        self._sessions, self._process = _start(weights), os.getpid()
         # A message's clauses are asked about behind its sentences, in the very same row.
+        self._begin = lru_cache(maxsize=ROWS_KEPT)(self._begin_anew)
         self._encode = lru_cache(maxsize=ROWS_KEPT)(self._encode_anew)
 
     @property
@@ -102,7 +104,8 @@ class RelationModel:
         """float32 `[segments, len(WORTHS)]`: probabilities, each row sums to 1.
 
         segments: parts of the message (sentences or clauses), in its order. One that the message
-        does not contain in these letters is read as a message of its own.
+        does not contain in these letters is read as a message of its own. Where the gate finds
+        nothing to keep in a row of an assistant's, all of it is "nothing".
         """
         import numpy as np
 
@@ -113,7 +116,7 @@ class RelationModel:
         for number in [n for n, place in enumerate(inside) if place is None]:
             text = ready[number]
             row = self._builder.row(text, role=role, before=before, segments=[Span(0, len(text))])
-            found[number] = self._worths(row)[0]
+            found[number] = self._worths(row, role)[0]
         numbers = [n for n, place in enumerate(inside) if place is not None]
         spans = [place for place in inside if place is not None]
         for window in self._builder.windows(message, spans):
@@ -124,7 +127,7 @@ class RelationModel:
                 for n in window.segments
             ]
             row = self._builder.row(window.text, role=role, before=before, segments=moved)
-            found[[numbers[n] for n in window.segments]] = self._worths(row)
+            found[[numbers[n] for n in window.segments]] = self._worths(row, role)
         return found
 
     def may_close(
@@ -138,7 +141,7 @@ class RelationModel:
             return True
         # From the end, for the last rows are those that are kept.
         return any(
-            self._gate.lets_in(vector[None])
+            self._gate.closes.lets_in(vector[None])
             for vector in self._message_vectors(message, before, segments)
         )
 
@@ -157,7 +160,7 @@ class RelationModel:
         spans = [place for place in places if place is not None]
         for window in reversed(self._builder.windows(message, spans)):
             row = self._builder.row(window.text, role="user", before=before)
-            yield self._encode(tuple(row.tokens), tuple(row.parts))[_said(row)].mean(axis=0)
+            yield self._encode(*_key(row))[_said(row)].mean(axis=0)
 
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         """Cosines of the mean word embeddings: whether two values are of one sort, at no cost."""
@@ -172,7 +175,39 @@ class RelationModel:
         found = [mean(other) for other in others]
         return [float(wanted @ one) if one.shape == wanted.shape else 0.0 for one in found]
 
-    def _worths(self, row: RelationRow) -> np.ndarray:
+    def early_vectors(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> tuple[list[int], np.ndarray]:
+        """What the gate sees of an assistant's sentences: the numbers of those that stand in the
+        message, and float32 `[numbers, 2 hidden]`."""
+        import numpy as np
+
+        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        places = _places(message, [normalised(segment) for segment in segments])
+        numbers = [n for n, place in enumerate(places) if place is not None]
+        spans = [place for place in places if place is not None]
+        found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
+        for window in self._builder.windows(message, spans):
+            moved = [
+                Span(spans[n].start - window.start, spans[n].end - window.start)
+                for n in window.segments
+            ]
+            row = self._builder.row(window.text, role="assistant", before=before, segments=moved)
+            if moved:
+                found.append(_beside(row, row.segments, self._begin(*_key(row))))
+            order += [numbers[n] for n in window.segments]
+        return order, np.concatenate(found)
+
+    def _worths(self, row: RelationRow, role: str) -> np.ndarray:
+        import numpy as np
+
+        keeps = None if self._gate is None or role != "assistant" else self._gate.keeps
+        if keeps is not None:
+            early = _beside(row, row.segments, self._begin(*_key(row)))
+            if not keeps.lets_in(early):
+                nothing = np.zeros((len(row.segments), len(WORTHS)), np.float32)
+                nothing[:, WORTHS.index("nothing")] = 1.0
+                return nothing
         logits = self._logits(row, row.segments, "worths")
         return _softmax(logits / self.about.worth_temperature)
 
@@ -181,33 +216,35 @@ class RelationModel:
         import numpy as np
 
         vectors = self._weights.vectors
-        encoded = self._encode(tuple(row.tokens), tuple(row.parts))
-        message = encoded[_said(row)].mean(axis=0)
-        both = np.stack(
-            [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
-        )
+        both = _beside(row, spans, self._encode(*_key(row)))
         inner = np.tanh(both @ vectors[f"{head}.inner.weight"].T + vectors[f"{head}.inner.bias"])
         logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
         return np.asarray(logits)
 
-    def _encode_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`."""
+    def _begin_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
+        """float32 `[tokens, hidden]`: after the first EARLY layers."""
         vectors = self._weights.vectors
         embedded = self._builder.words(tokens)
         embedded += vectors["embeddings.positions"][: len(parts)]
         embedded += vectors["embeddings.parts"][list(parts)]
-        encoded: np.ndarray = self._own_session().run(None, {"embedded": embedded})[0]
+        begun: np.ndarray = self._own_sessions()[0].run(None, {"entered": embedded})[0]
+        return begun
+
+    def _encode_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
+        """float32 `[tokens, hidden]`: after all layers."""
+        begun = self._begin(tokens, parts)
+        encoded: np.ndarray = self._own_sessions()[1].run(None, {"entered": begun})[0]
         return encoded
 
-    def _own_session(self) -> Any:
-        """A forked child takes a new one, and does not touch the old one even to destroy it.
+    def _own_sessions(self) -> tuple[Any, Any]:
+        """A forked child takes new ones, and does not touch the old ones even to destroy them.
 
-        A thread that is gone in the child may have held a lock within it.
+        A thread that is gone in the child may have held a lock within them.
         """
         if self._process != os.getpid():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
-            self._session, self._process = _start(self._weights), os.getpid()
-        return self._session
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sessions))
+            self._sessions, self._process = _start(self._weights), os.getpid()
+        return self._sessions
 
 
 @lru_cache(maxsize=2)
@@ -229,8 +266,28 @@ def _said(row: RelationRow) -> np.ndarray:
     return said
 
 
-def _start(weights: Weights) -> Any:
-    return start_session(build_graph(weights, signed_weights=adds_signed_bytes_exactly()))
+def _key(row: RelationRow) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(row.tokens), tuple(row.parts)
+
+
+def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.ndarray:
+    """float32 `[spans, 2 hidden]`: each span's mean beside the message's."""
+    import numpy as np
+
+    message = encoded[_said(row)].mean(axis=0)
+    return np.stack(
+        [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
+    )
+
+
+def _start(weights: Weights) -> tuple[Any, Any]:
+    """The first layers, and the others."""
+    signed, early = adds_signed_bytes_exactly(), min(EARLY, weights.layers)
+    first, rest = (
+        start_session(build_graph(weights, layers, signed_weights=signed))
+        for layers in (range(early), range(early, weights.layers))
+    )
+    return first, rest
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:

@@ -1,32 +1,41 @@
-"""Fits the gate of a relation model: which messages close nothing (`memory/relations/gate.py`).
+"""Fits the gate of a relation model: what need not be read (`memory/relations/gate.py`).
 
-The model teaches: of each turn it says how sure it is at most that an item is closed, and a ridge
-regression finds the log-odds of that in the vectors of the message alone. The bound is chosen on
-other authors.
+The model teaches. Of each turn of a user it says how sure it is at most that an item is closed, and
+a ridge regression finds the log-odds of that in the vectors of the message alone. Of each sentence
+of an assistant it says its worth, and another finds the log-odds of that in what the first layers
+make of it. The bounds are chosen on other authors.
 
-Invariant: below the bound lie at most MISSED of the turns in which the manager would close, doubt
-or link an item, on the authors that it was chosen by.
+Invariant: below the bounds lie at most MISSED of the turns in which the manager would close, doubt
+or link an item, and at most MISSED_KEPT of the rows of assistants of which something is kept, on
+the authors that they were chosen by.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from memograd.data import Conversation
 from memograd.errors import BadInput
-from memograd.memory.relations.gate import Gate, digest
+from memograd.memory.reader.trained import read_of_assistant
+from memograd.memory.relations.gate import Gate, Linear, digest
 from memograd.memory.relations.model import RelationModel
-from memograd.memory.relations.weights import CLOSING, RELATIONS, Weights
+from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
 from memograd.tasks.relations.rows import WrittenTurn
 
 TURNS: Final = 1_500  # that it is fitted to
 MISSED: Final = 0.005
+MISSED_KEPT: Final = 0.05  # most of it is a line of a list, and the turn is found as a whole
 RIDGE: Final = 100.0
+RIDGE_KEPT: Final = 3_000.0
+LIKELY: Final = 0.3  # sentences of at least that worth count LIKELY_COUNTS times
+LIKELY_COUNTS: Final = 4.0
 _LEAST_ODDS: Final = 1e-3
+_FACT: Final = WORTHS.index("fact")
 _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
@@ -55,26 +64,87 @@ def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> Seen:
     return Seen(np.stack(vectors), np.array(closing))
 
 
-def fitted(weights: Weights, turns: Sequence[WrittenTurn], others: Sequence[WrittenTurn]) -> Gate:
-    """The gate of these weights; turns: to learn from. others: of other authors, for the bound."""
+@dataclass(frozen=True)
+class Answers:
+    """Of n sentences of assistants: what the gate sees `[n, 2 hidden]`, their worth `[n]`, and the
+    message `[n]` that each stands in."""
+
+    vectors: np.ndarray
+    worth: np.ndarray
+    message: np.ndarray
+
+
+def answers(model: RelationModel, talks: Sequence[Conversation]) -> Answers:
+    """What assistants say in these conversations, read to the end; of long ones the beginning, as
+    the reader reads it. model: one without a gate. Raises BadInput where no assistant speaks."""
+    vectors, worth, message = [], [], []
+    for talk in talks:
+        said = [(turn.said_as, turn.text) for turn in talk.turns]
+        for number, (role, text) in enumerate(said):
+            read, placed = read_of_assistant(text) if role == "assistant" else ("", [])
+            if not placed:
+                continue
+            sentences = [sentence for _, _, sentence in placed]
+            before = said[max(0, number - 3) : number]
+            order, seen_ = model.early_vectors(read, before, sentences)
+            told = model.worth(read, before, sentences, role="assistant")[order, _FACT]
+            vectors.append(seen_)
+            worth.append(told)
+            message += [len(worth)] * len(order)
+    if not vectors:
+        raise BadInput("No assistant speaks in these conversations, so nothing can be fitted.")
+    return Answers(np.concatenate(vectors), np.concatenate(worth), np.array(message))
+
+
+def fitted(
+    weights: Weights,
+    turns: Sequence[WrittenTurn],
+    others: Sequence[WrittenTurn],
+    talks: Sequence[Conversation] = (),
+    other_talks: Sequence[Conversation] = (),
+) -> Gate:
+    """The gate of these weights; turns, talks: to learn from. others, other_talks: of other
+    authors, for the bounds. Without talks all that an assistant says is read."""
     model = RelationModel(weights)
     drawn = [said for said in turns if said.role == "user" and said.items and said.group is None]
     drawn = random.Random(0).sample(drawn, min(TURNS, len(drawn)))
     learnt, bounding = seen(model, drawn), seen(model, others)
-    mean, spread = learnt.vectors.mean(0), learnt.vectors.std(0) + _LEAST_ODDS
-    inputs = np.c_[(learnt.vectors - mean) / spread, np.ones(len(learnt.vectors))].astype(float)
-    sure = np.clip(learnt.closing, _LEAST_ODDS, 1 - _LEAST_ODDS)
-    squares = inputs.T @ inputs + RIDGE * np.eye(inputs.shape[1])
-    slopes = np.linalg.solve(squares, inputs.T @ np.log(sure / (1 - sure)))
-    weight = slopes[:-1] / spread
-    gate = Gate(
-        weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf, digest(weights)
-    )
-    scores = bounding.vectors @ gate.weight + gate.bias
-    closes = scores[bounding.closing >= weights.about.thresholds.link_above]
-    if not len(closes):
+    closes = _regressed(learnt.vectors, learnt.closing, RIDGE, np.ones(len(learnt.closing)))
+    scores = closes.scores(bounding.vectors)[
+        bounding.closing >= weights.about.thresholds.link_above
+    ]
+    if not len(scores):
         raise BadInput("The model closes nothing in these dialogues, so no bound can be chosen.")
-    return Gate(gate.weight, gate.bias, float(np.quantile(closes, MISSED)), gate.of)
+    closes = replace(closes, least=float(np.quantile(scores, MISSED)))
+    keeps = _keeps(model, talks, other_talks) if talks else None
+    return Gate(closes, digest(weights), keeps)
+
+
+def _keeps(
+    model: RelationModel, talks: Sequence[Conversation], others: Sequence[Conversation]
+) -> Linear:
+    learnt, bounding = answers(model, talks), answers(model, others)
+    counts = np.where(learnt.worth >= LIKELY, LIKELY_COUNTS, 1.0)
+    keeps = _regressed(learnt.vectors, learnt.worth, RIDGE_KEPT, counts)
+    kept = bounding.worth >= model.about.thresholds.keep_assistant_above
+    scores = keeps.scores(bounding.vectors)
+    best = [scores[bounding.message == one].max() for one in np.unique(bounding.message[kept])]
+    if not best:
+        raise BadInput("The model keeps nothing that these assistants say: no bound can be chosen.")
+    return replace(keeps, least=float(np.quantile(best, MISSED_KEPT)))
+
+
+def _regressed(
+    vectors: np.ndarray, probabilities: np.ndarray, ridge: float, counts: np.ndarray
+) -> Linear:
+    """The log-odds as a linear function of `[n, width]`; counts: how often each is counted."""
+    mean, spread = vectors.mean(0), vectors.std(0) + _LEAST_ODDS
+    inputs = np.c_[(vectors - mean) / spread, np.ones(len(vectors))].astype(float)
+    sure = np.clip(probabilities, _LEAST_ODDS, 1 - _LEAST_ODDS)
+    squares = (inputs * counts[:, None]).T @ inputs + ridge * np.eye(inputs.shape[1])
+    slopes = np.linalg.solve(squares, (inputs * counts[:, None]).T @ np.log(sure / (1 - sure)))
+    weight = slopes[:-1] / spread
+    return Linear(weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf)
 
 
 @dataclass(frozen=True)
@@ -91,8 +161,29 @@ class Missed:
 def judged(gate: Gate, found: Seen, link_above: float) -> Missed:
     """What the gate leaves out; link_above: from where on the memory notes that an item may have
     changed."""
-    out = np.array([not gate.lets_in(vector[None]) for vector in found.vectors])
+    out = np.array([not gate.closes.lets_in(vector[None]) for vector in found.vectors])
     closes = found.closing >= link_above
     return Missed(
         len(out), int(closes.sum()), int((out & closes).sum()), int((out & ~closes).sum())
+    )
+
+
+@dataclass(frozen=True)
+class MissedAnswers:
+    """messages: of assistants. keeps: of which something is kept. missed: of these, those of which
+    the gate sees nothing. let_in: messages of which it sees something."""
+
+    messages: int
+    keeps: int
+    missed: int
+    let_in: int
+
+
+def judged_answers(keeps: Linear, found: Answers, keep_above: float) -> MissedAnswers:
+    """What the gate leaves out of what assistants say; keep_above: the worth that is kept."""
+    inside = keeps.scores(found.vectors) >= keeps.least
+    let_in = set(found.message[inside].tolist())
+    kept = set(found.message[found.worth >= keep_above].tolist())
+    return MissedAnswers(
+        len(set(found.message.tolist())), len(kept), len(kept - let_in), len(let_in)
     )

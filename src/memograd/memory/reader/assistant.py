@@ -1,0 +1,78 @@
+"""What an assistant said, worded as its own words and nobody else's.
+
+A statement ("I booked you a table for eight") stands alone. The lines of a list mean little without
+what was asked: "Apple slices with almond butter" is kept as one item of the list that answered
+"what can I eat in the afternoon", so that it is found by the question and read by a stranger.
+
+Invariants: the words of a user are only quoted, never when they hold a secret or ask to forget
+something; no item is longer than `LONGEST_LIST` characters and its question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from memograd.memory.reader.asked import FORGETS, NOT_SAVED, requests
+from memograd.memory.reader.fact import Said
+from memograd.memory.reader.sentences import has_secret, split_sentences
+from memograd.memory.reader.setting import Draft, Setting
+from memograd.memory.reader.wording import LISTED, say_assistant, say_list
+
+LONGEST_QUESTION: Final = 200  # characters
+LONGEST_LIST: Final = 600
+_ASKS: Final = re.compile(
+    r"[?？]|^(?:can|could|would|will|what|which|who|where|when|how|why|do|does|is|are|should|any"
+    r"|i(?:'m| am) looking|i need|i want|i'd like|please|give me|tell me|suggest|recommend|help me"
+    r"|make|plan|write|list)\b|吗|呢|什么|怎么|哪|几|多少|推荐|建议|帮我|给我|求",
+    re.IGNORECASE,
+)
+
+
+class Line(NamedTuple):
+    """A sentence of the message and its place."""
+
+    start: int
+    end: int
+    text: str
+
+
+def say_kept(
+    kept: Sequence[Line], message: str, before: Sequence[Said], setting: Setting
+) -> list[tuple[str, Draft]]:
+    """Quote and wording of each item that these sentences of an assistant's message make."""
+    listed = [number for number, line in enumerate(kept) if LISTED.match(line.text)]
+    if len(listed) < 2:
+        return [(line.text, say_assistant(line.text, setting)) for line in kept]
+    first, last = listed[0], listed[-1] + 1
+    alone = [
+        (line.text, say_assistant(line.text, setting)) for line in (*kept[:first], *kept[last:])
+    ]
+    question = _asked(before)
+    items = []
+    for lines in _parts(kept[first:last]):
+        said = say_list([line.text for line in lines], question, setting)
+        items.append((message[lines[0].start : lines[-1].end], said))
+    return [*alone[:first], *items, *alone[first:]]
+
+
+def _parts(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines in groups of at most LONGEST_LIST characters."""
+    parts: list[list[Line]] = [[]]
+    for line in lines:
+        if parts[-1] and sum(len(one.text) for one in (*parts[-1], line)) > LONGEST_LIST:
+            parts.append([])
+        parts[-1].append(line)
+    return parts
+
+
+def _asked(before: Sequence[Said]) -> str:
+    """What the user had asked, in their words; empty where that is not to be repeated."""
+    said = next((text for who, text in reversed(before) if who == "user"), "")
+    if has_secret(said) or NOT_SAVED.search(said) or FORGETS.search(said) or requests(said):
+        return ""
+    sentences = [" ".join(one.split()) for one in split_sentences(said)]
+    asking = [one for one in sentences if _ASKS.search(one)] or sentences[-1:]
+    fitting = [one for one in asking if len(one) <= LONGEST_QUESTION]
+    return fitting[0] if fitting else ""

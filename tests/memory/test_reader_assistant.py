@@ -1,0 +1,82 @@
+"""What an assistant said: statements alone, lists with what they answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from memograd.memory.reader.assistant import LONGEST_LIST, Line, say_kept
+from memograd.memory.reader.setting import Setting
+from memograd.memory.records.turns import RawTurn
+
+SETTING = Setting(
+    RawTurn("t", "assistant", "", None, 1, role="assistant"), ("user", "assistant"), True, None, ""
+)
+
+
+def kept(message: str, *sentences: str) -> list[Line]:
+    places = [message.index(one) for one in sentences]
+    return [Line(at, at + len(one), one) for at, one in zip(places, sentences, strict=True)]
+
+
+def told(message: str, before: str, *sentences: str) -> list[str]:
+    lines = kept(message, *sentences)
+    made = say_kept(lines, message, (("user", before),), SETTING)
+    assert all(quote in message for quote, _ in made)
+    return [draft.text for _, draft in made]
+
+
+LIST = (
+    "Sure!\n1. **Casa Clarita**: on the river\n2. **Hotel Sorolla**.\nI booked the first for you."
+)
+
+
+def test_lines_of_a_list_are_one_item_with_the_question() -> None:
+    assert told(
+        LIST,
+        "We fly on Friday. Any hotels in Valencia?",
+        "1. **Casa Clarita**: on the river",
+        "2. **Hotel Sorolla**.",
+        "I booked the first for you.",
+    ) == [
+        'Asked "Any hotels in Valencia?", the assistant listed: Casa Clarita: on the river;'
+        " Hotel Sorolla.",
+        "The assistant said: the assistant booked the first for the user.",
+    ]
+
+
+def test_a_chinese_list_too() -> None:
+    message = "可以：\n- 前埔，单身公寓\n- 软件园二期\n"
+    assert told(message, "厦门租房住哪里好？", "- 前埔，单身公寓", "- 软件园二期") == [
+        "用户问“厦门租房住哪里好？”，助手列出：前埔，单身公寓；软件园二期。"
+    ]
+
+
+def test_a_single_line_is_a_statement() -> None:
+    assert told(LIST, "Any hotels?", "2. **Hotel Sorolla**.") == [
+        "The assistant said: Hotel Sorolla."
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "My PIN is 4321, what goes well with it?",
+        "Forget that I asked you about hotels, any hotels?",
+        "Don't save this: where can I hide from my sister?",
+        "这句别记：去哪里躲我妹？",
+    ],
+)
+def test_what_holds_a_secret_or_asks_to_forget_is_not_quoted(asked: str) -> None:
+    lines = ("1. **Casa Clarita**: on the river", "2. **Hotel Sorolla**.")
+    assert told(LIST, asked, *lines) == [
+        "The assistant listed: Casa Clarita: on the river; Hotel Sorolla."
+    ]
+
+
+def test_long_lists_are_several_items_and_long_questions_are_left_out() -> None:
+    lines = [f"- Place number {n}, which is {'very ' * 20}good" for n in range(12)]
+    message = "\n".join(lines)
+    items = told(message, "word " * 60 + "?", *lines)
+    assert 1 < len(items) < 12
+    assert all(len(item) < LONGEST_LIST + 60 for item in items)
+    assert all(item.startswith("The assistant listed: Place number") for item in items)
