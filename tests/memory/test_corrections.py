@@ -50,6 +50,8 @@ def test_what_is_a_value(message, value):
 
 def test_a_title_does_not_end_a_part_and_a_clause_gets_no_verb():
     assert len(parts_of("User's boss Mr. Okada drinks too much.")) == 1
+    [pig, cow] = [part for part, _ in parts_of("User and others have a pig and a cow.")]
+    assert (pig, cow) == ("User and others have a pig", "a cow")
     item = "用户有抑郁症,在吃舍曲林,养了条金毛。"
     assert left_of(item, parts_of(item), [2]) == "用户养了条金毛。"
 

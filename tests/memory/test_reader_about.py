@@ -58,6 +58,7 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
         ("I drive a truck, mostly I-80", "User drives a truck, mostly I-80."),
         ("Oh, and by the way, I've run it five times now", "User has run it five times now."),
         ("Speaking of which, I quit", "User quit."),
+        ("I have the keys; ours was 7 lb", "User has the keys; their own was 7 lb."),
         ("对了，顺便提一下我换工作了", "用户换工作了。"),
         ("顺便去了趟超市", "用户说：顺便去了趟超市。"),
         ("Should I go electric?", "User asked: Should User go electric?"),

@@ -166,6 +166,8 @@ def test_what_the_assistant_says_is_kept_as_its_words(tmp_path: Path, embedder: 
         "got a code 884213 from my bank",
         "我的银行卡密码是482913",
         "my api key is sk-abcdef1234567890",
+        "the alarm's 8814 then the star key",
+        "my card's four digits are the year gran was born, which means 1931",
     ],
 )
 def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:
@@ -184,7 +186,14 @@ def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["I live at 12 Elm Street.", "I weigh 71 kilos", "typing this on a framework 13"]
+    "text",
+    [
+        "I live at 12 Elm Street.",
+        "I weigh 71 kilos",
+        "typing this on a framework 13",
+        "my alarm is 0630 these days",
+        "our card has four digits in gold",
+    ],
 )
 def test_numbers_alone_are_no_secrets(text: str) -> None:
     assert not has_secret(text)

@@ -189,7 +189,7 @@ LEANS: Final = re.compile(
     r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I
 )
 _JOINT: Final = re.compile(
-    r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b|(?<= )[&+](?= )|。"
+    r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= )|。"
     r"|(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)\. )\s*"
 )
 SUBJECT: Final = re.compile(

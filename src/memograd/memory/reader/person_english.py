@@ -123,6 +123,11 @@ _INVERTED: Final = re.compile(
 )
 
 
+_OWN_ONE: Final = re.compile(
+    r"(?<!\bof )\b(?:mine|ours)\b(?= (?:is|was|are|were|has|had|will|can)\b)", re.IGNORECASE
+)
+
+
 def _agreed(auxiliary: str) -> str:
     """Do in "What do I get him": "What does User get him", the verb behind stays."""
     agreed = third_person(auxiliary.casefold())
@@ -138,6 +143,7 @@ def _resolve(text: str, addressed: bool) -> str:
     if addressed:
         text = _BOTH_OF_US.sub(f"{SPEAKER} and {OTHER}", text)
     text = _subject(text, "we", f"{SPEAKER} and others", singular=False)
+    text = _OWN_ONE.sub(f"{SPEAKER}'s own", text)
     for word, replacement in (
         ("my", f"{SPEAKER}'s"),
         ("mine", f"{SPEAKER}'s"),

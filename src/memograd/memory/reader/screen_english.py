@@ -58,6 +58,8 @@ _REACTION: Final = tuple(
         r"and you're|hang in|best of luck|cool|yum|super|perfect)\b",
         r"^(?:here's|here is|here are|check (?:it|this|out)|take a look|look)\b",
         r"^(?:y'all|you|your)\b",
+        r"^(?:ah+|aha|argh+|hang on|hold on|(?:good |oh )*lord|hm+|huh|phew|whoa|blimey|crikey|gosh"
+        r"|jeez|right|well|confession(?: time)?|correction|update|long story)$",
         r"^it(?:'s| was) (?:so |also )*(?:awesome|great|amazing|nice|cool|good|important|"
         r"inspiring|special) (?:to|that|how|seeing|having|you)\b(?!.*\b(?:I|my|me)\b)",
         r"^\w+ing\b(?!.*\b(?:i|my|me)\b).*\b(?:is|are|isn't|takes|makes)\b",

@@ -102,6 +102,10 @@ _SECRET: Final = re.compile(
     r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
     r"|code)(?![A-Za-z])[^.!?\n]{0,30}?"
     r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
+    r"|\b(?:safe|gate|padlock|locker|vault|key ?pad|alarm)(?:'s| is| was)(?: (?:set )?to)? "
+    r"(?!(?:[01]\d|2[0-3])[0-5]\d\b)\d{4,8}\b"  # an alarm at 0630 is none
+    r"|\b(?:card|account|key ?pad)(?:'s)? (?:\w+ ){0,2}digits?\b[^.!?\n]{0,60}?\d{4,}"
+    r"|\bdigits? (?:of|on) (?:my|the|his|her|our) (?:\w+ )?card\b[^.!?\n]{0,30}?\d{4}"
     # What looks like a password stands for one beside a word for what it opens.
     r"|(?:(?<![A-Za-z])(?:log-?in|sign-?in|wi-?fi|router|portal|account)(?![A-Za-z])|账号|登录)"
     r"[^.!?\n。！？]{0,30}[\s:：](?=[^\s，。]*[A-Za-z])(?=[^\s，。]*\d)"
