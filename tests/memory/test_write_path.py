@@ -167,7 +167,7 @@ def test_what_the_assistant_says_is_kept_as_its_words(tmp_path: Path, embedder: 
         "我的银行卡密码是482913",
         "my api key is sk-abcdef1234567890",
         "the alarm's 8814 then the star key",
-        "my card's four digits are the year gran was born, which means 1931",
+        "the last four digits of my card are 4431",
     ],
 )
 def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:
