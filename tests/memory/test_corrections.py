@@ -24,6 +24,9 @@ WHEN = "2024-05-07T18:30:00+00:00"
         ("User takes it twice a day.", "once a day, sorry", "User takes it once a day."),
         ("用户的闺蜜在厦门开民宿。", "厦门❌ 福州✅", "用户的闺蜜在福州开民宿。"),
         ("用户的妈生日是农历三月初八。", "记岔了,初六", "用户的妈生日是农历三月初六。"),
+        ("用户养了三百只鸭。", "少敲一个零,三千!三百只我喝西北风去?", "用户养了三千只鸭。"),
+        ("用户周二下午两点复查。", "周二两点照旧哈", None),
+        ("用户周二下午两点复查。", "周二三点,看错了", "用户周二三点复查。"),
         ("User's daughter lives in Perth.", "the Australian one, not the Scottish one", None),
         ("Luca is User's cousin.", "Brother! In Italian I confuse nothing", None),
     ],
@@ -59,6 +62,9 @@ def test_a_title_does_not_end_a_part_and_a_clause_gets_no_verb():
 def test_what_is_to_stay():
     stays = to_stay("strike the salary please, the dog can stay")
     assert stays & stems("User has a dog.") and not stays & stems("User's salary is 52k.")
+    assert to_stay("那个斤数抹了它吧。山我还是要爬的,作业照旧") & stems("用户的作业很多。")
+    stays = to_stay("strike the address, though the ear and the wednesdays i don't mind about")
+    assert stays & stems("User is deaf in one ear.")
     assert to_stay("身份证那个抹掉,乌龟无所谓") & stems("用户家里养了仨乌龟。")
 
 

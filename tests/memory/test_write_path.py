@@ -168,6 +168,7 @@ def test_what_the_assistant_says_is_kept_as_its_words(tmp_path: Path, embedder: 
         "my api key is sk-abcdef1234567890",
         "the alarm's 8814 then the star key",
         "the last four digits of my card are 4431",
+        "门口报警器先按7093再按井号",
     ],
 )
 def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:

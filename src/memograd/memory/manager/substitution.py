@@ -42,7 +42,10 @@ TYPES: Final = (
     re.compile(rf"\b(?:{_MONTHS})\b(?! \d)|(?<!\d)[\d{_ZH}]{{1,3}}月(?![\d{_ZH}]|份?饼)", re.I),
     re.compile(
         r"(?<![\d.])\d{1,2}[:.：]\d{2}(?!\.?\d)(?: ?[ap]\.?m\b\.?)?|(?<!\d)\d{1,2} ?[ap]\.?m\b\.?"
-        rf"|[上下]午[\d{_ZH}]{{1,3}}点半?|[\d{_ZH}]{{1,3}}点(?:半|[\d{_ZH}]{{1,3}}分?)?",
+        rf"|[上下]午[\d{_ZH}]{{1,3}}点半?"
+        # 周二两点 is two o'clock.
+        rf"|(?:(?<=[周期拜][一二三四五六日天])|(?<![周期拜\d{_ZH}]))"
+        rf"[\d{_ZH}]{{1,3}}点(?:半|[\d{_ZH}]{{1,3}}分?)?",
         re.I,
     ),
     re.compile(
@@ -59,7 +62,10 @@ TYPES: Final = (
         rf"|\b(?:{_NUMBER_WORDS})\b",
         re.I,
     ),
-    re.compile(rf"[{_ZH}]{{1,5}}(?=[个岁年月天号楼层元块万公斤只辆])"),
+    re.compile(
+        rf"(?!一个[零〇字数])[{_ZH}]{{1,5}}(?=[个岁年月天号楼层元块万公斤只辆])"
+        rf"|(?<![{_ZH}\w])[{_ZH}]{{2,5}}(?=[!！,，。?？\s]|$)"
+    ),
 )
 _NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
@@ -81,6 +87,7 @@ def corrected(old: str, message: str) -> str | None:
         # "Lost 11-0" gives no other number for "the under-9s".
         its = [m for m in pattern.finditer(rest_new) if _alike(m[0], mine)]
         known = {_plain(m[0]) for m in mine}
+        known |= {re.sub("^[上下]午", "", value) for value in known}
         unknown = {
             _plain(m[0]): m
             for m in reversed(its)
