@@ -154,7 +154,10 @@ class RelationManager:
                 and float(found[n, 0]) < self.thresholds.unrelated_above
             ):
                 relation = "retract"
-            taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
+            taken = None
+            # Beside many items one always looks corrected.
+            if len(items) <= FEW or relation == "retract" or float(found[n, 0]) < sure:
+                taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
                 continue

@@ -104,7 +104,8 @@ def fitted(
     other_talks: Sequence[Conversation] = (),
 ) -> Gate:
     """The gate of these weights; turns, talks: to learn from. others, other_talks: of other
-    authors, for the bounds. Without talks all that an assistant says is read."""
+    authors, for the bounds. Without talks, or where nothing of them is kept, all that an assistant
+    says is read."""
     model = RelationModel(weights)
     drawn = [said for said in turns if said.role == "user" and said.items and said.group is None]
     drawn = random.Random(0).sample(drawn, min(TURNS, len(drawn)))
@@ -122,16 +123,15 @@ def fitted(
 
 def _keeps(
     model: RelationModel, talks: Sequence[Conversation], others: Sequence[Conversation]
-) -> Linear:
+) -> Linear | None:
+    """None where nothing is kept of what the others' assistants say: no bound can be chosen."""
     learnt, bounding = answers(model, talks), answers(model, others)
     counts = np.where(learnt.worth >= LIKELY, LIKELY_COUNTS, 1.0)
     keeps = _regressed(learnt.vectors, learnt.worth, RIDGE_KEPT, counts)
     kept = bounding.worth >= model.about.thresholds.keep_assistant_above
     scores = keeps.scores(bounding.vectors)
     best = [scores[bounding.message == one].max() for one in np.unique(bounding.message[kept])]
-    if not best:
-        raise BadInput("The model keeps nothing that these assistants say: no bound can be chosen.")
-    return replace(keeps, least=float(np.quantile(best, MISSED_KEPT)))
+    return replace(keeps, least=float(np.quantile(best, MISSED_KEPT))) if best else None
 
 
 def _regressed(
