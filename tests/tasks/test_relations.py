@@ -192,6 +192,30 @@ def test_examples_say_what_is_right_of_each_item(batch_file: Path, e5: E5Weights
     assert seen == {"unrelated", "same", "replace", "comment", "retract"}
 
 
+def test_of_a_long_message_the_part_is_read_that_tells_the_fact(
+    tmp_path: Path, e5: E5Weights
+) -> None:
+    """What stands behind the first row of tokens would teach that nothing is said of the item."""
+    told = "By the way, I am on my sixth lap of it now."
+    text = "Can you tell me how to plan a trip to the sea with a dog? " * 12 + told
+    case = {
+        "k": "change",
+        "t": [
+            ["u", "I have done four laps", [["f1", "I have done four laps", "User did four."]]],
+            ["u", text, [["f2", told, "User is on the sixth lap."]], [["f1", "replace"]]],
+        ],
+    }
+    turns = read_dialogues(written(tmp_path / "en-x.jsonl", [case]))
+    builder = RowBuilder(e5)
+    sixth = builder.tokens(" sixth")[0]
+    examples = Examples(turns[1:], builder, RelationsConfig())
+    for number in range(8):
+        [example] = examples.of_pass(number)
+        assert sixth in example.row.tokens
+        assert WORTHS.index("fact") in example.worths
+        assert max(span.end for span in example.row.segments) <= len(example.row.tokens)
+
+
 def test_nothing_before_does_not_tell_that_nothing_is_closed(
     batch_file: Path, e5: E5Weights
 ) -> None:

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 Request = Literal["names", "says what", "only points"]
 """How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
+SPEAKS_OF_IT: Final = 0.5  # probability that an item is said again or closed
+SHARED_STEMS: Final = 2  # words, and twice as many characters
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -162,6 +164,10 @@ class RelationManager:
                 changes.append(taken)
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
+            if sure < self.thresholds.close_above and self._tells_another_value(
+                item, heard.quotes, found[n]
+            ):
+                sure, relation = self.thresholds.close_above, "replace"
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
@@ -201,6 +207,21 @@ class RelationManager:
             else:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
+
+    def _tells_another_value(
+        self, item: MemoryItem, quotes: Sequence[str], row: np.ndarray
+    ) -> bool:
+        """Whether a fact speaks of the same thing as the item and gives another value of its type.
+
+        "That's six times now that I've worn them" looks much like "worn them four times already".
+        """
+        speaks = float(row[self._names.index("same")] + row[self._closing].sum())
+        old = present(item.text)
+        return speaks >= SPEAKS_OF_IT and any(
+            len(stems(old) & stems(quote)) >= (2 if is_chinese(quote) else 1) * SHARED_STEMS
+            and substitution.corrected(old, quote) is not None
+            for quote in quotes
+        )
 
     def _taken_back(
         self,

@@ -23,7 +23,7 @@ from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.language import is_chinese
-from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
+from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span, Window
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
 from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import Talks, TalkTurn, Worded, nearest
@@ -217,15 +217,37 @@ class Examples:
         rng.shuffle(drawn)
         spans: list[Span] = []
         if said.group is None:
-            spans = segments_of(said.text, clauses=rng.random() < 0.5)[:SEGMENTS_A_ROW]
+            spans = segments_of(said.text, clauses=rng.random() < 0.5)
+        window = self._window(said, spans, rng)
+        inside = window.segments[:SEGMENTS_A_ROW]
         row = self._builder.row(
-            said.text,
+            window.text,
             role=said.role,
             before=self.before(said, rng),
             items=[text for text, _, _ in drawn],
-            segments=spans,
+            segments=[
+                Span(spans[n].start - window.start, spans[n].end - window.start) for n in inside
+            ],
         )
-        return Example(row, [(right, weight) for _, right, weight in drawn], worths_of(said, spans))
+        worths = worths_of(said, [spans[n] for n in inside])
+        return Example(row, [(right, weight) for _, right, weight in drawn], worths)
+
+    def _window(self, said: WrittenTurn, spans: Sequence[Span], rng: random.Random) -> Window:
+        """The part of a long message that is read: one that tells most of its facts where it says
+        something of items, else any. A memory reads all parts, and the nearest one counts."""
+        windows = self._builder.windows(said.text, spans)
+        if len(windows) == 1:
+            return windows[0]
+        if not said.items:
+            return rng.choice(windows)
+        quotes = spans_of([fact.quote for fact in said.facts], said.text)
+
+        def tells(window: Window) -> int:
+            end = window.start + len(window.text)
+            return sum(window.start <= quote.start < end for quote in quotes)
+
+        most = max(tells(window) for window in windows)
+        return rng.choice([window for window in windows if tells(window) == most])
 
     def _of_talk(self, turn: TalkTurn, rng: random.Random) -> Example:
         """A turn beside the last that was told and what is nearest to it, all of which stays."""
