@@ -49,6 +49,19 @@ def test_the_routes_of_mem0s_server(serving: Serving) -> None:
     assert serving.memory.stats()["events"] == serving.memory.stats()["erased"] + 1
 
 
+def test_the_same_change_again_is_no_operation(serving: Serving) -> None:
+    one = added(serving, "I live in Boston.", user_id="alice")
+    for path in (f"/memories/{one}", f"/v1/memories/{one}/"):
+        body = {"text": f"I live in {path[:4]}."}
+        first, second = (serving.ask("PUT", path, json=body) for _ in range(2))
+        assert (second.status_code, second.json()) == (200, first.json())
+    feedback = {"memory_id": one, "feedback": "POSITIVE"}
+    answers = [serving.ask("POST", "/v1/feedback/", json=feedback).json() for _ in range(2)]
+    assert answers[0] == answers[1]
+    events = [line["event"] for line in serving.ask("GET", f"/memories/{one}/history").json()]
+    assert events == ["ADD", "UPDATE", "UPDATE", "UPDATE"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
