@@ -17,7 +17,7 @@ from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.arguments import checked_id
 from memograd.memory.filters import Filter, parse_filter
-from memograd.memory.messages import to_moment
+from memograd.memory.messages import say_nothing, to_moment
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
@@ -36,6 +36,9 @@ OPERATIONS: Final = frozenset(
     {EventKind.ADD, EventKind.UPDATE, EventKind.DELETE, EventKind.NONE, EventKind.PURGE}
 )
 
+# Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
+NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
+
 
 class OwnedMemory:
     """`Memory` for one key. Its methods block, as `Memory`'s do: call them in a thread."""
@@ -48,9 +51,11 @@ class OwnedMemory:
     # Writing
 
     def add(self, messages: Any, *, ids: Ids, **given: Any) -> dict[str, Any]:
-        """`Memory.add` under these ids."""
+        """`Memory.add` under these ids. Raises BadInput where no message holds anything."""
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
+        if say_nothing(messages):
+            raise BadInput(NOTHING_SAID)
         result = self._memory.add(
             messages,
             user_id=scope.user_id,
@@ -64,10 +69,13 @@ class OwnedMemory:
     def add_many(
         self, batch: Iterable[Mapping[str, Any]], *, ids: Ids, **common: Any
     ) -> dict[str, Any]:
-        """`Memory.add_many` under these ids."""
+        """`Memory.add_many` under these ids. Raises BadInput where no entry holds anything."""
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
-        result = self._memory.add_many(batch, **_by_name(scope), **common)
+        entries = list(batch)
+        if entries and all(say_nothing(entry["messages"]) for entry in entries):
+            raise BadInput(NOTHING_SAID)
+        result = self._memory.add_many(entries, **_by_name(scope), **common)
         made = [one["id"] for answer in result["results"] for one in answer["results"]]
         self._note("add_many", scope.owner, made)
         return result
