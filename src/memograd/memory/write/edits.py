@@ -3,8 +3,8 @@
 Nobody decides here; what is asked for is written, with the versions it was based on. The raw turns
 that a deleted item came from are searched no more, so that nothing brings it up again. When another
 writer was faster, the change is made again of the item as it then stands. Invariants: whatever runs
-beside, an edit changes the version that it saw or nothing; an edit after which the item is as it was
-writes nothing.
+beside, an edit changes the version that it saw or nothing; an edit that leaves an item as it was is
+not written.
 """
 
 from __future__ import annotations
