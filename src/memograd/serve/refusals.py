@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from memograd.errors import MemogradError, Unfinished
+
 MOST_DETAIL: Final = 600
 """Characters of a sentence. It may quote what was sent, and that may be megabytes."""
 
@@ -74,6 +76,23 @@ class Unavailable(Refused):
         self, detail: str = "The memory cannot be reached just now, nothing was changed: try again."
     ) -> None:
         super().__init__(detail, {"Retry-After": "2"})
+
+
+class HalfErased(Refused):
+    """Erased, but for old bytes; what stands in the way is told in the log."""
+
+    status = 500
+
+    def __init__(self) -> None:
+        super().__init__(
+            "It is erased and found no more, but old bytes of it still stand in files: the server's"
+            " log says why, and what to do."
+        )
+
+
+def failure(error: MemogradError) -> Refused:
+    """What is told of a failure that is not the caller's; its own words are for the log."""
+    return HalfErased() if isinstance(error, Unfinished) else Unavailable()
 
 
 def misfit(errors: Sequence[Mapping[str, Any]]) -> str:

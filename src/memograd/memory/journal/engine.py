@@ -55,6 +55,10 @@ REMEDIES: Final = (
 )
 
 
+class DatabaseFailed(MemogradError):
+    """The database cannot be reached or used; the message has its own words for it."""
+
+
 class Database:
     """An open database with the journal's tables, shared by all threads of the process."""
 
@@ -311,7 +315,7 @@ class Database:
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
         if self.closed:
-            raise MemogradError(f"The journal {self.place} is closed: open it again.")
+            raise DatabaseFailed(f"The journal {self.place} is closed: open it again.")
         try:
             yield
         except IntegrityError:
@@ -320,7 +324,7 @@ class Database:
             cause = str(error.orig).strip().splitlines()[0]
             remedies = (remedy for words, remedy in REMEDIES if words in cause.lower())
             remedy = next(remedies, "see the database's own log")
-            raise MemogradError(
+            raise DatabaseFailed(
                 f"The journal {self.place} could not be {done} ({cause}): {remedy}."
             ) from error
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 from sqlalchemy import bindparam, case, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput, MemogradError, Unfinished
 from memograd.memory.journal import past, purge, transfer
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import (
@@ -350,7 +350,7 @@ class Journal:
         no file of an SQLite journal holds an erased byte; with PostgreSQL the tables hold none, but
         its own log and backups are the server's to rotate.
 
-        Raises BadInput, before anything is erased, for a subject without events, and MemogradError,
+        Raises BadInput, before anything is erased, for a subject without events, and Unfinished,
         after the erasing is committed, when somebody who still reads keeps old bytes in the log:
         the next purge, opening or closing of the journal tries again to remove those.
         """
@@ -437,13 +437,13 @@ class Journal:
         self._database.upsert(connection, META, rows)
 
     def _scrub(self, *, wait: bool) -> None:
-        """Remove the old bytes of what was erased; MemogradError if that has to be done later."""
+        """Remove the old bytes of what was erased; Unfinished if that has to be done later."""
         self._scrub_pending = True
         purge_id = self.get_meta(SCRUB_PENDING)
         try:
             self._database.scrub(wait=wait)
         except MemogradError as error:
-            raise MemogradError(
+            raise Unfinished(
                 "What was purged is erased from the journal, but old bytes of it stay in its files"
                 " until nobody else reads or writes there; memograd tries again at the next purge,"
                 f" closing or opening. {error}"

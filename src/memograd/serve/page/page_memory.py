@@ -221,6 +221,6 @@ class PageMemory(OwnedMemory):
         """Purge one item, living or forgotten; returns its owner."""
         self.identity.need(Right.erase)
         item, _ = self.past_or_present(memory_id)
-        self._memory.purge(memory_id)
-        self._note("purge", item["owner"], [memory_id])
+        with self._erasing("purge", item["owner"], [memory_id]):
+            self._memory.purge(memory_id)
         return str(item["owner"])
