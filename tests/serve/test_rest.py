@@ -84,6 +84,26 @@ def test_nothing_among_others_is_passed_over(serving: Serving, messages: Any) ->
 
 
 @pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": 5}, "body.messages must be a text, an object or a list of objects."),
+        ({"messages": ["a"]}, "body.messages must be a text, an object or a list of objects."),
+        ({"messages": "a", "timestamp": []}, "body.timestamp must be a time, a text or a number."),
+        ({"messages": "a", "kind": 5}, "body.kind: Input should be a valid string."),
+        ({"metadata": 5, "messages": "a"}, "body.metadata must be a JSON object."),
+    ],
+)
+def test_what_a_field_may_be_is_said_in_words(
+    serving: Serving, body: dict[str, Any], said: str
+) -> None:
+    answer = serving.ask("POST", "/memories", json={"user_id": "alice", **body})
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    batch = {"user_id": "alice", "memories": [body]}
+    told = serving.ask("POST", "/memories/batch", json=batch).json()["detail"]
+    assert told == said.replace("body.", "body.memories.0.")
+
+
+@pytest.mark.parametrize(
     "message",
     [
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {}}]},

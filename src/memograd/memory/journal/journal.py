@@ -297,6 +297,11 @@ class Journal:
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
 
+    def owners_left(self) -> list[str]:
+        """All owners but those of whom everything was purged, sorted."""
+        with self._database.reading() as connection:
+            return past.owners_left(connection)
+
     def living(self, owner: str | None) -> list[tuple[Scope, int, datetime, datetime]]:
         """For each scope in which items were kept (an owner's; None: all): how many there are now,
         when the first was learnt, when the last one changed."""

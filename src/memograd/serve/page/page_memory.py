@@ -62,7 +62,7 @@ class PageMemory(OwnedMemory):
         self.identity.need(Right.read)
         journal = self._memory.store.journal
         own = self.identity.owner
-        found = [own] if own is not None else journal.owners()
+        found = [own] if own is not None else journal.owners_left()
         found = [owner for owner in found if containing.casefold() in owner.casefold()]
         shown = found[page * PAGE_OWNERS : (page + 1) * PAGE_OWNERS]
         return [OwnerCount(owner, journal.count_added([owner])) for owner in shown], len(found)
