@@ -88,12 +88,21 @@ def delete_item(store: MemoryStore, memory_id: str) -> None:
 
 
 def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
-    """Forget what matches among one owner's items, all at once; how many there were."""
+    """Forget what matches among one owner's items, all at once; how many there were.
+
+    Where the filter says whose alone, whatever was said there goes with them: of a question or a
+    repetition no item came.
+    """
+    whole = wanted.asks_of_ids_alone()
 
     def matching(state: MemoryState) -> _Chosen:
         items = [item for item in state.items if wanted.matches(item)]
         sources = {one: item.scope for item in items for one in item.sources}
-        return items, {one: scope for one, scope in sources.items() if one in state.turns}
+        turns = {one: scope for one, scope in sources.items() if one in state.turns}
+        for turn in state.turns if whole else ():
+            if turn.scope is not None and wanted.matches_heard(turn.scope, turn.metadata):
+                turns[turn.id] = turn.scope
+        return items, turns
 
     return _delete_several(store, owner, matching, "user", "deleted_all")
 
