@@ -2,8 +2,9 @@
 
 `BadInput` is the caller's to mend: one sentence that says what is wrong, where, and what to do; the
 command line prints it and exits with 2. `Stopped` says that a signal ended the work and what was
-made safe (128 + the signal's number). `MemogradError` is any other failure that we can explain
-(exit code 1). Everything else is a bug and keeps its traceback.
+made safe (128 + the signal's number), `Unfinished` that something is done but for a rest.
+`MemogradError` is any other failure that we can explain (exit code 1). Everything else is a bug and
+keeps its traceback.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ class BadInput(MemogradError, ValueError):
     """The input is wrong; the message says what, where, and what to do about it."""
 
     exit_code = 2
+
+
+class Unfinished(MemogradError):
+    """What was asked for is done, but for what the message names; asking again would find nothing
+    to do."""
 
 
 class Stopped(MemogradError):

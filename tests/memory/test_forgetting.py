@@ -88,6 +88,37 @@ def test_deleting_takes_the_raw_turns_along_and_leaves_others(memory: Memory) ->
     assert memory.context("live", user_id="bob").turns
 
 
+def test_forgetting_everything_takes_along_what_told_of_no_item(memory: Memory) -> None:
+    said = ("I live in Boston.", "I live in Boston.", "Should I tell Tom about my divorce?")
+    for text in said:
+        memory.add(text, user_id="alice", run_id="1")
+        memory.add(text, user_id="alice", run_id="2")
+        memory.add(text, user_id="bob")
+    moment = datetime.now(UTC)
+    memory.delete_all(user_id="alice", run_id="1")
+    for query in said:
+        left = memory.search(query, user_id="alice", run_id="1", turns=10)
+        assert left["results"] == left["turns"] == []
+        assert len(memory.search(query, user_id="alice", run_id="2", turns=10)["turns"]) == 3
+    memory.delete_all(user_id="alice")
+    for query in said:
+        assert told(memory, query) == ""
+        assert "divorce" in told(memory, query, as_of=moment)
+        assert len(memory.search(query, user_id="bob", turns=10)["turns"]) == 3
+
+
+def test_a_condition_forgets_only_what_told_of_the_items_it_chose(memory: Memory) -> None:
+    memory.add("I live in Boston.", user_id="alice", metadata={"from": "form"})
+    memory.add("My cat is called Tom.", user_id="alice")
+    memory.add("Should I tell Tom about my divorce?", user_id="alice", metadata={"from": "form"})
+    memory.delete_all(user_id="alice", filters={"from": "form"})
+    left = memory.search("Boston", user_id="alice", turns=10)["turns"]
+    assert sorted(turn["text"] for turn in left) == [
+        "My cat is called Tom.",
+        "Should I tell Tom about my divorce?",
+    ]
+
+
 def test_what_is_true_no_longer_may_still_be_read_where_it_was_said(memory: Memory) -> None:
     memory.add("I live in Boston.", user_id="alice")
     [gone] = memory.add("I no longer live in Boston.", user_id="alice")["results"]

@@ -170,6 +170,28 @@ def test_an_open_journal_works_on_both_sides_of_a_fork(tmp_path: Path) -> None:
     raw.close()
 
 
+def open_files(name: str) -> int:
+    """How many files of this name the process has open."""
+    links = [Path(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+    return sum(name in os.readlink(link) for link in links if link.is_symlink())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are not listed here")
+def test_a_child_inherits_no_open_file_of_the_journal(tmp_path: Path) -> None:
+    with Journal.open(f"sqlite:///{tmp_path}/inherited.db") as journal:
+        written = journal.append(pair("before"))
+        assert journal.tail("user:alice", after=written[-1].seq) == []
+        assert open_files("inherited.db") > 0
+
+        def work(say: Callable[[str], None]) -> None:
+            say(str(open_files("inherited.db")))
+            say(str(len(journal.tail("user:alice"))))
+
+        assert Child(work).finish() == (0, ["0", "2"])
+        assert journal.tail("user:alice", after=written[-1].seq) == []
+    assert open_files("inherited.db") == 0
+
+
 def test_a_child_keeps_its_journal_when_the_parent_closes_its_own(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/j.db"
     journal = Journal.open(url)

@@ -218,6 +218,31 @@ def test_other_metadata_leave_the_validity_alone(memory: Memory) -> None:
     assert last["valid_to"] is None
 
 
+def test_an_update_that_changes_nothing_writes_nothing(memory: Memory) -> None:
+    chosen = add(memory, "I live in Boston.", metadata={"seen": 1, "tags": ["home", {"a": 1}]})
+    memory.update(chosen, expiration_date="2099-01-01")
+    same: list[dict[str, Any]] = [
+        {"text": "I live in Boston."},
+        {"metadata": {"seen": 1, "gone": None}},
+        {"metadata": {"tags": ["home", {"a": 1}]}},
+        {"expiration_date": "2099-01-01"},
+    ]
+    before = memory.get(chosen)
+    for given in same:
+        assert memory.update(chosen, **given) == {"message": "Memory updated successfully!"}
+        assert (memory.get(chosen), len(memory.history(chosen))) == (before, 2)
+    other: list[dict[str, Any]] = [
+        {"metadata": {"seen": True}},  # to Python the same as 1
+        {"metadata": {"tags": ["home", {"a": True}]}},
+        {"metadata": {"tags": None}},
+        {"expiration_date": None},
+        {"text": "I live in Boston!"},
+    ]
+    for events, given in enumerate(other, start=3):
+        memory.update(chosen, **given)
+        assert len(memory.history(chosen)) == events, given
+
+
 def test_one_long_core_item_does_not_silence_the_others(memory: Memory) -> None:
     add(memory, "Call me Al.", kind="core")
     add(memory, "blah " * 2_000, kind="core")

@@ -203,3 +203,45 @@ def test_statements_of_many_processes_end_like_some_order_of_them(
     with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as fresh:
         [home] = fresh.get_all(user_id="alice")["results"]
         assert len(fresh.history(home["id"])) == 1 + 6 * 4
+
+
+def _answering(path: Path, embedder: Any, asked: Any) -> None:
+    """Another process: adds what it is told, and says what it then finds."""
+    with Memory.open(path, embedder=embedder, env_file=None) as own:
+        for said in iter(asked.recv, None):
+            if said:
+                add(own, said)
+            found = own.search("fact", user_id="alice", top_k=100)["results"]
+            asked.send(sorted(one["memory"] for one in found))
+
+
+def test_what_another_process_writes_is_found_by_the_next_search(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    """Each of them searched just before, so that each holds a state that is whole until then."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    other = context.Process(target=_answering, args=(tmp_path, trigrams(), there), daemon=True)
+    other.start()
+
+    def told(text: str) -> list[str]:
+        here.send(text)
+        return list(here.recv())
+
+    assert told("fact 0") == ["fact 0"]
+    with Memory.open(tmp_path, embedder=trigrams(), env_file=None) as memory:
+
+        def found(_: int = 0) -> list[str]:
+            hits = memory.search("fact", user_id="alice", top_k=100)["results"]
+            return sorted(one["memory"] for one in hits)
+
+        with ThreadPoolExecutor(12) as pool:  # more than there are idle connections
+            for number in range(1, 40, 2):
+                there_written = told(f"fact {number}")
+                assert list(pool.map(found, range(12))) == [there_written] * 12
+                add(memory, f"fact {number + 1}")
+                assert told("") == found()
+                assert len(found()) == number + 2
+    here.send(None)
+    other.join()
+    assert other.exitcode == 0

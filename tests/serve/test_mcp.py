@@ -335,6 +335,7 @@ def test_bad_arguments_are_told_in_a_sentence(served: Any) -> None:
         async with client(address, key(its, "user:alice")) as asking:
             for tool, given, said in (
                 ("search_memories", {}, "query"),
+                ("add_memory", {"text": " "}, "empty: send a text"),
                 ("search_memories", {"query": "x", "limit": 0}, "greater than or equal to 1"),
                 ("search_memories", {"query": "x", "as_of": "昨天"}, "as_of"),
                 ("get_memories", {"filters": {"kind": {"almost": 1}}}, "almost"),

@@ -43,6 +43,22 @@ def test_owners_with_counts(serving: Serving) -> None:
     assert "alice" not in found
 
 
+def test_who_was_purged_is_listed_no_more(serving: Serving) -> None:
+    [one] = remember(serving, "I live in Boston.")
+    remember(serving, "我住在北京。", user_id="小红")
+    browser = Browser(serving)
+    assert serving.ask("POST", "/purge", json={"memory_id": one}).status_code == 200
+    page = browser.get("/memory").text
+    assert "alice" not in page and "小红" in page
+    serving.ask("POST", "/purge", json={"user_id": "小红"})
+    page = browser.get("/memory").text
+    assert "alice" not in page and "小红" not in page
+    assert "Nobody yet" in page
+    remember(serving, "我住在上海。", user_id="小红")
+    page = browser.get("/memory").text
+    assert "alice" not in page and "小红" in page
+
+
 def test_a_list_is_paged_newest_first(serving: Serving) -> None:
     remember(serving, *(f"Fact number {number}." for number in range(45)))
     browser = Browser(serving)

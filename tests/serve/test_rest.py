@@ -14,7 +14,7 @@ from asked import ADMIN, Serving
 from memograd.web.running import running
 
 
-def added(serving: Serving, text: str, secret: str = ADMIN, **body: Any) -> str:
+def added(serving: Serving, text: Any, secret: str = ADMIN, **body: Any) -> str:
     body = {"messages": text, "infer": False, **body}
     answer = serving.ask("POST", "/memories", secret, json=body)
     assert answer.status_code == 200, answer.text
@@ -47,6 +47,90 @@ def test_the_routes_of_mem0s_server(serving: Serving) -> None:
     assert serving.ask("GET", "/entities").json() == []
     assert serving.ask("POST", "/reset").status_code == 200
     assert serving.memory.stats()["events"] == serving.memory.stats()["erased"] + 1
+
+
+EMPTY: list[Any] = [
+    "",
+    " \n\u3000",
+    [],
+    {"role": "user", "content": ""},
+    [{"role": "user", "content": ""}, {"role": "assistant", "content": None}],
+    [{"role": "user", "content": [{"type": "text", "text": " "}]}, {"role": "user"}],
+    [{"role": "assistant", "content": "", "tool_calls": []}],
+]
+
+
+@pytest.mark.parametrize("messages", EMPTY)
+def test_nothing_is_no_memory(serving: Serving, messages: Any) -> None:
+    for path in ("/memories", "/v3/memories/add/"):
+        answer = serving.ask("POST", path, json={"messages": messages, "user_id": "alice"})
+        assert answer.status_code == 400
+        assert answer.json()["detail"] == "What was sent to be remembered is empty: send a text."
+    batch = {"memories": [{"messages": messages}, {"messages": ""}], "user_id": "alice"}
+    assert serving.ask("POST", "/memories/batch", json=batch).status_code == 400
+    assert serving.memory.stats()["events"] == 0
+
+
+@pytest.mark.parametrize("messages", EMPTY)
+def test_nothing_among_others_is_passed_over(serving: Serving, messages: Any) -> None:
+    batch = {
+        "memories": [{"messages": messages}, {"messages": "I like tea.", "infer": False}],
+        "user_id": "alice",
+    }
+    made = serving.ask("POST", "/memories/batch", json=batch).json()["results"]
+    assert [len(one["results"]) for one in made] == [0, 1]
+    among = [{"role": "user", "content": "I like milk."}, {"role": "assistant", "content": ""}]
+    assert added(serving, among, user_id="bob")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": 5}, "body.messages must be a text, an object or a list of objects."),
+        ({"messages": ["a"]}, "body.messages must be a text, an object or a list of objects."),
+        ({"messages": "a", "timestamp": []}, "body.timestamp must be a time, a text or a number."),
+        ({"messages": "a", "kind": 5}, "body.kind: Input should be a valid string."),
+        ({"metadata": 5, "messages": "a"}, "body.metadata must be a JSON object."),
+    ],
+)
+def test_what_a_field_may_be_is_said_in_words(
+    serving: Serving, body: dict[str, Any], said: str
+) -> None:
+    answer = serving.ask("POST", "/memories", json={"user_id": "alice", **body})
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    batch = {"user_id": "alice", "memories": [body]}
+    told = serving.ask("POST", "/memories/batch", json=batch).json()["detail"]
+    assert told == said.replace("body.", "body.memories.0.")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {}}]},
+        {"role": "system", "content": "Be kind."},
+    ],
+)
+def test_what_is_not_to_be_remembered_is_no_mistake(serving: Serving, message: Any) -> None:
+    answer = serving.ask("POST", "/memories", json={"messages": [message], "user_id": "alice"})
+    assert (answer.status_code, answer.json()) == (200, {"results": []})
+
+
+def test_a_picture_is_not_nothing(serving: Serving) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    assert added(serving, {"role": "user", "content": [picture]}, user_id="alice")
+
+
+def test_the_same_change_again_is_no_operation(serving: Serving) -> None:
+    one = added(serving, "I live in Boston.", user_id="alice")
+    for path in (f"/memories/{one}", f"/v1/memories/{one}/"):
+        body = {"text": f"I live in {path[:4]}."}
+        first, second = (serving.ask("PUT", path, json=body) for _ in range(2))
+        assert (second.status_code, second.json()) == (200, first.json())
+    feedback = {"memory_id": one, "feedback": "POSITIVE"}
+    answers = [serving.ask("POST", "/v1/feedback/", json=feedback).json() for _ in range(2)]
+    assert answers[0] == answers[1]
+    events = [line["event"] for line in serving.ask("GET", f"/memories/{one}/history").json()]
+    assert events == ["ADD", "UPDATE", "UPDATE", "UPDATE"]
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,17 @@ def test_a_folder_of_another_version_is_refused(
     assert "has the format 99" in command("--port", "0", code=2)
 
 
+@pytest.mark.parametrize("asked", [("login",), ("keys", "list"), ("keys", "revoke", "x")])
+def test_a_folder_without_a_server_is_named_and_left_alone(
+    command: Callable[..., str], tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    """The path that `login` printed there opened nothing, and it left a folder."""
+    assert "name the server's by --path" in command(*asked, code=2)
+    assert not (tmp_path / "m").exists()
+    command("keys", "create", "phone")
+    command(*asked, code=2 if "revoke" in asked else 0)
+
+
 def test_keys_are_made_listed_and_revoked_by_command(command: Callable[..., str]) -> None:
     made = json.loads(command("keys", "create", "电话", "--user", "小红", "--json"))
     assert (made["owner"], made["rights"]) == ("user:小红", ["read", "write"])

@@ -15,7 +15,7 @@ import typer
 
 from memograd.cli import given, show
 from memograd.cli.help import epilog
-from memograd.errors import Stopped, need_packages
+from memograd.errors import BadInput, Stopped, need_packages
 
 if TYPE_CHECKING:
     from memograd.serve.keys import Keys
@@ -133,7 +133,7 @@ def login(path: given.Where = None) -> None:
     from memograd.serve.keys import Right
     from memograd.serve.session import login_path
 
-    with _keys(path) as keys:
+    with _keys(path, new=False) as keys:
         made = keys.login_token(name="page", owner=None, rights=[Right.admin])
     typer.echo(login_path(made))
 
@@ -175,7 +175,7 @@ def create_key(
 @keys_app.command("list", epilog=epilog("Examples:\n  memograd serve keys list"))
 def list_keys(path: given.Where = None, json: given.AsJson = False) -> None:
     """Show all keys, revoked ones too."""
-    with _keys(path) as keys:
+    with _keys(path, new=False) as keys:
         found = [key.shown() for key in keys.list()]
     if json:
         show.as_json(found)
@@ -202,7 +202,7 @@ def revoke_key(
     json: given.AsJson = False,
 ) -> None:
     """Let a key open nothing from now on."""
-    with _keys(path) as keys:
+    with _keys(path, new=False) as keys:
         key = keys.revoke(key_id)
     if json:
         show.as_json(key.shown())
@@ -211,12 +211,19 @@ def revoke_key(
 
 
 @contextmanager
-def _keys(path: Path | None) -> Iterator[Keys]:
-    """The keys that belong to the memory of the settings."""
-    from memograd.serve.database import ServeDatabase
+def _keys(path: Path | None, *, new: bool = True) -> Iterator[Keys]:
+    """The keys that belong to the memory of the settings. new: there may be none yet; else a folder
+    without any is another one than the server's, and is left as it is."""
+    from memograd.serve.database import FILE, ServeDatabase
     from memograd.serve.keys import Keys
 
-    database = ServeDatabase.beside(given.settings(path))
+    settings = given.settings(path)
+    beside = Path(settings.path).expanduser()
+    if not new and settings.journal_url is None and not (beside / FILE).is_file():
+        raise BadInput(
+            f"The memory {settings.path} has no keys and no server: name the server's by --path."
+        )
+    database = ServeDatabase.beside(settings)
     try:
         yield Keys(database)
     finally:

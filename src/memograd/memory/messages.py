@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 PICTURES: Final = frozenset({"image", "image_url", "input_image"})
 LONGEST_ADDRESS: Final = 2_000  # characters
+TOOL_CALLS: Final = ("tool_calls", "function_call")  # as chat APIs name them
 
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -102,6 +103,28 @@ def to_turns(
         else turn
         for turn in turns
     ]
+
+
+def say_nothing(messages: Messages) -> bool:
+    """Whether no message holds anything: a text, a picture, or the call of a tool.
+
+    What `to_turns` does not understand is its to refuse, and counts as something here.
+    """
+    if isinstance(messages, str):
+        return not messages.strip()
+    several = [messages] if isinstance(messages, Mapping) else messages
+    return isinstance(several, Sequence) and all(map(_says_nothing, several))
+
+
+def _says_nothing(message: object) -> bool:
+    if not isinstance(message, Mapping) or any(message.get(name) for name in TOOL_CALLS):
+        return False
+    content = message.get("content")
+    parts = [content] if isinstance(content, str | Mapping) else content or ()
+    if not isinstance(parts, Sequence):
+        return False
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return all(isinstance(text, str) and not text.strip() for text in texts)
 
 
 def _described(said: str, pictures: Sequence[str], vision: VisionModel) -> str:

@@ -1,9 +1,10 @@
 """The web application: what stands before every route, its parts, and how a refusal is told.
 
-Outermost first: the headers of every answer, Host and Origin (403), a key where there is a body
-(401), the time and the size of the body (408, 413), then the routes of `PARTS`. Invariants: what is
-refused has the form `{"detail": SENTENCE}`; a failure of the database is 503 with Retry-After, and
-its own words go to the log, not to the client.
+Outermost first: the headers of every answer, what makes a page of a refusal where a reader looks at
+pages (`page/outside.py`), Host and Origin (403), a key where there is a body (401), the time and
+the size of the body (408, 413), then the routes of `PARTS`. Invariants: what is refused has the
+form `{"detail": SENTENCE}`, and on the page its language; a failure of the database is 503 with
+Retry-After, and its own words go to the log, not to the client.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from memograd.memory import Memory
 from memograd.serve import session
 from memograd.serve.limits import KnownFirst, SlowBody
 from memograd.serve.mcp import http as mcp
-from memograd.serve.page import mount
-from memograd.serve.refusals import Refused, Unavailable, misfit, refusal
+from memograd.serve.page import mount, outside
+from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.web.body_limit import BodyLimit
@@ -81,6 +82,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(SlowBody, seconds=limits.body_seconds)
     app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
+    app.add_middleware(outside.PageRefusals, served=served)
     app.add_middleware(SafeHeaders)
     return app
 
@@ -109,7 +111,7 @@ def _explain_errors(app: FastAPI) -> None:
         if isinstance(error, BadInput):
             return JSONResponse(refusal(str(error)), 400)
         logger.error("%s", error)
-        return _told(Unavailable())
+        return _told(failure(error))
 
     @app.exception_handler(Exception)
     async def mistake(_: Request, __: Exception) -> JSONResponse:

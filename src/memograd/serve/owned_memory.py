@@ -10,14 +10,15 @@ Invariant: nothing that is returned or changed belongs to another owner than the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, Unfinished
 from memograd.memory import Memory
 from memograd.memory.arguments import checked_id
 from memograd.memory.filters import Filter, parse_filter
-from memograd.memory.messages import to_moment
+from memograd.memory.messages import say_nothing, to_moment
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
@@ -36,6 +37,9 @@ OPERATIONS: Final = frozenset(
     {EventKind.ADD, EventKind.UPDATE, EventKind.DELETE, EventKind.NONE, EventKind.PURGE}
 )
 
+# Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
+NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
+
 
 class OwnedMemory:
     """`Memory` for one key. Its methods block, as `Memory`'s do: call them in a thread."""
@@ -48,9 +52,11 @@ class OwnedMemory:
     # Writing
 
     def add(self, messages: Any, *, ids: Ids, **given: Any) -> dict[str, Any]:
-        """`Memory.add` under these ids."""
+        """`Memory.add` under these ids. Raises BadInput where no message holds anything."""
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
+        if say_nothing(messages):
+            raise BadInput(NOTHING_SAID)
         result = self._memory.add(
             messages,
             user_id=scope.user_id,
@@ -64,10 +70,13 @@ class OwnedMemory:
     def add_many(
         self, batch: Iterable[Mapping[str, Any]], *, ids: Ids, **common: Any
     ) -> dict[str, Any]:
-        """`Memory.add_many` under these ids."""
+        """`Memory.add_many` under these ids. Raises BadInput where no entry holds anything."""
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
-        result = self._memory.add_many(batch, **_by_name(scope), **common)
+        entries = list(batch)
+        if entries and all(say_nothing(entry["messages"]) for entry in entries):
+            raise BadInput(NOTHING_SAID)
+        result = self._memory.add_many(entries, **_by_name(scope), **common)
         made = [one["id"] for answer in result["results"] for one in answer["results"]]
         self._note("add_many", scope.owner, made)
         return result
@@ -311,12 +320,11 @@ class OwnedMemory:
         """`Memory.purge` of one item; raises `NotFound`."""
         self.identity.need(Right.erase)
         owner = self._events_of(memory_id)[0].scope.owner
-        try:
-            report = self._memory.purge(memory_id)
-        except BadInput:
-            raise _unknown(memory_id) from None
-        self._note("purge", owner, [memory_id])
-        return report
+        with self._erasing("purge", owner, [memory_id]):
+            try:
+                return self._memory.purge(memory_id)
+            except BadInput:
+                raise _unknown(memory_id) from None
 
     def purge_all(self, *, ids: Ids) -> dict[str, Any]:
         """`Memory.purge` of everything under these ids; of nothing where there is nothing."""
@@ -325,15 +333,13 @@ class OwnedMemory:
         owner = self.identity.owner
         if owner is not None and owner_field(owner)[0] != "user_id" and len(scope.ids()) > 1:
             raise Forbidden("A key of an agent or a run purges one memory, or all of its own.")
-        if owner is not None and len(scope.ids()) == 1:
-            report = self._memory.purge_owner(owner)
-        else:
+        with self._erasing("purge_all", scope.owner):
+            if owner is not None and len(scope.ids()) == 1:
+                return self._memory.purge_owner(owner)
             try:
-                report = self._memory.purge(**_by_name(scope))
+                return self._memory.purge(**_by_name(scope))
             except BadInput:
-                report = {"items": 0, "turns": 0, "owners": []}
-        self._note("purge_all", scope.owner)
-        return report
+                return {"items": 0, "turns": 0, "owners": []}
 
     def reset(self) -> dict[str, Any]:
         """`Memory.reset` for an operator; a key with an owner purges that owner."""
@@ -341,9 +347,8 @@ class OwnedMemory:
         if self.identity.owner is not None:
             return self.purge_all(ids={})
         self.identity.need_operator()
-        report = self._memory.reset()
-        self._note("reset", None)
-        return report
+        with self._erasing("reset", None):
+            return self._memory.reset()
 
     def export(self) -> Iterator[str]:
         """The lines of `Memory.export`, of what the key may see."""
@@ -381,6 +386,16 @@ class OwnedMemory:
         if not any(event.kind in OPERATIONS - {EventKind.NONE} for event in events):
             raise _unknown(memory_id)
         return events
+
+    @contextmanager
+    def _erasing(self, action: str, owner: str | None, items: Iterable[str] = ()) -> Iterator[None]:
+        """Note what is erased here, also where bytes of it are left."""
+        try:
+            yield
+        except Unfinished:
+            self._note(action, owner, items)
+            raise
+        self._note(action, owner, items)
 
     def _note(self, action: str, owner: str | None, items: Iterable[str | None] = ()) -> None:
         self._access.note(

@@ -8,8 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from memograd.errors import MemogradError, Unfinished
+
 MOST_DETAIL: Final = 600
 """Characters of a sentence. It may quote what was sent, and that may be megabytes."""
+
+
+THINGS: Final = {
+    "str": "a text",
+    "dict[str,any]": "an object",
+    "list[dict[str,any]]": "a list of objects",
+    "datetime": "a time",
+    "float": "a number",
+}
+"""By pydantic's names."""
 
 
 class Refused(Exception):
@@ -76,6 +88,23 @@ class Unavailable(Refused):
         super().__init__(detail, {"Retry-After": "2"})
 
 
+class HalfErased(Refused):
+    """Erased, but for old bytes; what stands in the way is told in the log."""
+
+    status = 500
+
+    def __init__(self) -> None:
+        super().__init__(
+            "It is erased and found no more, but old bytes of it still stand in files: the server's"
+            " log says why, and what to do."
+        )
+
+
+def failure(error: MemogradError) -> Refused:
+    """What is told of a failure that is not the caller's; its own words are for the log."""
+    return HalfErased() if isinstance(error, Unfinished) else Unavailable()
+
+
 def misfit(errors: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with a request whose fields do not fit, by what FastAPI found.
 
@@ -94,9 +123,26 @@ def misfit(errors: Sequence[Mapping[str, Any]]) -> str:
         return "The body is missing: send a JSON object, {} at the least."
     if place == ("body",) and isinstance(error.get("input"), bytes):
         return "The body is not said to be JSON: send it with Content-Type: application/json."
+    either = _either(errors, place)
+    if either:
+        field = ".".join(str(part) for part in place[:-1])
+        return f"{field} must be {', '.join(either[:-1])} or {either[-1]}."
     if kind in ("model_attributes_type", "dict_type"):
         return f"{where} must be a JSON object."
     return f"{where} is missing." if kind == "missing" else f"{where}: {error['msg']}."
+
+
+def _either(errors: Sequence[Mapping[str, Any]], place: Sequence[str | int]) -> list[str]:
+    """What a field may be that may be several things and is none, in words; else nothing.
+
+    pydantic tells of each what is wrong with it, at the field's place and its own name.
+    """
+    *field, _ = place
+    tried = [
+        error["loc"][len(field) :] for error in errors if [*error["loc"]][: len(field)] == field
+    ]
+    named = dict.fromkeys(THINGS[part[0]] for part in tried if part and part[0] in THINGS)
+    return list(named) if place[-1] in THINGS and len(named) > 1 else []
 
 
 def refusal(detail: str) -> dict[str, Any]:

@@ -164,6 +164,10 @@ class Filter:
             for name in conditions.fields(self.root)
         )
 
+    def asks_of_ids_alone(self) -> bool:
+        """Whether the filter says whose the items are, and nothing of what they are."""
+        return all(name in SCOPE_FIELDS for name in conditions.fields(self.root))
+
     def matches_heard(self, scope: Scope, metadata: Mapping[str, Any]) -> bool:
         """Whether what was heard there with that metadata matches; see `can_ask_of_turns`."""
         moment = datetime.min.replace(tzinfo=UTC)

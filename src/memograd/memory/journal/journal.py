@@ -19,7 +19,7 @@ from uuid import uuid4
 from sqlalchemy import bindparam, case, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput, MemogradError, Unfinished
 from memograd.memory.journal import past, purge, transfer
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import (
@@ -60,6 +60,7 @@ _TAIL = (
     .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.seq > bindparam("after"))
     .order_by(EVENTS.c.seq)
 )
+_IS_BEHIND = "SELECT 1 FROM events WHERE owner = ? AND seq > ? LIMIT 1"
 _TAIL_UNTIL = _TAIL.where(EVENTS.c.recorded_at <= bindparam("until"))
 _TAIL_ALL = (
     select(*EVENT_COLUMNS)
@@ -194,6 +195,8 @@ class Journal:
 
         Raises BadInput when `until` has no time zone.
         """
+        if until is None and not self._database.may_find(_IS_BEHIND, (owner, after)):
+            return []  # as at most searches
         with self._database.reading() as connection:
             if until is None:
                 rows = connection.execute(_TAIL, {"owner": owner, "after": after})
@@ -294,6 +297,11 @@ class Journal:
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
 
+    def owners_left(self) -> list[str]:
+        """All owners but those of whom everything was purged, sorted."""
+        with self._database.reading() as connection:
+            return past.owners_left(connection)
+
     def living(self, owner: str | None) -> list[tuple[Scope, int, datetime, datetime]]:
         """For each scope in which items were kept (an owner's; None: all): how many there are now,
         when the first was learnt, when the last one changed."""
@@ -347,7 +355,7 @@ class Journal:
         no file of an SQLite journal holds an erased byte; with PostgreSQL the tables hold none, but
         its own log and backups are the server's to rotate.
 
-        Raises BadInput, before anything is erased, for a subject without events, and MemogradError,
+        Raises BadInput, before anything is erased, for a subject without events, and Unfinished,
         after the erasing is committed, when somebody who still reads keeps old bytes in the log:
         the next purge, opening or closing of the journal tries again to remove those.
         """
@@ -434,13 +442,13 @@ class Journal:
         self._database.upsert(connection, META, rows)
 
     def _scrub(self, *, wait: bool) -> None:
-        """Remove the old bytes of what was erased; MemogradError if that has to be done later."""
+        """Remove the old bytes of what was erased; Unfinished if that has to be done later."""
         self._scrub_pending = True
         purge_id = self.get_meta(SCRUB_PENDING)
         try:
             self._database.scrub(wait=wait)
         except MemogradError as error:
-            raise MemogradError(
+            raise Unfinished(
                 "What was purged is erased from the journal, but old bytes of it stay in its files"
                 " until nobody else reads or writes there; memograd tries again at the next purge,"
                 f" closing or opening. {error}"

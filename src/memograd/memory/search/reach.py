@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from memograd.errors import MemogradError
+from memograd.errors import MemogradError, Unfinished
 from memograd.memory.filters import Filter
 from memograd.memory.index import IndexUnavailable, MilvusIndex
 from memograd.memory.index.schema import MAX_HITS
@@ -237,7 +237,7 @@ class IndexSearch:
             return
         left = self._place_left()
         if left is not None:
-            raise MemogradError(
+            raise Unfinished(
                 f"The journal is purged, but an index was once made at {left}, where the settings"
                 " no longer look: run memograd memory reindex, and drop the collection if that is"
                 " a server."
@@ -245,7 +245,7 @@ class IndexSearch:
         try:
             self._caught_up()
         except MemogradError as error:
-            raise MemogradError(
+            raise Unfinished(
                 f"The journal is purged, but the index still has to be: {error} Then run memograd"
                 " memory reindex."
             ) from error

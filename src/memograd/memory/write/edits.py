@@ -2,8 +2,9 @@
 
 Nobody decides here; what is asked for is written, with the versions it was based on. The raw turns
 that a deleted item came from are searched no more, so that nothing brings it up again. When another
-writer was faster, the change is made again of the item as it then stands. Invariant: whatever runs
-beside, an edit changes the version that it saw or nothing.
+writer was faster, the change is made again of the item as it then stands. Invariants: whatever runs
+beside, an edit changes the version that it saw or nothing; an edit that leaves an item as it was is
+not written.
 """
 
 from __future__ import annotations
@@ -36,20 +37,23 @@ def edit_item(
 ) -> None:
     """Let an item say `text` (None: what it says), with `metadata` merged in (None removes).
 
-    ends: `expires_at`, where it is to be another. Raises BadInput when there is no such item.
+    ends: `expires_at`, where it is to be another. Where the item is so already, nothing is written.
+    Raises BadInput when there is no such item.
     """
 
     def change(item: MemoryItem) -> list[NewEvent]:
-        now = max(store.now(), item.updated_at)  # the clock may have gone back
         merged = {**item.metadata, **metadata}
         after = replace(
             item,
             text=item.text if text is None else text,
             metadata={key: value for key, value in merged.items() if value is not None},
-            updated_at=now,
-            valid_from=item.valid_from if text in (None, item.text) else now,
             **ends,
         )
+        if after == item and _same(after.metadata, item.metadata):
+            return []
+        now = max(store.now(), item.updated_at)  # the clock may have gone back
+        since = item.valid_from if after.text == item.text else now
+        after = replace(after, updated_at=now, valid_from=since)
         why = {"actor": "user", "reason": reason("edited", after.text)}
         if after.text == item.text:
             return [updated(item, after, **why)]
@@ -58,6 +62,17 @@ def edit_item(
         return [updated(item, after, **why), *(forgotten(one, item.scope, **why) for one in told)]
 
     _change(store, memory_id, change)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are one in JSON, where True is not 1 as it is to Python."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
 
 
 def delete_item(store: MemoryStore, memory_id: str) -> None:
@@ -73,12 +88,21 @@ def delete_item(store: MemoryStore, memory_id: str) -> None:
 
 
 def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
-    """Forget what matches among one owner's items, all at once; how many there were."""
+    """Forget what matches among one owner's items, all at once; how many there were.
+
+    Where the filter says whose alone, whatever was said there goes with them: of a question or a
+    repetition no item came.
+    """
+    whole = wanted.asks_of_ids_alone()
 
     def matching(state: MemoryState) -> _Chosen:
         items = [item for item in state.items if wanted.matches(item)]
         sources = {one: item.scope for item in items for one in item.sources}
-        return items, {one: scope for one, scope in sources.items() if one in state.turns}
+        turns = {one: scope for one, scope in sources.items() if one in state.turns}
+        for turn in state.turns if whole else ():
+            if turn.scope is not None and wanted.matches_heard(turn.scope, turn.metadata):
+                turns[turn.id] = turn.scope
+        return items, turns
 
     return _delete_several(store, owner, matching, "user", "deleted_all")
 

@@ -13,6 +13,7 @@ own.
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory
 from memograd.memory.chat.chat_model import ChatModel
 from memograd.memory.configured import configured_chat_model
+from memograd.memory.journal import DatabaseFailed
 from memograd.memory.manager.protocol import Change, MessageManager
 from memograd.memory.manager.trained.manager import settled
 from memograd.memory.reader.fact import Fact, Heard
@@ -38,13 +40,16 @@ from memograd.memory.results import hit_result, item_result, operation_result
 from memograd.memory.search import Context
 from memograd.serve.keys import Right
 from memograd.serve.page.page_memory import PageMemory
-from memograd.serve.page.view import View, Viewing
+from memograd.serve.page.view import PageRefused, View, Viewing
 from memograd.serve.page.why import Reasons, explained
+from memograd.serve.refusals import failure
 
 if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+
+logger = logging.getLogger(__name__)
 
 MOST_TALKS: Final = 256
 MOST_TEXT: Final = 20_000
@@ -110,7 +115,7 @@ def say(view: Viewing, user: Annotated[str, Form()], text: Annotated[str, Form()
     memory.check_owner(f"user:{user}")
     check_unicode(text, "the message")
     if not text.strip() or len(text) > MOST_TEXT:
-        raise BadInput(view.say("chat.empty", most=MOST_TEXT))
+        raise PageRefused(view.say("chat.empty", most=MOST_TEXT))
     talk = _talks(view).of(memory.identity.key_id, user, view.served.memory)
     headers = {"X-Accel-Buffering": "no"}
     parts = _parts(view, memory, talk, user, text)
@@ -130,7 +135,15 @@ def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> 
             ]
             yield _event(view, "answered", answer=answer, operations=rows)
     except MemogradError as error:
-        yield _event(view, "failed", sentence=str(error))
+        yield _event(view, "failed", sentence=_said(view, error))
+
+
+def _said(view: View, error: MemogradError) -> str:
+    """What is told of a failure: the chat model's as it is; the database's is for the log."""
+    if not isinstance(error, DatabaseFailed):
+        return view.told(str(error))
+    logger.error("%s", error)
+    return view.told(failure(error).detail)
 
 
 def _recalled(context: Context) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from fastapi.responses import HTMLResponse, Response
 from memograd.errors import BadInput
 from memograd.serve.keys import NewKey, Right
 from memograd.serve.page.texts import catalogue
-from memograd.serve.page.view import View, Viewing
-from memograd.serve.refusals import NotFound
+from memograd.serve.page.view import PageRefused, View, Viewing
 
 PAGE_LINES = 50
 DAY_SECONDS = 86_400
@@ -59,7 +58,7 @@ def revoke_key(view: Viewing, key_id: str) -> Response:
     try:
         view.served.keys.revoke(key_id)
     except BadInput:
-        raise NotFound(view.say("keys.unknown")) from None
+        raise PageRefused(view.say("keys.unknown"), 404) from None
     return view.moved("/keys")
 
 
@@ -89,7 +88,7 @@ def _seconds(view: View, days: str) -> float | None:
     except ValueError:
         found = 0.0
     if not 0 < found <= 36_500:
-        raise BadInput(view.say("keys.days.wrong"))
+        raise PageRefused(view.say("keys.days.wrong"))
     return found * DAY_SECONDS
 
 

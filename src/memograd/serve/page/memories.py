@@ -23,7 +23,7 @@ from memograd.serve import left_by_run
 from memograd.serve.keys import Right
 from memograd.serve.page import run_files
 from memograd.serve.page.page_memory import OwnerCount, PageMemory
-from memograd.serve.page.view import View, Viewing
+from memograd.serve.page.view import PageRefused, View, Viewing
 from memograd.serve.page.why import Reasons, explained
 from memograd.serve.refusals import NotFound
 
@@ -140,6 +140,8 @@ def item(view: Viewing, memory_id: str) -> HTMLResponse:
 @routes.post("/memory/item/{memory_id}/edit")
 def edit(view: Viewing, memory_id: str, text: Annotated[str, Form()]) -> Response:
     """Let an item say something else from now on."""
+    if not text.strip():
+        raise PageRefused(view.say("item.edit.empty"))
     view.memory.update(memory_id, text.strip(), None)
     return view.moved(f"/memory/item/{memory_id}")
 
@@ -157,7 +159,7 @@ def forget(view: Viewing, memory_id: str) -> Response:
 def purge(view: Viewing, memory_id: str, confirm: Annotated[str, Form()] = "") -> Response:
     """Erase an item for good."""
     if confirm != "erase":
-        raise BadInput(view.say("item.purge.confirm"))
+        raise PageRefused(view.say("item.purge.confirm"))
     return view.moved("/memory", owner=view.memory.erase(memory_id))
 
 

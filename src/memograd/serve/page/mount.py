@@ -19,10 +19,13 @@ from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
 from memograd.serve.page.view import PREFIX, STATIC, YEAR_SECONDS, View
-from memograd.serve.refusals import Refused, Unavailable, misfit
+from memograd.serve.refusals import Refused, failure
 from memograd.serve.served import Served
 
 logger = logging.getLogger(__name__)
+
+NUMBERS = ("int_", "greater_", "less_")
+"""How pydantic's words for a misfit of a number begin."""
 
 
 def add_to(app: FastAPI, served: Served) -> None:
@@ -68,10 +71,7 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
         return View(request, served, identity)
 
     def told(request: Request, error: Refused) -> Response:
-        shown = view(request)
-        known = error.status != 401
-        sentence = error.detail if known else shown.say("refused.unknown")
-        answer = shown.refused(error.status, sentence)
+        answer = view(request).told_refusal(error)
         answer.headers.update(error.headers)
         return answer
 
@@ -81,18 +81,33 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
 
     @page.exception_handler(HTTPException)
     async def unknown_path(request: Request, error: HTTPException) -> Response:
-        shown = view(request)
         nowhere = error.status_code in (404, 405)
-        sentence = shown.say("refused.nowhere") if nowhere else str(error.detail)
-        return shown.refused(error.status_code, sentence)
+        key = "nowhere" if nowhere else "form"  # there is no other but of a body
+        shown = view(request)
+        return shown.refused(error.status_code, shown.say("refused." + key))
 
     @page.exception_handler(RequestValidationError)
     async def unfitting(request: Request, error: RequestValidationError) -> Response:
-        return view(request).refused(422, misfit(error.errors()))
+        first = error.errors()[0]
+        field = str(first["loc"][-1])
+        shown = view(request)
+        return shown.refused(422, shown.say("misfit." + _kind(first["type"]), field=field))
 
     @page.exception_handler(MemogradError)
     async def failed(request: Request, error: MemogradError) -> Response:
         if isinstance(error, BadInput):
-            return view(request).refused(400, str(error))
+            return told(request, Refused(str(error)))
         logger.error("%s", error)
-        return told(request, Unavailable())
+        return told(request, failure(error))
+
+    @page.exception_handler(Exception)
+    async def mistake(request: Request, _: Exception) -> Response:
+        # A mistake of ours, whose traceback is in the log.
+        shown = view(request)
+        return shown.refused(500, shown.say("refused.failed"))
+
+
+def _kind(misfit: str) -> str:
+    if misfit == "missing":
+        return "missing"
+    return "number" if misfit.startswith(NUMBERS) else "other"

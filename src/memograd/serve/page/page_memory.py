@@ -62,7 +62,7 @@ class PageMemory(OwnedMemory):
         self.identity.need(Right.read)
         journal = self._memory.store.journal
         own = self.identity.owner
-        found = [own] if own is not None else journal.owners()
+        found = [own] if own is not None else journal.owners_left()
         found = [owner for owner in found if containing.casefold() in owner.casefold()]
         shown = found[page * PAGE_OWNERS : (page + 1) * PAGE_OWNERS]
         return [OwnerCount(owner, journal.count_added([owner])) for owner in shown], len(found)
@@ -221,6 +221,6 @@ class PageMemory(OwnedMemory):
         """Purge one item, living or forgotten; returns its owner."""
         self.identity.need(Right.erase)
         item, _ = self.past_or_present(memory_id)
-        self._memory.purge(memory_id)
-        self._note("purge", item["owner"], [memory_id])
+        with self._erasing("purge", item["owner"], [memory_id]):
+            self._memory.purge(memory_id)
         return str(item["owner"])

@@ -22,8 +22,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from memograd.evaluation.rollout_view import TokenText, logged_steps, read_rollouts, spans
 from memograd.serve.page import run_files
-from memograd.serve.page.view import View, Viewing
-from memograd.serve.refusals import NotFound
+from memograd.serve.page.view import PageRefused, View, Viewing
 
 MOST_BESIDE: Final = 8
 NO_DIFFERENCE: Final = 1e-9
@@ -98,7 +97,7 @@ def rollouts(view: Viewing, name: str, step: int) -> HTMLResponse:
     path = run_files.run_path(_folder(view), name)
     steps = logged_steps(path)
     if step not in steps:
-        raise NotFound(view.say("rollouts.none", step=step))
+        raise PageRefused(view.say("rollouts.none", step=step), 404)
     groups = [_group(record) for record in read_rollouts(path, step)]
     return view.page("rollouts.html", name=name, step=step, steps=steps, groups=groups)
 
@@ -115,7 +114,7 @@ def before_and_after(
     path = run_files.run_path(_folder(view), name)
     answered, more = run_files.answers(path, first)
     if not answered:
-        raise NotFound(view.say("answers.none"))
+        raise PageRefused(view.say("answers.none"), 404)
     methods = list(answered[0].said)
     # The one that was trained stands on the right, what it began as on the left.
     right = right if right in methods else methods[-1]

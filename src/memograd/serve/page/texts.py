@@ -2,6 +2,10 @@
 
 `texts.toml` has one line a sentence: `"memory.search" = { en = "Search", zh = "搜索" }`. Invariant:
 a key that is missing in a language is an error when the catalogue is read, never an empty label.
+
+What the memory and the server refuse they say in English. Those sentences stand in the catalogue
+too, under `told.`, and are known again by their words (`recognised`); one that is not there is
+shown as it is, and named as English.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from string import Formatter
 from typing import Final, Literal
 
 from memograd.errors import MemogradError
@@ -30,6 +35,7 @@ LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
 """Codes with the name that each language has for itself; the first is the default."""
 
 Texts = Mapping[str, str]
+TOLD: Final = "told."
 
 
 @cache
@@ -48,6 +54,32 @@ def say(language: str, key: str, /, **values: object) -> str:
     """The text of a key, with its `{names}` filled in. Raises KeyError for an unknown key."""
     text = catalogue()[language][key]
     return text.format(**values) if values else text
+
+
+def recognised(sentence: str) -> tuple[str, Mapping[str, str]]:
+    """Which text under `told.` an English sentence is, and what stands in its `{names}`."""
+    for key, pattern in _sentences():
+        found = pattern.fullmatch(sentence)
+        if found is not None:
+            return key, found.groupdict()
+    raise AssertionError("the last of them is any sentence")
+
+
+@cache
+def _sentences() -> list[tuple[str, re.Pattern[str]]]:
+    english = catalogue()["en"]
+    return [
+        (key.removeprefix(TOLD), re.compile("".join(_pattern(english[key])), re.S))
+        for key in english
+        if key.startswith(TOLD)
+    ]
+
+
+def _pattern(text: str) -> Iterator[str]:
+    for literal, name, _, _ in Formatter().parse(text):
+        yield re.escape(literal)
+        if name is not None:
+            yield f"(?P<{name}>.*?)"
 
 
 def preferred(asked: str | None, remembered: str | None, accepted: str) -> str:

@@ -20,8 +20,7 @@ from fastapi.responses import HTMLResponse
 from memograd.errors import BadInput
 from memograd.gateway.records import STATES, CallRecord
 from memograd.gateway.trace_reader import TraceReader
-from memograd.serve.page.view import View, Viewing
-from memograd.serve.refusals import NotFound
+from memograd.serve.page.view import PageRefused, View, Viewing
 
 PAGE_ROLLOUTS: Final = 50
 PAGE_CALLS: Final = 20
@@ -65,7 +64,7 @@ def trace(
     store = _store(view)
     rollout = None if store is None else store.rollout(rollout_id)
     if store is None or rollout is None:
-        raise NotFound(view.say("traces.unknown"))
+        raise PageRefused(view.say("traces.unknown"), 404)
     calls = store.calls(rollout_id, first=first, limit=PAGE_CALLS + 1)
     more = calls[PAGE_CALLS].number if len(calls) > PAGE_CALLS else None
     return view.page(

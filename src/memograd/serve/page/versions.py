@@ -26,8 +26,7 @@ from memograd.errors import BadInput
 from memograd.memory.manager.trained.files import PolicyVersions
 from memograd.memory.records.versions import VersionsFolder
 from memograd.memory.search.ranker.files import RankerVersions
-from memograd.serve.page.view import View, Viewing
-from memograd.serve.refusals import NotFound
+from memograd.serve.page.view import PageRefused, View, Viewing
 
 KINDS = (PolicyVersions.kind, RankerVersions.kind)
 
@@ -67,13 +66,13 @@ def roll_back(
     """Go one version back. current: the version that the reader was shown as current."""
     folders = _folders(view)
     if kind not in folders:
-        raise NotFound(view.say("versions.nofolder", kind=kind[:80]))
+        raise PageRefused(view.say("versions.nofolder", kind=kind[:80]), 404)
     if confirm != "rollback":
-        raise BadInput(view.say("versions.confirm"))
+        raise PageRefused(view.say("versions.confirm"))
     folder = folders[kind]
     with folder.held():
         if folder.current != current:
-            raise BadInput(view.say("versions.moved", version=folder.current))
+            raise PageRefused(view.say("versions.moved", version=folder.current))
         if folder.before:
             folder.check_fits(folder.before[0])
         version = folder.rollback()

@@ -22,13 +22,22 @@ import memograd
 from memograd.serve.identity import Identity
 from memograd.serve.page import texts
 from memograd.serve.page.page_memory import PageMemory
-from memograd.serve.page.texts import LANGUAGES, preferred, say
+from memograd.serve.page.texts import LANGUAGES, preferred, recognised, say
+from memograd.serve.refusals import Refused
 from memograd.serve.served import Served
 
 PREFIX: Final = "/page"
 LANGUAGE_COOKIE: Final = "memograd_language"
 STATIC: Final = Path(str(files("memograd.serve.page") / "static"))
 YEAR_SECONDS: Final = 365 * 24 * 3600
+
+
+class PageRefused(Refused):
+    """A refusal of the page itself, in its language already."""
+
+    def __init__(self, sentence: str, status: int = 400) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class View:
@@ -43,6 +52,11 @@ class View:
             request.headers.get("accept-language", ""),
         )
         self.say = partial(say, self.language)
+
+    def told(self, sentence: str) -> str:
+        """What the memory or the server said in English, in the language of the page."""
+        name, values = recognised(sentence)
+        return self.say("told." + name, **values)
 
     @property
     def memory(self) -> PageMemory:
@@ -64,7 +78,8 @@ class View:
         return Response(headers={"HX-Redirect": address(path, **query)})
 
     def refused(self, status: int, sentence: str) -> HTMLResponse:
-        """One sentence: as a page, or into the notice of the page that asked."""
+        """One sentence of the page's language: as a page, or into the notice of the page that
+        asked."""
         signed_in = self.identity is not None
         if not self.by_htmx:
             return self.page("refused.html", status=status, sentence=sentence, signed_in=signed_in)
@@ -74,10 +89,19 @@ class View:
         )
         return answer
 
+    def told_refusal(self, error: Refused) -> HTMLResponse:
+        """A refusal as a page or a notice, in the language of the page."""
+        if isinstance(error, PageRefused):
+            return self.refused(error.status, error.detail)
+        if error.status == 401 and self.request.url.path.startswith(PREFIX):
+            return self.refused(401, self.say("refused.unknown"))
+        return self.refused(error.status, self.told(error.detail))
+
     def _written(self, template: Any, status: int, values: Mapping[str, Any]) -> HTMLResponse:
         token = None if self.identity is None else self.identity.page_token
         text = template.render(
             say=self.say,
+            told=self.told,
             language=self.language,
             languages=LANGUAGES,
             here=self._here,
