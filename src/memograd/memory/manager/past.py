@@ -140,6 +140,20 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
 
 
+def shared_content(one: str, other: str) -> int:
+    """How many content words two texts share; in Chinese, pairs of characters beside each other."""
+    if not (is_chinese(one) or is_chinese(other)):
+        return len(stems(one) & stems(other))
+    return len(_pairs(one) & _pairs(other))
+
+
+def _pairs(text: str) -> set[str]:
+    runs = re.findall(r"[\u4e00-\u9fff]+", text.replace("用户", " "))
+    pairs = {run[n : n + 2] for run in runs for n in range(len(run) - 1)}
+    return {pair for pair in pairs if not set(pair) & (_FUNCTION_CHARACTERS | _NUMERALS)}
+
+
+_NUMERALS: Final = frozenset("零〇一二两三四五六七八九十百千万年月日号天")
 _OF_NOTES: Final = frozenset(("profi", "memor", "recor", "notes", "files"))
 
 

@@ -46,6 +46,7 @@ from memograd.memory.manager.past import (
     negates,
     parts_of,
     present,
+    shared_content,
     stems,
     to_stay,
 )
@@ -68,8 +69,7 @@ if TYPE_CHECKING:
 Request = Literal["names", "says what", "only points"]
 """How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
-SPEAKS_OF_IT: Final = 0.5  # probability that an item is said again or closed
-SHARED_STEMS: Final = 2  # words, and twice as many characters
+ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -114,7 +114,8 @@ class RelationManager:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        if not heard.may_close and not touches_by_words(heard, items):
+        others = frozenset[str]() if heard.forget else self._of_other_value(heard, items)
+        if not heard.may_close and not others and not touches_by_words(heard, items):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [item.text if heard.forget else present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
@@ -123,7 +124,7 @@ class RelationManager:
                 self._new(fact, items, None) for fact in heard.facts
             ]
         asked = [self._new(fact, items, None) for fact in heard.asked]
-        return self._changed(heard, items, recent, found) + asked
+        return self._changed(heard, items, recent, found, others) + asked
 
     def _changed(
         self,
@@ -131,6 +132,7 @@ class RelationManager:
         items: Sequence[MemoryItem],
         recent: frozenset[str],
         found: np.ndarray,
+        others: frozenset[str],
     ) -> list[Change]:
         closing = found[:, self._closing].sum(1).tolist()
         changes: list[Change] = []
@@ -158,15 +160,13 @@ class RelationManager:
                 relation = "retract"
             taken = None
             # Beside many items one always looks corrected.
-            if len(items) <= FEW or relation == "retract" or float(found[n, 0]) < sure:
+            if len(items) <= FEW or relation == "retract" or sure >= bounds.crowded_doubt_above:
                 taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
-            if sure < self.thresholds.close_above and self._tells_another_value(
-                item, heard.quotes, found[n]
-            ):
+            if sure < self.thresholds.close_above and item.id in others:
                 sure, relation = self.thresholds.close_above, "replace"
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
                 changes.append(self._made_past(heard, item, relation, sure, left))
@@ -208,20 +208,27 @@ class RelationManager:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
 
-    def _tells_another_value(
-        self, item: MemoryItem, quotes: Sequence[str], row: np.ndarray
-    ) -> bool:
-        """Whether a fact speaks of the same thing as the item and gives another value of its type.
+    def _of_other_value(self, heard: Heard, items: Sequence[MemoryItem]) -> frozenset[str]:
+        """Items of which a fact of the message gives another value: "that's six times now".
 
-        "That's six times now that I've worn them" looks much like "worn them four times already".
+        What is told by the way is hardly seen in the whole of a long message. So words propose the
+        item, by a value of the same type and what both speak of, and the model reads it with the
+        one sentence.
         """
-        speaks = float(row[self._names.index("same")] + row[self._closing].sum())
-        old = present(item.text)
-        return speaks >= SPEAKS_OF_IT and any(
-            len(stems(old) & stems(quote)) >= (2 if is_chinese(quote) else 1) * SHARED_STEMS
-            and substitution.corrected(old, quote) is not None
-            for quote in quotes
-        )
+        found = set()
+        for item in items:
+            if is_past(item.text) or item.role == "assistant":
+                continue
+            old = present(item.text)
+            for quote in heard.quotes:
+                if shared_content(old, quote) < 2 or (
+                    substitution.corrected(old, quote) is None
+                ):
+                    continue
+                [row] = self._model.relate(quote, (), [old])
+                if float(row[self._names.index("same")] + row[self._closing].sum()) >= ALIKE:
+                    found.add(item.id)
+        return frozenset(found)
 
     def _taken_back(
         self,
