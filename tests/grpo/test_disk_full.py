@@ -9,7 +9,7 @@ import torch
 
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
@@ -23,9 +23,9 @@ def test_a_full_disk_loses_nothing_that_was_saved(
         checkpoint = folder.latest_checkpoint()
         if checkpoint is None:
             policy = LanguageModel.load(tiny_config.model, lora=tiny_config.lora, device="cpu")
-            return Trainer(policy, scenarios, rewards, tiny_config, folder)
+            return Trainer(policy, scenarios, rewards, tiny_config, Stage(folder))
         policy = LanguageModel.load_adapter(tiny_config.model, checkpoint, device="cpu")
-        made = Trainer(policy, scenarios, rewards, tiny_config, folder)
+        made = Trainer(policy, scenarios, rewards, tiny_config, Stage(folder))
         made.restore(checkpoint)
         folder.truncate_metrics(made.step)
         return made

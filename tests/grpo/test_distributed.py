@@ -25,7 +25,7 @@ from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
 from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
@@ -200,8 +200,7 @@ def run(
         SCENARIOS,
         [WeightedReward("noisy", Noisy(world.rank, crash_at))],
         config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
+        Stage(made if world.leads else FollowerFolder(folder), world),
     )
     if checkpoint is not None:
         trainer.restore(checkpoint)
@@ -326,8 +325,7 @@ def run_with_few_rewards(world: World, folder: Path, config: TrainConfig) -> lis
         SCENARIOS,
         [WeightedReward("few", few)],
         config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
+        Stage(made if world.leads else FollowerFolder(folder), world),
     ).train()
     return [parameter.detach().numpy() for parameter in policy.parameters()]
 

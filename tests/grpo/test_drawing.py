@@ -14,7 +14,7 @@ from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts, Episodes
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import RewardError, parse_rewards
 from memograd.rewards.compose import WeightedReward
@@ -80,7 +80,7 @@ def drawing(policy: LanguageModel, config: TrainConfig, task: EchoTask) -> Episo
     )
 
 
-def run(folder, config, scenarios, *, rewards=ENVIRONMENT, resume=False, task=None, **given):
+def run(folder, config, scenarios, *, rewards=ENVIRONMENT, resume=False, task=None, **heard):
     if resume:
         run_folder = RunFolder.open(folder)
         checkpoint = run_folder.latest_checkpoint()
@@ -89,7 +89,8 @@ def run(folder, config, scenarios, *, rewards=ENVIRONMENT, resume=False, task=No
         run_folder = RunFolder.create(folder, config.model_dump_json())
         policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
     episodes = drawing(policy, config, task or EchoTask())
-    trainer = Trainer(policy, scenarios, rewards, config, run_folder, drawing=episodes, **given)
+    stage = Stage(run_folder, **heard)
+    trainer = Trainer(policy, scenarios, rewards, config, stage, drawing=episodes)
     if resume:
         trainer.restore(checkpoint)
         run_folder.truncate_metrics(trainer.step)

@@ -21,7 +21,7 @@ from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.optimizer import PartedAdamW
 from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy import loading
 from memograd.policy.full_model import FullModel
@@ -64,8 +64,7 @@ def run(world: World, folder: Path, config: TrainConfig) -> dict[str, np.ndarray
         SCENARIOS,
         [WeightedReward("low", low_bytes)],
         config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
+        Stage(made if world.leads else FollowerFolder(folder), world),
     )
     if checkpoint is not None:
         trainer.restore(checkpoint)
@@ -102,7 +101,7 @@ def test_the_policy_learns_and_its_reference_stays(tmp_path, tiny_config) -> Non
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
     with policy.at_start():
         np.testing.assert_array_equal(scores(policy), begun)
-    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)).train()
     rewards = [row["reward_mean"] for row in made.read_metrics()]
     assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.05
     assert made.read_metrics()[-1]["kl"] > 0
@@ -136,7 +135,7 @@ def test_without_a_kl_term_there_is_no_copy(tmp_path, tiny_config) -> None:
         policy.reference_logprobs(TREES, temperature=1.0)
     begun = scores(policy)
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
-    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)).train()
     assert {row["kl"] for row in made.read_metrics()} == {None}
     with policy.at_start():  # asked for all the same, it is loaded
         np.testing.assert_allclose(scores(policy), begun, atol=1e-5)
@@ -161,7 +160,9 @@ def test_what_is_written_is_a_plain_model(tmp_path, tiny_config, tiny_model_fold
     config = full(tiny_config, steps=2)
     policy = load_policy(config, None)
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
-    final = Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    final = Trainer(
+        policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)
+    ).train()
     plain = AutoModelForCausalLM.from_pretrained(final)
     assert type(plain).__name__ == "LlamaForCausalLM"
     ids = torch.tensor([[5, 6, 7, 9, 10]])

@@ -18,7 +18,7 @@ from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Message, Rollout, Scenario, TokenTree, Turn
@@ -256,7 +256,7 @@ def config_of(tiny_config: TrainConfig, **changes: object) -> TrainConfig:
     return TrainConfig.model_validate(given | {"algorithm": "ppo", **changes})
 
 
-def trainer_in(folder: Path, config: TrainConfig, **more: object) -> Trainer:
+def trainer_in(folder: Path, config: TrainConfig, **heard: object) -> Trainer:
     """A trainer in a new folder, or one that goes on with the run in it."""
     if not folder.exists():
         run = RunFolder.create(folder, config.model_dump_json())
@@ -268,8 +268,7 @@ def trainer_in(folder: Path, config: TrainConfig, **more: object) -> Trainer:
         SCENARIOS,
         [WeightedReward("low", low_bytes)],
         config,
-        run,
-        **more,
+        Stage(run, **heard),
     )
     if checkpoint is not None:
         trainer.restore(checkpoint)

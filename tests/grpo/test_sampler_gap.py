@@ -20,7 +20,7 @@ from memograd.grpo.sampler_gap import (
     climb,
     joined_gaps,
 )
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.remote.server import SamplingFailed
 from memograd.rewards import WeightedReward
@@ -93,7 +93,7 @@ def trainer(config, scenarios, folder, *, resume: bool = False) -> Iterator[Trai
         run = RunFolder.create(folder, config.model_dump_json())
         policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
     with sampling_of(policy, config.sampler, folder, probed=False):
-        made = Trainer(policy, scenarios, LOW, config, run)
+        made = Trainer(policy, scenarios, LOW, config, Stage(run))
         if resume:
             made.restore(checkpoint)
             run.truncate_metrics(made.step)

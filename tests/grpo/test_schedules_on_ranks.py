@@ -15,7 +15,7 @@ from test_tracking import Recorder
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
@@ -35,9 +35,7 @@ def trainer_of(world: World, folder: Path, config, trackers=()) -> Trainer:
         SCENARIOS,
         [WeightedReward("low", low_bytes)],
         config,
-        made if world.leads else FollowerFolder(folder),
-        trackers=trackers,
-        world=world,
+        Stage(made if world.leads else FollowerFolder(folder), world, trackers),
     )
 
 

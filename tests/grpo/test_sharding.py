@@ -24,7 +24,7 @@ from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update
 from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy import sharding
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
@@ -106,8 +106,7 @@ def run(world: World, folder: Path, config: TrainConfig) -> list[np.ndarray]:
         SCENARIOS,
         [WeightedReward("low", low_bytes)],
         config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
+        Stage(made if world.leads else FollowerFolder(folder), world),
     )
     if checkpoint is not None:
         trainer.restore(checkpoint)

@@ -24,7 +24,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.trackers import check_trackers, open_trackers, opening
 from memograd.grpo.trackers.opening import Expendable
 from memograd.grpo.tracking import flat_metrics
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.rewards import WeightedReward
 from memograd.tasks.registry import train
 from memograd.tasks.text.settings import TextTrainConfig
@@ -161,7 +161,7 @@ def test_tensorboard_hears_the_metrics_of_a_run(
     folder = RunFolder.create(tmp_path / "run", config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
     trackers = open_trackers(config.track, folder)
-    Trainer(tiny_policy, scenarios, rewards, config, folder, trackers=trackers).train()
+    Trainer(tiny_policy, scenarios, rewards, config, Stage(folder, trackers=trackers)).train()
     scalars = tensorboard_scalars(folder)
     assert scalars["rewards/rank"] and "step" not in scalars
     for row in folder.read_metrics():
@@ -414,7 +414,7 @@ def test_a_run_ends_well_without_its_service(
     folder = RunFolder.create(tmp_path / "run", tiny_config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
     trackers = [Expendable("wandb", Fragile("log 2"))]
-    Trainer(tiny_policy, scenarios, rewards, tiny_config, folder, trackers=trackers).train()
+    Trainer(tiny_policy, scenarios, rewards, tiny_config, Stage(folder, trackers=trackers)).train()
     assert len(folder.read_metrics()) == tiny_config.steps
     assert len(caplog.records) == 1
 

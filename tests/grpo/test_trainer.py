@@ -13,7 +13,7 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
@@ -34,7 +34,7 @@ def run(folder, config, scenarios, rewards=LOW, resume=False):
     else:
         run_folder = RunFolder.create(folder, config.model_dump_json())
         policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    trainer = Trainer(policy, scenarios, rewards, config, run_folder)
+    trainer = Trainer(policy, scenarios, rewards, config, Stage(run_folder))
     if resume:
         trainer.restore(checkpoint)
         run_folder.truncate_metrics(trainer.step)
@@ -154,9 +154,8 @@ def test_everything_that_changes_over_a_run_resumes_to_the_bit(
 
     cut = RunFolder.create(tmp_path / "cut", config.model_dump_json())
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    trainer = Trainer(
-        policy, scenarios, rewards, config, cut, on_step=lambda metrics: _stop_after(metrics, 4)
-    )
+    stage = Stage(cut, on_step=lambda metrics: _stop_after(metrics, 4))
+    trainer = Trainer(policy, scenarios, rewards, config, stage)
     # Stopped after step 4, the last checkpoint is that of step 3: step 4 is done again.
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
@@ -212,9 +211,8 @@ def evaluated_run(folder, config, scenarios, *, stop_after=None, resume=False):
         if metrics["step"] == stop_after:
             raise KeyboardInterrupt
 
-    trainer = Trainer(
-        policy, scenarios, LOW, config, run_folder, evaluate=evaluate, on_step=on_step
-    )
+    stage = Stage(run_folder, on_step=on_step)
+    trainer = Trainer(policy, scenarios, LOW, config, stage, evaluate=evaluate)
     if resume:
         trainer.restore(checkpoint)
         run_folder.truncate_metrics(trainer.step)

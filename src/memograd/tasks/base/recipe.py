@@ -23,8 +23,7 @@ from memograd.config import RunSettings, TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
-from memograd.grpo.tracking import Tracker
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward
@@ -71,16 +70,6 @@ class Training(Protocol):
     def train(self) -> Path:
         """Run all steps that the settings ask for; returns the folder of the last checkpoint."""
         ...
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The run that a training writes into: its folder, its processes, and who hears of a step."""
-
-    run: RunFolder
-    world: World
-    trackers: Sequence[Tracker]
-    on_step: Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -206,12 +195,9 @@ def policy_job(
             scenarios(stage.world),
             rewards,
             config,
-            stage.run,
+            stage,
             drawing=drawing,
             evaluate=held_out.scored if held_out.data else None,
-            on_step=stage.on_step,
-            trackers=stage.trackers,
-            world=stage.world,
         )
 
     return Job(
