@@ -28,8 +28,7 @@ from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import TokenTree
-from memograd.tasks.base.policy import adapter_of, load_policy
-from memograd.tasks.base.ranks import plan_memory, share_weights
+from memograd.tasks.base.policy import adapter_of, load_policy, plan_memory, share_weights
 
 TREES = [
     TokenTree.from_branches([5, 6, 7], [[9, 10, 11], [9, 12]]),

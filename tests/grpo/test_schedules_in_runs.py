@@ -21,9 +21,9 @@ from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage, Trainer
+from memograd.policy.model_policy import PublishedVersions
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.versions import PublishedVersions
 from memograd.rewards import WeightedReward
 from memograd.rollout import Scenario, TokenTree
 from memograd.rollout.counts import each

@@ -29,8 +29,7 @@ from memograd.policy import sharding
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Rollout, Scenario
-from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.ranks import share_weights
+from memograd.tasks.base.policy import load_policy, share_weights
 
 
 def held_numbers(policy: LanguageModel) -> tuple[int, ...]:

@@ -21,8 +21,8 @@ import pytest
 from memograd.config import TrainConfig, load_settings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trackers import check_trackers, open_trackers, opening
-from memograd.grpo.trackers.opening import Expendable
+from memograd.grpo import trackers as trackers_module
+from memograd.grpo.trackers import Expendable, check_trackers, open_trackers
 from memograd.grpo.tracking import flat_metrics
 from memograd.grpo.trainer import Stage, Trainer
 from memograd.rewards import WeightedReward
@@ -323,7 +323,7 @@ def test_a_name_without_its_package_is_one_sentence(monkeypatch, tmp_path) -> No
     def version(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(opening, "version", version)
+    monkeypatch.setattr(trackers_module, "version", version)
     check_trackers([])
     data = tmp_path / "prompts.jsonl"
     data.write_text('{"prompt": "say x"}\n')
@@ -351,7 +351,7 @@ def test_the_setting_is_a_list_of_known_names() -> None:
 def test_importing_trackers_loads_no_service() -> None:
     script = "import sys, memograd.grpo.trackers; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert not set(opening.TRACKERS) & set(shown.stdout.split()), shown.stderr
+    assert not set(trackers_module.TRACKERS) & set(shown.stdout.split()), shown.stderr
 
 
 # Failures
@@ -421,8 +421,8 @@ def test_a_run_ends_well_without_its_service(
 
 def test_the_identity_of_a_run_stays(tmp_path: Path, run: RunFolder) -> None:
     other = RunFolder.create(tmp_path / "other", run.config_json)
-    before = opening._identity(run)
-    assert before != opening._identity(other)
+    before = trackers_module._identity(run)
+    assert before != trackers_module._identity(other)
     run.replace_config("{}")
     moved = run.path.rename(tmp_path / "moved")
-    assert opening._identity(RunFolder.open(moved)) == before
+    assert trackers_module._identity(RunFolder.open(moved)) == before

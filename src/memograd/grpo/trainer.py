@@ -55,8 +55,15 @@ from memograd.grpo.run_state import (
 )
 from memograd.grpo.sampler_gap import GapLimits, SamplerGapTooWide
 from memograd.grpo.schedules import learning_rate_at, temperature_at
-from memograd.grpo.step_metrics import Clock, oldest_version, own_advantages, step_metrics
-from memograd.grpo.tracking import Tracker, flat_metrics, tracked
+from memograd.grpo.tracking import (
+    Clock,
+    Tracker,
+    flat_metrics,
+    oldest_version,
+    own_advantages,
+    step_metrics,
+    tracked,
+)
 from memograd.grpo.trainer_state import TrainerState
 from memograd.policy.protocol import Policy
 from memograd.policy.remote.server import SamplingFailed

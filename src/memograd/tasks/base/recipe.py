@@ -30,9 +30,8 @@ from memograd.rewards import WeightedReward
 from memograd.rewards.spec import Makers
 from memograd.rewards.spec import parse_rewards as parse
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.policy import sampling_of
+from memograd.tasks.base.policy import plan_memory, sampling_of, share_weights
 from memograd.tasks.base.progress import describe_step
-from memograd.tasks.base.ranks import plan_memory, share_weights
 
 MAKERS: Makers = {NAME: make_reward}
 
