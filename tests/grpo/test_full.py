@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from small_runs import begun
 from test_distributed import SCENARIOS, experience_of, low_bytes, objective_of, rows
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -20,7 +21,6 @@ from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.optimizer import PartedAdamW
-from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Stage, Trainer
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy import loading
@@ -28,7 +28,7 @@ from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import TokenTree
-from memograd.tasks.base.policy import adapter_of, load_policy, plan_memory, share_weights
+from memograd.tasks.base.policy import adapter_of, load_policy, share_weights
 
 TREES = [
     TokenTree.from_branches([5, 6, 7], [[9, 10, 11], [9, 12]]),
@@ -50,27 +50,9 @@ def scores(policy: LanguageModel) -> np.ndarray:
 
 def run(world: World, folder: Path, config: TrainConfig) -> dict[str, np.ndarray]:
     """Train in `folder`, or go on with the run in it; returns the weights by name."""
-    there = world.led((folder / "config.json").exists)
-    made = world.led(
-        lambda: RunFolder(folder) if there else RunFolder.create(folder, config.model_dump_json())
-    )
-    checkpoint = world.led(made.latest_checkpoint)
-    policy = load_policy(config, checkpoint)
-    assert plan_memory(policy, config, world)
-    share_weights(policy, config, world)
-    trainer = Trainer(
-        policy,
-        SCENARIOS,
-        [WeightedReward("low", low_bytes)],
-        config,
-        Stage(made if world.leads else FollowerFolder(folder), world),
-    )
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-        if world.leads:
-            made.truncate_metrics(trainer.step)
-    trainer.train()
-    return weights_of(policy)
+    start = begun(folder, config, world)
+    start.trainer(SCENARIOS, [WeightedReward("low", low_bytes)]).train()
+    return weights_of(start.policy)
 
 
 def weights_of(policy: LanguageModel) -> dict[str, np.ndarray]:

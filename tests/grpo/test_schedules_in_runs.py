@@ -72,7 +72,7 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(
     with pytest.raises(MemogradError, match="plug"):
         run(tmp_path / "cut", config, scenarios, rewards)
     assert 2 < len(RunFolder.open(tmp_path / "cut").read_metrics()) < 6
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards, resume=True)
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
     # It is the schedules that were resumed: without them it is another run.
