@@ -62,7 +62,7 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
 
 
 def _opened(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
-    # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
+    # A run that is trained by several processes cuts its weights next (`share_weights`); whoever
     # measures it later is one process, and has them whole.
     to_cut = config.shard != "off" and dist.is_initialized()
     if config.tuning == "full":
