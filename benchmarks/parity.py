@@ -42,7 +42,7 @@ from trl import GRPOConfig, GRPOTrainer
 from memograd.config import LoraConfig, TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import scenarios_of_step
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL
 from memograd.rewards import WeightedReward
@@ -132,8 +132,7 @@ def run_memograd(policy: LanguageModel, config: TrainConfig, out: Path) -> Progr
         all_scenarios(),
         [WeightedReward("digits_only", progress.reward, reads_messages=True)],
         config,
-        run,
-        on_step=lambda _metrics: progress.step_ended(),
+        Stage(run, on_step=lambda _metrics: progress.step_ended()),
     ).train()
     return progress
 

@@ -29,7 +29,7 @@ from memograd.reward_model.held_out import pair_correct
 from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model import evaluate_reward_model, train_reward_model
 from memograd.warm_start.reward_model_rows import conversation, convert, read_pairs
-from memograd.warm_start.reward_model_settings import RewardModelSettings
+from memograd.warm_start.settings import RewardModelSettings
 
 SETS = ("random", "matched")
 MATCHED = 0.2

@@ -18,7 +18,7 @@ ODD = "\x1b[31mred\x07"
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, tiny_model_folder: Path) -> Path:
     """A run `one` of the tiny model, and `two`, the same but for its seed and its end."""
-    from memograd.grpo.trainer import Trainer
+    from memograd.grpo.trainer import Stage, Trainer
     from memograd.policy.language_model import LanguageModel
     from memograd.rewards import WeightedReward
     from memograd.rollout import Message, Scenario
@@ -46,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tiny_model_folder: Path) -> P
     policy = LanguageModel.load(config.model, lora=lora, device="cpu")
     run = RunFolder.create(folder / "one", config.model_dump_json(), task="memory-qa")
     with run.lock():
-        Trainer(policy, scenarios, [WeightedReward("rank", reward)], config, run).train()
+        Trainer(policy, scenarios, [WeightedReward("rank", reward)], config, Stage(run)).train()
     shutil.copytree(folder / "one", folder / "two")
     settings = json.loads(run.config_json) | {"seed": 7, "steps": 9}
     (folder / "two" / "config.json").write_text(json.dumps(settings))

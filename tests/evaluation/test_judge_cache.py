@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.judge_cache import JudgeCache
+from memograd.evaluation.judge import JudgeCache
 
 RIGHT = {"correct": True, "reason": "相同"}
 

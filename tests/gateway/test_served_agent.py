@@ -15,7 +15,7 @@ from memograd.gateway.drawing import ServedAgent
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import parse_rewards
 from memograd.rollout.types import Scenario
@@ -94,7 +94,7 @@ def test_a_run_learns_from_it(policy, tiny_model_folder, tmp_path) -> None:
     with served(policy, store) as drawing:
         run = RunFolder.create(tmp_path / "run", config.model_dump_json())
         Trainer(
-            policy, scenarios(), parse_rewards(config.rewards), config, run, drawing=drawing
+            policy, scenarios(), parse_rewards(config.rewards), config, Stage(run), drawing=drawing
         ).train()
     assert any(
         not torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True)

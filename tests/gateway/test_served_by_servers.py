@@ -15,7 +15,7 @@ from memograd.gateway.engine import EngineJob, TextStream
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.continuous import SampleRequest
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.remote.pool import ServerPool
@@ -76,7 +76,7 @@ def test_it_trains_without_a_gap(policy, server, tmp_path):
     scenarios = [Scenario("q0", ({"role": "user", "content": "say 0"},), {"number": 0})]
     with served(policy, store, max_completion_length=4) as drawing:
         rewards = parse_rewards("environment")
-        Trainer(policy, scenarios, rewards, config, run, drawing=drawing).train()
+        Trainer(policy, scenarios, rewards, config, Stage(run), drawing=drawing).train()
     for row in run.read_metrics():
         assert row["sampler_gap"] < 1e-4 and row["sampler_unknown_tokens"] == 0
     store.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo.resume import check_data, fingerprint
 from memograd.grpo.run_folder import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Scenario
 
@@ -106,7 +106,7 @@ def test_a_resumed_trainer_refuses_other_data(tmp_path, tiny_policy, tiny_config
     folder = RunFolder.create(tmp_path / "run", tiny_config.model_dump_json())
     reward = [WeightedReward("length", lambda completions: [float(len(c)) for c in completions])]
     one_step = tiny_config.model_copy(update={"steps": 1})
-    Trainer(tiny_policy, rows(6), reward, one_step, folder).train()
+    Trainer(tiny_policy, rows(6), reward, one_step, Stage(folder)).train()
     with pytest.raises(BadInput, match="row 3, q2, has"):
-        Trainer(tiny_policy, other_column(rows(6)), reward, tiny_config, folder)
+        Trainer(tiny_policy, other_column(rows(6)), reward, tiny_config, Stage(folder))
     assert len(folder.read_metrics()) == 1

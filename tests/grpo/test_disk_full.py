@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 import torch
+from small_runs import begun
 
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
-from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
 
@@ -19,21 +19,13 @@ def test_a_full_disk_loses_nothing_that_was_saved(
 ) -> None:
     rewards = [WeightedReward("low", lambda completions: [sum(map(ord, c)) for c in completions])]
 
-    def trainer(folder: RunFolder) -> Trainer:
-        checkpoint = folder.latest_checkpoint()
-        if checkpoint is None:
-            policy = LanguageModel.load(tiny_config.model, lora=tiny_config.lora, device="cpu")
-            return Trainer(policy, scenarios, rewards, tiny_config, folder)
-        policy = LanguageModel.load_adapter(tiny_config.model, checkpoint, device="cpu")
-        made = Trainer(policy, scenarios, rewards, tiny_config, folder)
-        made.restore(checkpoint)
-        folder.truncate_metrics(made.step)
-        return made
+    def train(folder: Path) -> RunFolder:
+        start = begun(folder, tiny_config)
+        start.trainer(scenarios, rewards).train()
+        return start.run
 
-    whole = RunFolder.create(tmp_path / "whole", tiny_config.model_dump_json())
-    trainer(whole).train()
+    whole = train(tmp_path / "whole")
 
-    full = RunFolder.create(tmp_path / "full", tiny_config.model_dump_json())
     save, saved = torch.save, []
 
     def fills_up(state, path) -> None:
@@ -44,10 +36,10 @@ def test_a_full_disk_loses_nothing_that_was_saved(
 
     monkeypatch.setattr(torch, "save", fills_up)
     with pytest.raises(MemogradError, match=r"checkpoint-4 could not be written \(No space left"):
-        trainer(full).train()
-    latest = full.latest_checkpoint()
+        train(tmp_path / "full")
+    latest = RunFolder.open(tmp_path / "full").latest_checkpoint()
     assert latest is not None and latest.name == "checkpoint-2"
-    trainer(full).train()
+    full = train(tmp_path / "full")
     rows = [
         [{k: v for k, v in row.items() if k != "seconds"} for row in run.read_metrics()]
         for run in (whole, full)

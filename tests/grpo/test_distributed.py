@@ -15,6 +15,7 @@ import pytest
 import torch
 from ranks import on_ranks
 from single_turn import score_groups
+from small_runs import begun
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
@@ -24,8 +25,6 @@ from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.objective import Objective
-from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
@@ -184,30 +183,12 @@ def run(
     signal_on_rank: int | None = None,
 ) -> list[np.ndarray]:
     """Train in `folder`, or go on with the run in it; returns the weights."""
-    there = world.led((folder / "config.json").exists)
-    made = world.led(
-        lambda: RunFolder(folder) if there else RunFolder.create(folder, config.model_dump_json())
-    )
-    checkpoint = world.led(made.latest_checkpoint)
-    if checkpoint is None:
-        policy = LanguageModel.load(config.model, lora=config.lora, device=config.device)
-    else:
-        policy = LanguageModel.load_adapter(config.model, checkpoint, device=config.device)
+    start = begun(folder, config, world)
+    policy = start.policy
     if signal_on_rank == world.rank:
         policy.sample = partial(_signalled, policy.sample)  # type: ignore[method-assign]
-    trainer = Trainer(
-        policy,
-        SCENARIOS,
-        [WeightedReward("noisy", Noisy(world.rank, crash_at))],
-        config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
-    )
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-    if there and world.leads:
-        made.truncate_metrics(trainer.step)
-    trainer.train()
+    rewards = [WeightedReward("noisy", Noisy(world.rank, crash_at))]
+    start.trainer(SCENARIOS, rewards).train()
     return [parameter.detach().cpu().numpy() for parameter in policy.parameters()]
 
 
@@ -319,17 +300,9 @@ def run_with_few_rewards(world: World, folder: Path, config: TrainConfig) -> lis
     def few(completions: list[str]) -> list[float]:
         return [float(text < "5") for text in completions]
 
-    made = world.led(lambda: RunFolder.create(folder, config.model_dump_json()))
-    policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")
-    Trainer(
-        policy,
-        SCENARIOS,
-        [WeightedReward("few", few)],
-        config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
-    ).train()
-    return [parameter.detach().numpy() for parameter in policy.parameters()]
+    start = begun(folder, config, world)
+    start.trainer(SCENARIOS, [WeightedReward("few", few)]).train()
+    return [parameter.detach().numpy() for parameter in start.policy.parameters()]
 
 
 @pytest.mark.gpu

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
+from small_runs import begun
 
 from memograd.config import TrainConfig
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts, Episodes
-from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import RewardError, parse_rewards
 from memograd.rewards.compose import WeightedReward
@@ -80,21 +80,12 @@ def drawing(policy: LanguageModel, config: TrainConfig, task: EchoTask) -> Episo
     )
 
 
-def run(folder, config, scenarios, *, rewards=ENVIRONMENT, resume=False, task=None, **given):
-    if resume:
-        run_folder = RunFolder.open(folder)
-        checkpoint = run_folder.latest_checkpoint()
-        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
-    else:
-        run_folder = RunFolder.create(folder, config.model_dump_json())
-        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    episodes = drawing(policy, config, task or EchoTask())
-    trainer = Trainer(policy, scenarios, rewards, config, run_folder, drawing=episodes, **given)
-    if resume:
-        trainer.restore(checkpoint)
-        run_folder.truncate_metrics(trainer.step)
-    trainer.train()
-    return run_folder, [p.detach().clone() for p in policy.parameters()]
+def run(folder, config, scenarios, *, rewards=ENVIRONMENT, task=None, **heard):
+    """Train in the folder, or go on with the run in it."""
+    start = begun(folder, config)
+    episodes = drawing(start.policy, config, task or EchoTask())
+    start.trainer(scenarios, rewards, drawing=episodes, **heard).train()
+    return start.run, [p.detach().clone() for p in start.policy.parameters()]
 
 
 def attempts(policy: LanguageModel, config: TrainConfig, scenarios) -> Attempts:
@@ -174,7 +165,7 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config, 
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", config, scenarios, on_step=stop)
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, resume=True)
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios)
     assert _without_seconds(resumed) == _without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from small_runs import begun
 from test_distributed import SCENARIOS, experience_of, low_bytes, objective_of, rows
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -20,16 +21,14 @@ from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.optimizer import PartedAdamW
-from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy import loading
 from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import TokenTree
-from memograd.tasks.base.policy import adapter_of, load_policy
-from memograd.tasks.base.ranks import plan_memory, share_weights
+from memograd.tasks.base.policy import adapter_of, load_policy, share_weights
 
 TREES = [
     TokenTree.from_branches([5, 6, 7], [[9, 10, 11], [9, 12]]),
@@ -51,28 +50,9 @@ def scores(policy: LanguageModel) -> np.ndarray:
 
 def run(world: World, folder: Path, config: TrainConfig) -> dict[str, np.ndarray]:
     """Train in `folder`, or go on with the run in it; returns the weights by name."""
-    there = world.led((folder / "config.json").exists)
-    made = world.led(
-        lambda: RunFolder(folder) if there else RunFolder.create(folder, config.model_dump_json())
-    )
-    checkpoint = world.led(made.latest_checkpoint)
-    policy = load_policy(config, checkpoint)
-    assert plan_memory(policy, config, world)
-    share_weights(policy, config, world)
-    trainer = Trainer(
-        policy,
-        SCENARIOS,
-        [WeightedReward("low", low_bytes)],
-        config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
-    )
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-        if world.leads:
-            made.truncate_metrics(trainer.step)
-    trainer.train()
-    return weights_of(policy)
+    start = begun(folder, config, world)
+    start.trainer(SCENARIOS, [WeightedReward("low", low_bytes)]).train()
+    return weights_of(start.policy)
 
 
 def weights_of(policy: LanguageModel) -> dict[str, np.ndarray]:
@@ -102,7 +82,7 @@ def test_the_policy_learns_and_its_reference_stays(tmp_path, tiny_config) -> Non
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
     with policy.at_start():
         np.testing.assert_array_equal(scores(policy), begun)
-    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)).train()
     rewards = [row["reward_mean"] for row in made.read_metrics()]
     assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.05
     assert made.read_metrics()[-1]["kl"] > 0
@@ -136,7 +116,7 @@ def test_without_a_kl_term_there_is_no_copy(tmp_path, tiny_config) -> None:
         policy.reference_logprobs(TREES, temperature=1.0)
     begun = scores(policy)
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
-    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)).train()
     assert {row["kl"] for row in made.read_metrics()} == {None}
     with policy.at_start():  # asked for all the same, it is loaded
         np.testing.assert_allclose(scores(policy), begun, atol=1e-5)
@@ -161,7 +141,9 @@ def test_what_is_written_is_a_plain_model(tmp_path, tiny_config, tiny_model_fold
     config = full(tiny_config, steps=2)
     policy = load_policy(config, None)
     made = RunFolder.create(tmp_path / "run", config.model_dump_json())
-    final = Trainer(policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, made).train()
+    final = Trainer(
+        policy, SCENARIOS, [WeightedReward("low", low_bytes)], config, Stage(made)
+    ).train()
     plain = AutoModelForCausalLM.from_pretrained(final)
     assert type(plain).__name__ == "LlamaForCausalLM"
     ids = torch.tensor([[5, 6, 7, 9, 10]])

@@ -11,7 +11,7 @@ import torch
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.experience import NotFinite, check_sampled
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Rollout, Scenario, Turn
@@ -26,7 +26,7 @@ def trainer(tmp_path, tiny_config, tiny_policy, scenarios):
     def make(reward=lengths) -> Trainer:
         run = RunFolder.create(tmp_path / "run", tiny_config.model_dump_json())
         rewards = [WeightedReward("reward", reward)]
-        return Trainer(tiny_policy, scenarios, rewards, tiny_config, run)
+        return Trainer(tiny_policy, scenarios, rewards, tiny_config, Stage(run))
 
     return make
 

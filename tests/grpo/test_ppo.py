@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from small_runs import begun
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import MemogradError
@@ -23,7 +24,6 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Message, Rollout, Scenario, TokenTree, Turn
 from memograd.rollout.branches import grow_trees
-from memograd.tasks.base.policy import load_policy
 
 OBJECTIVE = Objective.from_config(
     TrainConfig.model_validate(
@@ -256,25 +256,10 @@ def config_of(tiny_config: TrainConfig, **changes: object) -> TrainConfig:
     return TrainConfig.model_validate(given | {"algorithm": "ppo", **changes})
 
 
-def trainer_in(folder: Path, config: TrainConfig, **more: object) -> Trainer:
+def trainer_in(folder: Path, config: TrainConfig, **heard: object) -> Trainer:
     """A trainer in a new folder, or one that goes on with the run in it."""
-    if not folder.exists():
-        run = RunFolder.create(folder, config.model_dump_json())
-    else:
-        run = RunFolder.open(folder)
-    checkpoint = run.latest_checkpoint()
-    trainer = Trainer(
-        load_policy(config, checkpoint),
-        SCENARIOS,
-        [WeightedReward("low", low_bytes)],
-        config,
-        run,
-        **more,
-    )
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-        run.truncate_metrics(trainer.step)
-    return trainer
+    rewards = [WeightedReward("low", low_bytes)]
+    return begun(folder, config).trainer(SCENARIOS, rewards, **heard)
 
 
 def rows_of_run(folder: Path) -> list[dict]:

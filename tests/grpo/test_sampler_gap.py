@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+from small_runs import begun
 from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.config import SamplerConfig
@@ -21,7 +22,6 @@ from memograd.grpo.sampler_gap import (
     joined_gaps,
 )
 from memograd.grpo.trainer import Trainer
-from memograd.policy.language_model import LanguageModel
 from memograd.policy.remote.server import SamplingFailed
 from memograd.rewards import WeightedReward
 from memograd.tasks.base.policy import sampling_of
@@ -84,20 +84,10 @@ def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
 
 
 @contextmanager
-def trainer(config, scenarios, folder, *, resume: bool = False) -> Iterator[Trainer]:
-    if resume:
-        run = RunFolder.open(folder)
-        checkpoint = run.latest_checkpoint()
-        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
-    else:
-        run = RunFolder.create(folder, config.model_dump_json())
-        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    with sampling_of(policy, config.sampler, folder, probed=False):
-        made = Trainer(policy, scenarios, LOW, config, run)
-        if resume:
-            made.restore(checkpoint)
-            run.truncate_metrics(made.step)
-        yield made
+def trainer(config, scenarios, folder) -> Iterator[Trainer]:
+    start = begun(folder, config)
+    with sampling_of(start.policy, config.sampler, folder, probed=False):
+        yield start.trainer(scenarios, LOW)
 
 
 @pytest.fixture
@@ -168,7 +158,7 @@ def test_a_run_whose_server_died_goes_on_as_if_it_had_not(config, server, scenar
             made.train()
     assert RunFolder.open(tmp_path / "cut").latest_checkpoint().name == "checkpoint-3"
     server.start()
-    with trainer(config, scenarios, tmp_path / "cut", resume=True) as made:
+    with trainer(config, scenarios, tmp_path / "cut") as made:
         made.train()
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
 

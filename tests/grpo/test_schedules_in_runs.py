@@ -20,10 +20,10 @@ from test_trainer import LOW, run, share_of_low_bytes, sometimes_alike, without_
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
+from memograd.policy.model_policy import PublishedVersions
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.token_logprobs import BranchLogprobs
-from memograd.policy.versions import PublishedVersions
 from memograd.rewards import WeightedReward
 from memograd.rollout import Scenario, TokenTree
 from memograd.rollout.counts import each
@@ -72,7 +72,7 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(
     with pytest.raises(MemogradError, match="plug"):
         run(tmp_path / "cut", config, scenarios, rewards)
     assert 2 < len(RunFolder.open(tmp_path / "cut").read_metrics()) < 6
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards, resume=True)
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
     # It is the schedules that were resumed: without them it is another run.
@@ -149,7 +149,7 @@ def test_a_checkpoint_of_another_version_is_refused(
     state = torch.load(made.path / "final" / "trainer_state.pt", weights_only=True)
     del state["replay"]
     torch.save(state, tmp_path / "trainer_state.pt")
-    trainer = Trainer(tiny_policy, scenarios, LOW, tiny_config, made)
+    trainer = Trainer(tiny_policy, scenarios, LOW, tiny_config, Stage(made))
     with pytest.raises(BadInput, match="made by another version of memograd"):
         trainer.restore(tmp_path)
 
@@ -269,7 +269,7 @@ def play(
     )
     policy = Bandits(len(scenarios))
     made = RunFolder.create(folder, config.model_dump_json())
-    Trainer(policy, scenarios, [WeightedReward("pays", pays)], config, made).train()  # type: ignore[arg-type]
+    Trainer(policy, scenarios, [WeightedReward("pays", pays)], config, Stage(made)).train()  # type: ignore[arg-type]
     chances = policy.table.detach().softmax(-1)[2::3, 0, BEST[0]]
     return made.path, float(chances.mean())
 

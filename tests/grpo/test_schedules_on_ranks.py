@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ranks import on_ranks
+from small_runs import begun
 from test_distributed import SCENARIOS, check_equal_runs, config_of, low_bytes, rows
 from test_distributed import run as run_noisy
 from test_tracking import Recorder
 
-from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
-from memograd.grpo.run_folder import FollowerFolder
 from memograd.grpo.trainer import Trainer
-from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
 SCHEDULES = {
@@ -29,16 +27,8 @@ SCHEDULES = {
 
 
 def trainer_of(world: World, folder: Path, config, trackers=()) -> Trainer:
-    made = world.led(lambda: RunFolder.create(folder, config.model_dump_json()))
-    return Trainer(
-        LanguageModel.load(config.model, lora=config.lora, device="cpu"),
-        SCENARIOS,
-        [WeightedReward("low", low_bytes)],
-        config,
-        made if world.leads else FollowerFolder(folder),
-        trackers=trackers,
-        world=world,
-    )
+    rewards = [WeightedReward("low", low_bytes)]
+    return begun(folder, config, world).trainer(SCENARIOS, rewards, trackers=trackers)
 
 
 def scheduled(world: World, folder: Path, config) -> tuple[Any, list[str], list[np.ndarray]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import on_ranks
+from small_runs import begun
 from test_drawing import EchoTask, drawing
 from test_ppo import OBJECTIVE, SCENARIOS, check_equal, gradient, low_bytes, played, ppo_policy
 from torch.distributed.tensor import DTensor
@@ -23,14 +24,11 @@ from memograd.grpo.batch import Draw
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience
 from memograd.grpo.learner import Update
-from memograd.grpo.run_folder import FollowerFolder
-from memograd.grpo.trainer import Trainer
 from memograd.policy import sharding
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Rollout, Scenario
-from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.ranks import share_weights
+from memograd.tasks.base.policy import load_policy, share_weights
 
 
 def held_numbers(policy: LanguageModel) -> tuple[int, ...]:
@@ -84,16 +82,10 @@ def test_the_gradient_is_that_of_the_whole_model(
 
 def run(world: World, folder: Path, config: TrainConfig) -> list[np.ndarray]:
     """Train in `folder`, or go on with the run in it; returns the trained weights."""
-    there = world.led((folder / "config.json").exists)
-    made = world.led(
-        lambda: RunFolder(folder) if there else RunFolder.create(folder, config.model_dump_json())
-    )
-    checkpoint = world.led(made.latest_checkpoint)
-    policy = load_policy(config, checkpoint)
-    share_weights(policy, config, world)
+    start = begun(folder, config, world)
     # Rank 0 alone has something to ask the model, as in evaluation.
     world.led(
-        lambda: policy.sample(
+        lambda: start.policy.sample(
             [[5, 6, 7], [8]],
             num_generations=2,
             temperature=0.0,
@@ -101,20 +93,8 @@ def run(world: World, folder: Path, config: TrainConfig) -> list[np.ndarray]:
             generator=None,
         )
     )
-    trainer = Trainer(
-        policy,
-        SCENARIOS,
-        [WeightedReward("low", low_bytes)],
-        config,
-        made if world.leads else FollowerFolder(folder),
-        world=world,
-    )
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-        if world.leads:
-            made.truncate_metrics(trainer.step)
-    trainer.train()
-    return [parameter.detach().numpy() for parameter in policy.parameters()]
+    start.trainer(SCENARIOS, [WeightedReward("low", low_bytes)]).train()
+    return [parameter.detach().numpy() for parameter in start.policy.parameters()]
 
 
 def rows(folder: Path) -> list[dict]:

@@ -21,10 +21,10 @@ import pytest
 from memograd.config import TrainConfig, load_settings
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trackers import check_trackers, open_trackers, opening
-from memograd.grpo.trackers.opening import Expendable
+from memograd.grpo import trackers as trackers_module
+from memograd.grpo.trackers import Expendable, check_trackers, open_trackers
 from memograd.grpo.tracking import flat_metrics
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.rewards import WeightedReward
 from memograd.tasks.registry import train
 from memograd.tasks.text.settings import TextTrainConfig
@@ -161,7 +161,7 @@ def test_tensorboard_hears_the_metrics_of_a_run(
     folder = RunFolder.create(tmp_path / "run", config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
     trackers = open_trackers(config.track, folder)
-    Trainer(tiny_policy, scenarios, rewards, config, folder, trackers=trackers).train()
+    Trainer(tiny_policy, scenarios, rewards, config, Stage(folder, trackers=trackers)).train()
     scalars = tensorboard_scalars(folder)
     assert scalars["rewards/rank"] and "step" not in scalars
     for row in folder.read_metrics():
@@ -323,7 +323,7 @@ def test_a_name_without_its_package_is_one_sentence(monkeypatch, tmp_path) -> No
     def version(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(opening, "version", version)
+    monkeypatch.setattr(trackers_module, "version", version)
     check_trackers([])
     data = tmp_path / "prompts.jsonl"
     data.write_text('{"prompt": "say x"}\n')
@@ -351,7 +351,7 @@ def test_the_setting_is_a_list_of_known_names() -> None:
 def test_importing_trackers_loads_no_service() -> None:
     script = "import sys, memograd.grpo.trackers; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert not set(opening.TRACKERS) & set(shown.stdout.split()), shown.stderr
+    assert not set(trackers_module.TRACKERS) & set(shown.stdout.split()), shown.stderr
 
 
 # Failures
@@ -414,15 +414,15 @@ def test_a_run_ends_well_without_its_service(
     folder = RunFolder.create(tmp_path / "run", tiny_config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
     trackers = [Expendable("wandb", Fragile("log 2"))]
-    Trainer(tiny_policy, scenarios, rewards, tiny_config, folder, trackers=trackers).train()
+    Trainer(tiny_policy, scenarios, rewards, tiny_config, Stage(folder, trackers=trackers)).train()
     assert len(folder.read_metrics()) == tiny_config.steps
     assert len(caplog.records) == 1
 
 
 def test_the_identity_of_a_run_stays(tmp_path: Path, run: RunFolder) -> None:
     other = RunFolder.create(tmp_path / "other", run.config_json)
-    before = opening._identity(run)
-    assert before != opening._identity(other)
+    before = trackers_module._identity(run)
+    assert before != trackers_module._identity(other)
     run.replace_config("{}")
     moved = run.path.rename(tmp_path / "moved")
-    assert opening._identity(RunFolder.open(moved)) == before
+    assert trackers_module._identity(RunFolder.open(moved)) == before

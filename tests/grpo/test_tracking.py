@@ -9,7 +9,7 @@ import pytest
 
 from memograd.grpo import RunFolder
 from memograd.grpo.tracking import flat_metrics, tracked
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.rewards import WeightedReward
 
 
@@ -59,7 +59,7 @@ def test_a_run_tells_its_tracker_what_it_writes_down(
     folder = RunFolder.create(tmp_path / "my-run", tiny_config.model_dump_json())
     rewards = [WeightedReward("rank", lambda completions: list(range(len(completions))))]
     trackers = [Recorder(heard)]
-    Trainer(tiny_policy, scenarios, rewards, tiny_config, folder, trackers=trackers).train()
+    Trainer(tiny_policy, scenarios, rewards, tiny_config, Stage(folder, trackers=trackers)).train()
     rows = folder.read_metrics()
     assert heard[0] == ("start", "my-run", tiny_config.model_dump(mode="json"))
     assert heard[1:-1] == [("log", row["step"], flat_metrics(row)) for row in rows]

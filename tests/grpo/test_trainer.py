@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from small_runs import begun
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 
@@ -26,20 +26,11 @@ def share_of_low_bytes(prompts, completions, **columns):
 LOW = [WeightedReward("low", share_of_low_bytes)]
 
 
-def run(folder, config, scenarios, rewards=LOW, resume=False):
-    if resume:
-        run_folder = RunFolder.open(folder)
-        checkpoint = run_folder.latest_checkpoint()
-        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
-    else:
-        run_folder = RunFolder.create(folder, config.model_dump_json())
-        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    trainer = Trainer(policy, scenarios, rewards, config, run_folder)
-    if resume:
-        trainer.restore(checkpoint)
-        run_folder.truncate_metrics(trainer.step)
-    trainer.train()
-    return run_folder, [p.detach().clone() for p in policy.parameters()]
+def run(folder, config, scenarios, rewards=LOW, **heard):
+    """Train in the folder, or go on with the run in it."""
+    start = begun(folder, config)
+    start.trainer(scenarios, rewards, **heard).train()
+    return start.run, [p.detach().clone() for p in start.policy.parameters()]
 
 
 def without_seconds(run_folder):
@@ -67,7 +58,7 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config, 
     with pytest.raises(MemogradError, match="plug"):
         run(tmp_path / "cut", tiny_config, scenarios, [WeightedReward("low", dies)])
     assert len(RunFolder.open(tmp_path / "cut").read_metrics()) == 5
-    resumed, resumed_weights = run(tmp_path / "cut", tiny_config, scenarios, resume=True)
+    resumed, resumed_weights = run(tmp_path / "cut", tiny_config, scenarios)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
 
@@ -152,15 +143,13 @@ def test_everything_that_changes_over_a_run_resumes_to_the_bit(
     assert rows[-1]["learning_rate"] < max(row["learning_rate"] for row in rows)
     assert all("overlong" in row["rewards"] for row in rows)
 
-    cut = RunFolder.create(tmp_path / "cut", config.model_dump_json())
-    policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
-    trainer = Trainer(
-        policy, scenarios, rewards, config, cut, on_step=lambda metrics: _stop_after(metrics, 4)
-    )
     # Stopped after step 4, the last checkpoint is that of step 3: step 4 is done again.
     with pytest.raises(KeyboardInterrupt):
-        trainer.train()
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards, resume=True)
+        run(
+            tmp_path / "cut", config, scenarios, rewards,
+            on_step=lambda metrics: _stop_after(metrics, 4),
+        )  # fmt: skip
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
 
@@ -184,15 +173,10 @@ def test_nothing_to_train_on_is_refused(tmp_path, tiny_config) -> None:
         run(tmp_path / "run", tiny_config, [])
 
 
-def evaluated_run(folder, config, scenarios, *, stop_after=None, resume=False):
+def evaluated_run(folder, config, scenarios, *, stop_after=None):
     """A run that is measured by greedy answers; measuring draws random numbers of its own."""
-    if resume:
-        run_folder = RunFolder.open(folder)
-        checkpoint = run_folder.latest_checkpoint()
-        policy = LanguageModel.load_adapter(config.model, checkpoint, device="cpu")
-    else:
-        run_folder = RunFolder.create(folder, config.model_dump_json())
-        policy = LanguageModel.load(config.model, lora=config.lora, device="cpu", seed=config.seed)
+    start = begun(folder, config)
+    policy = start.policy
     weights_of: dict[int, list[torch.Tensor]] = {}
 
     def evaluate(label: str) -> float:
@@ -212,17 +196,12 @@ def evaluated_run(folder, config, scenarios, *, stop_after=None, resume=False):
         if metrics["step"] == stop_after:
             raise KeyboardInterrupt
 
-    trainer = Trainer(
-        policy, scenarios, LOW, config, run_folder, evaluate=evaluate, on_step=on_step
-    )
-    if resume:
-        trainer.restore(checkpoint)
-        run_folder.truncate_metrics(trainer.step)
+    trainer = start.trainer(scenarios, LOW, evaluate=evaluate, on_step=on_step)
     try:
         trainer.train()
     except KeyboardInterrupt:
         assert stop_after is not None
-    return run_folder, [p.detach().clone() for p in policy.parameters()], weights_of
+    return start.run, [p.detach().clone() for p in policy.parameters()], weights_of
 
 
 def test_the_best_checkpoint_is_kept_and_measuring_changes_nothing(
@@ -244,7 +223,7 @@ def test_the_best_checkpoint_is_kept_and_measuring_changes_nothing(
     # Stopped after step 5: step 4 was the best, and is so for the run that goes on.
     cut, *_ = evaluated_run(tmp_path / "cut", config, scenarios, stop_after=5)
     assert cut.latest_checkpoint() == cut.path / "checkpoint-4"
-    resumed, again, _ = evaluated_run(tmp_path / "cut", config, scenarios, resume=True)
+    resumed, again, _ = evaluated_run(tmp_path / "cut", config, scenarios)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
 
@@ -269,6 +248,6 @@ def test_minibatches_and_stop_texts_resume_to_the_bit(tmp_path, tiny_config, sce
 
     with pytest.raises(MemogradError, match="plug"):
         run(tmp_path / "cut", config, scenarios, [WeightedReward("low", dies)])
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, resume=True)
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))

@@ -23,8 +23,7 @@ from memograd.policy.memory_model import (
 )
 from memograd.policy.tree_forward import packed_logprobs
 from memograd.rollout import TokenTree
-from memograd.tasks.base import ranks
-from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.policy import load_policy, plan_memory
 
 NEEDS = LearnerNeeds(
     weights=6 * GIB, optimiser=GIB, logits=0, layer_again=0.0, per_token=1e6, reserved=GIB
@@ -106,7 +105,7 @@ def test_measuring_changes_no_number(tiny_policy, random_ids) -> None:
 def test_what_does_not_fit_is_refused_with_what_to_change(tiny_model_folder, monkeypatch) -> None:
     config = TrainConfig(model=str(tiny_model_folder), device="cpu", max_completion_length=64)
     policy = load_policy(config, None)
-    said = ranks.plan_memory(policy, config, ALONE)
+    said = plan_memory(policy, config, ALONE)
     assert said.startswith("this needs about ") and "micro-batches of 1,024 tokens" in said
     plan = LanguageModel.plan_memory
 
@@ -116,7 +115,7 @@ def test_what_does_not_fit_is_refused_with_what_to_change(tiny_model_folder, mon
 
     monkeypatch.setattr(LanguageModel, "plan_memory", small)
     with pytest.raises(BadInput, match=r"about 9\d\.\d GiB .* there are 80\.0; use shard=fsdp2"):
-        ranks.plan_memory(policy, config, ALONE)
+        plan_memory(policy, config, ALONE)
 
 
 def test_there_is_memory_here() -> None:

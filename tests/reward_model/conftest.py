@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memograd.warm_start.reward_model import train_reward_model
-from memograd.warm_start.reward_model_settings import RewardModelSettings
+from memograd.warm_start.settings import RewardModelSettings
 
 THINGS = ("the bus", "my keys", "your room", "a pen", "the cat", "some tea", "her hat", "the door")
 POLITE, RUDE = ("please", "thank you", "gladly"), ("shut up", "go away", "you fool")

@@ -130,7 +130,7 @@ def test_another_run_goes_on_with_the_adapter(polite_run, tmp_path, polite_file)
 
 
 def settings_for(data: Path, **given):
-    from memograd.warm_start.reward_model_settings import RewardModelSettings
+    from memograd.warm_start.settings import RewardModelSettings
 
     small = {"device": "cpu", "batch_size": 4, "warmup_steps": 0, "learning_rate": 1e-4}
     return RewardModelSettings(data=data, **{**small, **given})

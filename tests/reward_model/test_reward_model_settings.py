@@ -6,8 +6,7 @@ import pytest
 
 from memograd.config.load import load_settings, stored_settings
 from memograd.errors import BadInput
-from memograd.warm_start.reward_model_settings import RewardModelSettings
-from memograd.warm_start.settings import DpoSettings
+from memograd.warm_start.settings import DpoSettings, RewardModelSettings
 
 
 def test_the_defaults_are_the_documented_adapter() -> None:

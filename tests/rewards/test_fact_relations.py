@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.tasks.memory_ops.fact_relations import contradicts, says_already
+from memograd.tasks.memory_ops.rewards import contradicts, says_already
 
 CONTRARY = """
 Ann lives in Oslo | Ann lives in Rome

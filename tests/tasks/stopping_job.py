@@ -16,7 +16,7 @@ from memograd.cli import main
 from memograd.cli.app import app
 from memograd.config import LoraConfig, TrainConfig
 from memograd.grpo import RunFolder
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Message, Scenario
@@ -70,7 +70,7 @@ def job(folder: Path, model: str, crash_at: int = 0, slow: bool = False) -> None
 
     with run.lock():
         rewards = [WeightedReward("noisy", Noisy(crash_at))]
-        trainer = Trainer(policy, SCENARIOS, rewards, config, run, on_step=on_step)
+        trainer = Trainer(policy, SCENARIOS, rewards, config, Stage(run, on_step=on_step))
         if checkpoint is not None:
             trainer.restore(checkpoint)
             run.truncate_metrics(trainer.step)

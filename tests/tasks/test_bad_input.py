@@ -107,6 +107,7 @@ def test_a_question_without_evidence_is_an_ordinary_question(
     write_conversations_jsonl(told, data)
     settings = [f"model={tiny_model_folder}", "lora.r=2", "num_generations=2", "device=cpu"]
     settings += ["max_completion_length=2", "memory.top_k=1", "memory.embedder=minilm"]
+    settings += ["prompts_per_step=2"]
     code, _ = run(train(data, *settings), capsys)
     assert code == 0
 

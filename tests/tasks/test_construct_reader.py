@@ -21,8 +21,8 @@ from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct import setup as memory_construct_setup
-from memograd.tasks.memory_construct.reader import ANSWERS, open_reader
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
+from memograd.tasks.memory_construct.setup import ANSWERS, open_reader
 from memograd.tasks.registry import train
 
 QUESTION = Question("q", "Where?", "Porto", "single-hop", (), asked_at=datetime(2023, 5, 7))

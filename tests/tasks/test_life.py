@@ -16,9 +16,10 @@ from rich.console import Console
 from memograd.config import RunSettings
 from memograd.errors import BadInput
 from memograd.grpo.distributed import World
+from memograd.grpo.trainer import Stage
 from memograd.tasks.base.life import BEFORE, train_task
 from memograd.tasks.base.progress import counting_progress
-from memograd.tasks.base.recipe import Job, Recipe, Stage
+from memograd.tasks.base.recipe import Job, Recipe
 
 TASK = "counting"
 

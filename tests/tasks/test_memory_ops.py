@@ -159,11 +159,12 @@ def test_a_network_that_would_be_ignored_is_refused(
 
 
 def test_training_goes_on_from_another_head(
-    whole: Path, settings: OperationsConfig, trigrams, tmp_path: Path
+    whole: Path, settings: OperationsConfig, trigrams, tmp_path: Path, stopped_in_step
 ) -> None:
-    more = settings.model_copy(update={"policy": whole, "steps": 1})
-    second = train(more, embedder=trigrams(dimension=64))
-    before, after = load_head(whole), load_head(second)
+    more = settings.model_copy(update={"policy": whole})
+    with stopped_in_step(1), pytest.raises(Stopped):
+        train(more, embedder=trigrams(dimension=64))
+    before, after = load_head(whole), load_head(more.out / "checkpoint-1")
     assert before.version != after.version
     # Scales of the features belong to the head that is trained on.
     assert np.array_equal(before.weights["pair_mean"], after.weights["pair_mean"])
@@ -174,11 +175,12 @@ def test_training_goes_on_from_another_head(
 
 @pytest.mark.parametrize("credit", ["trajectory", "mem_alpha_original"])
 def test_other_credits_train_too(
-    settings: OperationsConfig, trigrams, tmp_path: Path, credit: str
+    settings: OperationsConfig, trigrams, stopped_in_step, credit: str
 ) -> None:
-    config = settings.model_copy(update={"credit": credit, "num_generations": 2, "steps": 1})
-    run = train(config, embedder=trigrams(dimension=64))
-    assert load_head(run).shape.width == 16
+    config = settings.model_copy(update={"credit": credit, "num_generations": 2})
+    with stopped_in_step(1), pytest.raises(Stopped):
+        train(config, embedder=trigrams(dimension=64))
+    assert load_head(config.out / "checkpoint-1").shape.width == 16
 
 
 def test_every_log_comes_once_before_any_comes_again() -> None:

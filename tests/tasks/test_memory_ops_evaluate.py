@@ -315,7 +315,7 @@ def test_the_command_line_measures_a_run(
     run: Path, files, embedder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("memograd.tasks.memory_ops.evaluate.open_embedder", lambda name: embedder)
-    monkeypatch.setattr(memory_ops_evaluate, "TUNING_LOGS", 2)  # whole generated lives
+    monkeypatch.setattr(memory_ops_evaluate, "TUNING_LOGS", 1)  # whole generated lives
     both = f"{files['test']},{files['chinese']}"
     for arguments, folder in (
         (["--run", str(run), "--data", str(files["chinese"]), "budgets=0.5"],

@@ -124,7 +124,7 @@ def test_other_algorithms_take_it_too(
     assert 0 <= line["reward_mean"] <= 1
 
 
-def test_resumed_to_the_bit_with_the_same_code_only(
+def test_resumed_to_the_bit_with_the_same_code_only_and_measured(
     settings: OperationsConfig, own: Path, trigrams, stopped_in_step, tmp_path: Path, monkeypatch
 ) -> None:
     embedder = trigrams(dimension=64)
@@ -146,20 +146,15 @@ def test_resumed_to_the_bit_with_the_same_code_only(
     with pytest.raises(BadInput, match="keeps its settings, but reward"):
         train(OperationsConfig(resume=whole, reward="opportunity_cost"), embedder=embedder)
 
-
-def test_evaluation_measures_it_and_says_when_the_file_is_gone(
-    settings: OperationsConfig, own: Path, trigrams, tmp_path: Path
-) -> None:
-    embedder = trigrams(dimension=64)
-    run = train(with_reward(settings, f"{own}:numbers", steps=1), embedder=embedder)
+    # The evaluation measures it, and says when the file is gone.
     options = OperationsEvaluation(out=tmp_path / "tables", budgets=[1.0], limit_logs=1)
-    folder = evaluate_run(run, options, embedder=embedder)
+    folder = evaluate_run(whole, options, embedder=embedder)
     table = json.loads((folder / "methods-all.json").read_text())
     assert all(0 <= one["totals"]["reward"] <= 1 for one in table["methods"])
     assert "| reward |" in (folder / "evaluation.md").read_text()
     own.unlink()
     with pytest.raises(BadInput, match=r"no reward file .*my_rewards\.py"):
-        evaluate_run(run, options, embedder=embedder)
+        evaluate_run(whole, options, embedder=embedder)
 
 
 @pytest.mark.parametrize(

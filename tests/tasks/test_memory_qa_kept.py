@@ -19,11 +19,18 @@ from memograd.tasks.memory_construct import setup as memory_construct_setup
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_qa import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa import recipe as memory_qa
+from memograd.tasks.memory_qa import setup as memory_qa_setup
 from memograd.tasks.memory_qa.keepers import KeptFile
 from memograd.tasks.memory_qa.measure import EVERY
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
 from memograd.tasks.registry import train
+
+
+@pytest.fixture(autouse=True)
+def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
+    for module in (memory_construct, memory_construct_setup, memory_qa_keepers, memory_qa_setup):
+        monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(384, name))
 
 
 @pytest.fixture
@@ -37,11 +44,11 @@ def settings(tiny_model_folder: Path, small_data: Path, tmp_path: Path) -> dict[
         "data": str(small_data),
         "model": str(tiny_model_folder),
         "device": "cpu",
-        "steps": 4,
+        "steps": 2,
         "prompts_per_step": 2,
         "num_generations": 2,
         "max_completion_length": 4,
-        "save_steps": 2,
+        "save_steps": 1,
         "memory": {"keep": "items", "top_k": 3, "embedder": "minilm"},
         "lora": {"r": 2},
         "eval_batch_size": 64,
@@ -100,10 +107,10 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     assert set(kept(cut)) == {"life-7-0"}
     with (cut / "items.jsonl").open("a") as file:
         file.write('{"conversation": "life-7-1", "it')
-    train(MemoryQATrainConfig(resume=cut, steps=2))
+    train(MemoryQATrainConfig(resume=cut, steps=1))
     with monkeypatch.context() as broken:
         broken.setattr(memory_qa_keepers.ManagerKeeper, "_kept", breaks)  # what is there is read
-        train(MemoryQATrainConfig(resume=cut, steps=4))
+        train(MemoryQATrainConfig(resume=cut, steps=2))
     assert numbers(cut) == numbers(whole)
     assert kept(cut) == rows
     name = "final/adapter_model.safetensors"
@@ -145,11 +152,7 @@ def test_a_memory_construct_run_keeps_what_it_writes(
     settings: dict[str, Any],
     tiny_model_folder: Path,
     warmed: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    trigrams,
 ) -> None:
-    for module in (memory_construct, memory_construct_setup, memory_qa_keepers):
-        monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
     built = train(
         ConstructTrainConfig.model_validate(
             {

@@ -20,6 +20,7 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa import recipe as memory_qa
+from memograd.tasks.memory_qa import setup as memory_qa_setup
 from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED, WARM_START
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (
@@ -224,7 +225,8 @@ def test_without_a_choice_the_last_conversation_is_held_out(tmp_path, lives) -> 
         choose_split(available_conversations(tmp_path / "one.json", 0), [], [])
 
 
-def test_prompts_stay_within_the_prompt_limit(tmp_path, settings) -> None:
+def test_prompts_stay_within_the_prompt_limit(tmp_path, settings, trigrams, monkeypatch) -> None:
+    monkeypatch.setattr(memory_qa_setup, "load_embedder", lambda name: trigrams(384, name))
     memory = {"top_k": 50, "embedder": "minilm"}
     config = MemoryQATrainConfig(**{**settings, "memory": memory, "max_prompt_length": 600})
     policy = LanguageModel.load(config.model, lora=config.lora, device="cpu")

@@ -203,12 +203,14 @@ def test_the_answer_of_a_reader_is_the_reward() -> None:
     assert np.mean(measured[-8:]) > np.mean(measured[:8])
 
 
-def test_the_answer_as_the_reward_with_a_real_reader(tmp_path: Path) -> None:
+def test_the_answer_as_the_reward_with_a_model_that_reads(
+    tmp_path: Path, tiny_model_folder: Path
+) -> None:
     few = [conversation(number, THINGS[:3]) for number in range(3)]
     files = [written(tmp_path / "talk.jsonl", few)]
     config = RetrievalConfig(
         data=files, out=tmp_path / "run", algorithm="grpo", reward="answer", steps=1, top_k=2,
-        samples=2, questions_per_step=1, held_out=0.4,
+        samples=2, questions_per_step=1, held_out=0.4, reader=str(tiny_model_folder),
     )  # fmt: skip
     run = train_task("retrieval", recipe_with(Letters()), config)
     answers = (run / "reader.jsonl").read_text("utf-8").splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import memograd
+from memograd.cli import main, training
 
 DEFINITION = '''
 from memograd.config.settings import TrainConfig
@@ -132,30 +134,38 @@ def commands(folder: Path, *lines: list[str]) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_it_is_listed_trained_measured_and_resumed(
-    installed: Path, tiny_model_folder: Path
+def test_it_is_listed_and_what_does_not_fit_is_one_sentence(installed: Path) -> None:
+    foreign = ["train", "toy", "episodes.max_turns=3"]
+    shown, said = commands(installed, ["train", "--help"], ["train", "lost"], foreign)
+    assert "toy" in shown and "Train a model to say one letter." in shown
+    assert "lost" in shown and "does not load" in shown
+    listed, broken, refused, end = re.split(r"exit code [02]\n", said)
+    assert listed == end == ""
+    assert "The task lost of the installed package lost-package does not load" in broken
+    assert "episodes.max_turns" in refused
+
+
+def test_it_is_trained_measured_and_resumed(
+    installed: Path, tiny_model_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
+    """Here and not in a process of its own, which would load torch again."""
+    monkeypatch.syspath_prepend(installed / "site")
+    monkeypatch.chdir(installed)
+    monkeypatch.setattr(training.train_app, "registered_commands", [])
+    training.add_task("toy")
+    training.add_task("text")  # one command alone would be no group
     trained = [
         *("train", "toy", "--wanted", "~", f"model={tiny_model_folder}", "device=cpu", "out=run"),
         *("steps=1", "prompts_per_step=2", "num_generations=2", "max_completion_length=4"),
         *("lora.r=2", "eval_steps=1"),
     ]
-    more = ["train", "toy", "resume=run", "steps=2"]
-    shown, said = commands(installed, ["train", "--help"], trained, more)
-    assert said.count("exit code 0\n") == 3, said
-    assert "toy" in shown and "Train a model to say one letter." in shown
-    assert "lost" in shown and "does not load" in shown
+    for arguments in (trained, ["train", "toy", "resume=run", "steps=2"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0, capsys.readouterr().err
     run = installed / "run"
     assert json.loads((run / "run.json").read_text())["task"] == "toy"
     assert json.loads((run / "config.json").read_text())["wanted"] == "~"
     first, second = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     assert set(first["rewards"]) == {"letters"} and first["eval_best"]
     assert second["step"] == 2
-
-
-def test_what_does_not_fit_is_one_sentence(installed: Path) -> None:
-    foreign = ["train", "toy", "episodes.max_turns=3"]
-    _, said = commands(installed, ["train", "lost"], foreign)
-    broken, refused, end = said.split("exit code 2\n")
-    assert "The task lost of the installed package lost-package does not load" in broken
-    assert "episodes.max_turns" in refused and end == ""

@@ -17,7 +17,7 @@ from memograd.cli.training import room
 from memograd.cli.warm_start import NumberType
 from memograd.config.load import load_settings
 from memograd.errors import BadInput, Stopped
-from memograd.warm_start.reward_model_settings import RewardModelSettings
+from memograd.warm_start.settings import RewardModelSettings
 
 app = typer.Typer()
 reward_model_app = typer.Typer(no_args_is_help=True)

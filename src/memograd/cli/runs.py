@@ -189,8 +189,7 @@ def rollouts(
 def _settings_of(name: str) -> type[Settings] | None:
     """What a run of a task, or of a warm start, could be told; the first runs were of memory-qa."""
     from memograd.tasks.registry import TASKS
-    from memograd.warm_start.reward_model_settings import RewardModelSettings
-    from memograd.warm_start.settings import DpoSettings, SftSettings
+    from memograd.warm_start.settings import DpoSettings, RewardModelSettings, SftSettings
 
     for kind in (SftSettings, DpoSettings, RewardModelSettings):
         if kind.recipe == name:

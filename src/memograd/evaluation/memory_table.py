@@ -197,14 +197,14 @@ def plot_table(
     figure = new_figure(width=2.4 + 2.6 * len(shown), height=1.2 + 0.32 * len(names))
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axes, metric in zip(panels, shown, strict=True):
-        for y, name in enumerate(names):
-            estimate = table.estimates[metric].get(name)
-            if estimate is None:
-                continue
-            mean, low, high = (100 * v for v in (estimate.mean, estimate.low, estimate.high))
-            colour = BLUE if not highlight or name in highlight else GREY
-            axes.barh(y, mean, color=colour, alpha=0.75, height=0.66)
-            axes.hlines(y, low, high, color=INK, linewidth=1.6)
+        found = table.estimates[metric]
+        places = [y for y, name in enumerate(names) if name in found]
+        drawn = [names[y] for y in places]
+        rows = [(one.mean, one.low, one.high) for one in map(found.__getitem__, drawn)]
+        means, lows, highs = (100 * np.asarray(rows)).T
+        colours = [BLUE if not highlight or name in highlight else GREY for name in drawn]
+        axes.barh(places, means, color=colours, alpha=0.75, height=0.66)
+        axes.hlines(places, lows, highs, color=INK, linewidth=1.6)
         axes.set_title(metric, fontsize=10, color=INK, loc="left", fontfamily=font_families())
         axes.set_xlim(left=0)
         axes.grid(True, axis="x", color=GRID, linewidth=0.7)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,15 @@ from memograd.grpo.run_state import (
 )
 from memograd.grpo.sampler_gap import GapLimits, SamplerGapTooWide
 from memograd.grpo.schedules import learning_rate_at, temperature_at
-from memograd.grpo.step_metrics import Clock, oldest_version, own_advantages, step_metrics
-from memograd.grpo.tracking import Tracker, flat_metrics, tracked
+from memograd.grpo.tracking import (
+    Clock,
+    Tracker,
+    flat_metrics,
+    oldest_version,
+    own_advantages,
+    step_metrics,
+    tracked,
+)
 from memograd.grpo.trainer_state import TrainerState
 from memograd.policy.protocol import Policy
 from memograd.policy.remote.server import SamplingFailed
@@ -66,15 +73,28 @@ from memograd.rollout.episode import EpisodeError
 from memograd.rollout.types import Scenario
 
 
+@dataclass(frozen=True)
+class Stage:
+    """The run that a training writes into: its folder, its processes, and who hears of a step.
+
+    Only rank 0 of `world` writes: `run` is a `FollowerFolder` on the others, and a training calls
+    neither `on_step` nor `trackers` there.
+    """
+
+    run: RunFolder
+    world: World = ALONE
+    trackers: Sequence[Tracker] = ()
+    on_step: Callable[[dict[str, Any]], None] = lambda metrics: None
+
+
 class Trainer:
-    """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into `run`.
+    """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into the run.
 
     `drawing` says how scenarios are attempted; one answer a rollout if it is None. `evaluate` gives
     the policy's score on held-out data, and is asked every `config.eval_steps` steps with a label
-    for the screen; the checkpoint of the best score so far is kept as `best`. Of several ranks
-    (`world`), each has a trainer with the same arguments, except that only rank 0 writes: `run` is
-    a `FollowerFolder` on the others, and `on_step` and `trackers` are never called there.
-    Raises `BadInput` if there are no scenarios, or not those that `run` began with, or nothing to
+    for the screen; the checkpoint of the best score so far is kept as `best`. Of several ranks,
+    each has a trainer with the same arguments, but for what `Stage` says.
+    Raises `BadInput` if there are no scenarios, or not those that the run began with, or nothing to
     evaluate by where it is asked for.
     """
 
@@ -84,14 +104,12 @@ class Trainer:
         scenarios: Sequence[Scenario],
         rewards: Sequence[WeightedReward],
         config: TrainConfig,
-        run: RunFolder,
+        stage: Stage,
         *,
         drawing: Drawing | None = None,
         evaluate: Callable[[str], float] | None = None,
-        on_step: Callable[[dict[str, Any]], None] = lambda metrics: None,
-        trackers: Sequence[Tracker] = (),
-        world: World = ALONE,
     ) -> None:
+        run, world = stage.run, stage.world
         if not scenarios:
             raise BadInput(
                 "there is nothing to train on: the chosen data hold no question and no row"
@@ -122,8 +140,8 @@ class Trainer:
         self._world = world
         self._rollouts = RolloutFiles(run, policy)
         self._evaluate = evaluate
-        self._on_step = on_step if world.leads else lambda metrics: None
-        self._trackers = trackers if world.leads else ()
+        self._on_step = stage.on_step if world.leads else lambda metrics: None
+        self._trackers = stage.trackers if world.leads else ()
         gap = None
         if config.sampler.engine != "local":
             gap = GapLimits.of(config.sampler, policy.dtype)

@@ -4,6 +4,7 @@
     SlotCache      rows of different lengths that come and go while others are decoded
     KeptPrefixes   what later prompts begin with: a turn goes on from the turn before it, an agent's
                    next call from its last one, and G attempts at one scenario begin alike
+    TurnSampler    draws the actions of episodes with them
 
 Growing a cache by concatenation copies all of it at every token. A buffer has room to grow, and is
 enlarged by half only when there is none. In a `SlotCache` the live rows are always the first ones,
@@ -11,7 +12,8 @@ so a step reads a slice, and the place of a row that leaves is overwritten by th
 
 Invariants: what is read are the keys and values of the very tokens that were written, in their
 order, whoever came or went beside them; what is kept for a prompt never holds its last token, whose
-state predicts what follows. Whoever changes the weights must `clear` what is kept.
+state predicts what follows. Whoever changes the weights must `clear` what is kept; `TurnSampler`
+notices by itself that they have moved in place.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from transformers import Cache
 from transformers.cache_utils import DynamicLayer
+
+from memograd.policy.protocol import SampledGroup
 
 KeysValues = tuple[torch.Tensor, torch.Tensor]
 """Keys and values of one row in one layer, [H, T, D] each."""
@@ -243,3 +248,80 @@ def common(one: np.ndarray, other: np.ndarray) -> int:
     length = min(len(one), len(other))
     differ = one[:length] != other[:length]
     return int(differ.argmax()) if differ.any() else length
+
+
+TURN_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 16_384}
+"""Tokens of all live episodes whose keys and values are kept between two turns, by device."""
+
+
+class Draws(Protocol):
+    """A policy that can go on from keys and values that are kept."""
+
+    def weights_version(self) -> tuple[int, ...]:
+        """Differs from what it was if a weight has moved."""
+        ...
+
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        num_generations: int | Sequence[int],
+        temperature: float,
+        max_completion_length: int,
+        generator: torch.Generator | None = None,
+        kept: KeptPrefixes | None = None,
+    ) -> list[SampledGroup]:
+        """Draw answers."""
+        ...
+
+
+class TurnSampler:
+    """`ModelPolicy.sample` with a memory from one call to the next, of at most `tokens` tokens;
+    fulfils `memograd.rollout.lockstep.Sampler`.
+
+    The prompt of an episode's next turn is the tokens of the turn before it and a new observation.
+    So their keys and values stay, and only the new tokens are run: the last action's last token,
+    which was drawn and never run, and the observation.
+
+        turn 1   [prompt: run once for the group] action
+        turn 2   [kept ............................... ] observation, action
+
+    One serves one batch of episodes, as `memograd.rollout.lockstep` plays them. It keeps what the
+    last call drew: an episode that was not in the next call is over, and an episode that starts a
+    new row finds of its old one just what the new one begins with. Where there is no room, the
+    prompt is run anew; `Turn.reused_tokens` says of every turn what was spared. What is drawn, and
+    its log-probabilities, is what `ModelPolicy.sample` would draw, to rounding.
+    """
+
+    def __init__(self, policy: Draws, tokens: int) -> None:
+        self._policy = policy
+        self._kept = KeptPrefixes(tokens)
+        self._versions: tuple[int, ...] = ()
+
+    @property
+    def kept_tokens(self) -> int:
+        """Tokens whose keys and values are held at the moment."""
+        return self._kept.tokens
+
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        num_generations: int | Sequence[int],
+        temperature: float,
+        max_completion_length: int,
+        generator: torch.Generator | None,
+    ) -> list[SampledGroup]:
+        """Draw answers; raises what `ModelPolicy.sample` raises."""
+        versions = self._policy.weights_version()
+        if versions != self._versions:
+            self._kept.clear()
+            self._versions = versions
+        return self._policy.sample(
+            prompts,
+            num_generations=num_generations,
+            temperature=temperature,
+            max_completion_length=max_completion_length,
+            generator=generator,
+            kept=self._kept,
+        )

@@ -27,10 +27,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memograd.errors import BadInput
 from memograd.policy.batching import batches_by_sum, batches_by_tokens
 from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
-from memograd.policy.kv_cache import KeptPrefixes
+from memograd.policy.kv_cache import TURN_TOKENS, KeptPrefixes, TurnSampler
 from memograd.policy.memory_model import MemoryBudget, PlannedMemory
 from memograd.policy.model_tokens import ModelTokens
-from memograd.policy.protocol import SampledGroup
+from memograd.policy.protocol import Published, SampledGroup
 from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, TokenDraw, sample_trees
@@ -38,7 +38,6 @@ from memograd.policy.sharding import Sharding
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.turns import TURN_TOKENS, TurnSampler
 from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
 from memograd.policy.value_head import ValueHead
 from memograd.policy.verify import (
@@ -49,13 +48,45 @@ from memograd.policy.verify import (
     sampling_error,
     small_subtrees,
 )
-from memograd.policy.versions import PublishedVersions
 from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.types import VersionSpan, one_span
 
 logger = logging.getLogger(__name__)
 
-
 _FORWARDS = {"packed": packed_logprobs, "tree": tree_logprobs, "rows": row_logprobs}
+
+
+class PublishedVersions:
+    """The part of a `ModelPolicy` that says whose tokens are drawn; `remote` draws them, if there
+    is one. What is drawn carries the version that was published last, wherever it is drawn."""
+
+    remote: RemoteSampler | None
+    speaker: Speaker
+    _version: int
+
+    def _spans(self, tokens: int) -> tuple[VersionSpan, ...]:
+        return one_span(self._version, tokens) if self.speaker == "trained" else ()
+
+    @property
+    def version(self) -> int:
+        """The version of the weights that draw; 0 before training gave them one."""
+        return self._version if self.remote is None else self.remote.version
+
+    def publish(self, version: int) -> Published:
+        """From here on the weights as they are now draw, under this version."""
+        self._version = version
+        return Published(version) if self.remote is None else self.remote.publish(version)
+
+    def follow(self, published: Published) -> None:
+        """Draw from what another process published; the weights here are the same."""
+        self._version = published.version
+        if self.remote is not None:
+            self.remote.follow(published)
+
+    def rest(self) -> None:
+        """Nothing is drawn until the learner has moved: servers on its device may let go of it."""
+        if self.remote is not None:
+            self.remote.rest()
 
 
 class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
@@ -269,8 +300,8 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
 
     def in_turns(self, tokens: int | None = None) -> TurnSampler | PinnedSampler:
         """What draws the actions of one batch of episodes, keeping keys and values of up to so many
-        tokens between their turns (None: as many as suits the device); see `memograd.policy.turns`.
-        Servers keep them by themselves.
+        tokens between their turns (None: as many as suits the device); see `TurnSampler`. Servers
+        keep them by themselves.
         """
         if self.remote is not None:
             return PinnedSampler(self.remote)

@@ -18,14 +18,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memograd.errors import BadInput
 from memograd.evaluation.bootstrap import bootstrap_interval
+from memograd.evaluation.plots import BLUE, GREY, GRID, INK, new_figure, save_figure
 from memograd.reward_model.length import fit_slope, longer_wins, spearman
 from memograd.reward_model.scorer import Item, Prompt, Scorer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ def report_markdown(report: HeldOutReport) -> str:
 
 def write_report(report: HeldOutReport, folder: Path, name: str = "held_out") -> None:
     """Write `name`.json, `name`.md and `name`.png (the plots) into `folder`."""
-    from memograd.reward_model.plots import plot_held_out
+    from memograd.reward_model.held_out import plot_held_out
 
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -310,3 +314,50 @@ def calibrate(margins: Sequence[float], bins: int = BINS) -> Calibration:
         ece=ece,
         bins=found,
     )
+
+
+def plot_held_out(report: HeldOutReport, out_png: Path) -> None:
+    """Draw the reliability diagram of `report`, and where its pairs lie, as PNG.
+
+    Left: how often the higher score is right against how sure the margin claims to be; a calibrated
+    model is on the diagonal. Right: how many pairs are in each bin, without which the left side
+    misleads.
+    """
+    figure = new_figure(width=8.0)
+    left, right = figure.subplots(1, 2)
+    found = report.calibration
+    shown = [one for one in found.bins if one.pairs]
+    left.plot([0.5, 1], [0.5, 1], color=GREY, linewidth=1, linestyle="--", label="calibrated")
+    left.plot(
+        [one.confidence for one in shown],
+        [one.accuracy for one in shown],
+        color=BLUE,
+        marker="o",
+        markersize=4,
+        label=f"{report.pairs} pairs, ECE {100 * found.ece:.1f}%",
+    )
+    left.set_ylim(-0.03, 1.03)
+    left.legend(frameon=False, fontsize=8.5, loc="lower right")
+    _style(left, "Reliability", "sigmoid(|margin|)", "share that is right")
+    width = found.bins[0].high - found.bins[0].low
+    right.bar(
+        [one.low for one in found.bins],
+        [one.pairs for one in found.bins],
+        width=0.92 * width,
+        align="edge",
+        color=BLUE,
+    )
+    _style(right, "Pairs", "sigmoid(|margin|)", "pairs")
+    save_figure(figure, out_png)
+
+
+def _style(axes: Axes, title: str, x: str, y: str) -> None:
+    axes.set_title(title, fontsize=11, fontweight="bold", color=INK, loc="left")
+    axes.set_xlabel(x, fontsize=9.5, color=INK)
+    axes.set_ylabel(y, fontsize=9.5, color=INK)
+    axes.set_xlim(0.49, 1.01)
+    axes.tick_params(colors=INK, labelsize=9, length=0)
+    axes.grid(True, color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

@@ -1,7 +1,7 @@
 """The only list of tasks: the command line, `evaluate`, `runs` and the docs read it.
 
-A task is a folder with a `definition.py`, and one line here. A package of your own adds one by the
-entry point `memograd.tasks`:
+A task is a folder whose `settings.py` ends in its definition, and one line here. A package of your
+own adds one by the entry point `memograd.tasks`:
 
     [project.entry-points."memograd.tasks"]
     my-task = "my_package.definition:TASK"
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from memograd.tasks.base.recipe import Recipe
 
 _BUILT_IN: Final = {
-    "memory-ops": "memograd.tasks.memory_ops.definition",
-    "retrieval": "memograd.tasks.retrieval.definition",
-    "memory-qa": "memograd.tasks.memory_qa.definition",
-    "memory-construct": "memograd.tasks.memory_construct.definition",
-    "memory-ops-text": "memograd.tasks.memory_ops_text.definition",
-    "text": "memograd.tasks.text.definition",
-    "agent": "memograd.tasks.agent.definition",
-    "served-agent": "memograd.tasks.agent.served_definition",
-    "sql": "memograd.tasks.sql.definition",
-    "relations": "memograd.tasks.relations.definition",
+    "memory-ops": "memograd.tasks.memory_ops.settings:TASK",
+    "retrieval": "memograd.tasks.retrieval.settings:TASK",
+    "memory-qa": "memograd.tasks.memory_qa.settings:TASK",
+    "memory-construct": "memograd.tasks.memory_construct.settings:TASK",
+    "memory-ops-text": "memograd.tasks.memory_ops_text.settings:TASK",
+    "text": "memograd.tasks.text.settings:TASK",
+    "agent": "memograd.tasks.agent.settings:AGENT",
+    "served-agent": "memograd.tasks.agent.settings:SERVED_AGENT",
+    "sql": "memograd.tasks.sql.settings:TASK",
+    "relations": "memograd.tasks.relations.definition:TASK",
 }
 
 
@@ -110,7 +110,8 @@ class _Tasks(Mapping[str, Task]):
 
     def __getitem__(self, name: str) -> Task:
         if name in _BUILT_IN:
-            task: Task = import_module(_BUILT_IN[name]).TASK
+            module, _, defined = _BUILT_IN[name].partition(":")
+            task: Task = getattr(import_module(module), defined)
             return task
         entry = self._of_packages()[name]
         try:

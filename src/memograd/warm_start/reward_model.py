@@ -41,8 +41,8 @@ from memograd.warm_start.reward_model_rows import (
     read_split,
     without_trained,
 )
-from memograd.warm_start.reward_model_settings import RewardModelSettings
 from memograd.warm_start.rows import Rows
+from memograd.warm_start.settings import RewardModelSettings
 from memograd.warm_start.training import begin, console, create_run, train
 
 SAME_WHEN_CUT = "chosen and rejected are the same within max_length"

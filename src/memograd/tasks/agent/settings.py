@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from memograd.config.settings import Count, Positive, Settings, Text
 from memograd.rewards import ENVIRONMENT
-from memograd.tasks.text.settings import RowsTrainConfig
+from memograd.tasks.registry import Option, Task
+from memograd.tasks.text.settings import MODEL, ROWS_TO_EVALUATE, RowsTrainConfig
 
 
 class ChatTemplateConfig(Settings):
@@ -80,3 +81,63 @@ class ServedTrainConfig(RowsTrainConfig):
     """Rewards, weighted as name:weight,name:weight; environment is what the agent says itself."""
     max_completion_length: Count = 256
     """Tokens of one call's answer, at most."""
+
+
+AGENT: Final = Task(
+    name="agent",
+    summary="Train a model to act over several turns, with tools.",
+    settings=AgentTrainConfig,
+    recipe="memograd.tasks.agent.recipe",
+    options=(
+        Option(
+            "--environment",
+            "episodes.environment",
+            "FILE:CLASS",
+            "What the agent acts in; see below.",
+        ),
+        Option("--data", "data", "FILE", "JSONL rows: a prompt, and what reset is given."),
+        ROWS_TO_EVALUATE,
+        Option("--rewards", "rewards", "SPEC", "Rewards beside the environment's own."),
+        MODEL,
+    ),
+    examples=(
+        "memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl",
+        "memograd train agent --environment my_env.py:GuessNumber --data rows.jsonl \\\n"
+        "      --rewards environment:0.5,my_rewards.py:polite episodes.max_turns=5",
+        "memograd train agent resume=runs/my-run steps=200",
+    ),
+    notes=(
+        "An environment is a class as TRL's environment_factory takes it:\n"
+        "  reset(**row)     begins an attempt; may return a text for the prompt\n"
+        "  public methods   are the tools, with type hints and a docstring\n"
+        "  get_reward()     what the attempt was worth: the reward named environment",
+    ),
+)
+
+SERVED_AGENT: Final = Task(
+    name="served-agent",
+    summary="Train the model behind an agent that only knows a base URL.",
+    settings=ServedTrainConfig,
+    recipe="memograd.tasks.agent.served",
+    options=(
+        Option("--agent", "served.agent", "FILE:FUNCTION", "The agent; see below."),
+        Option("--data", "data", "FILE", "JSONL rows, each with a prompt: its tasks."),
+        ROWS_TO_EVALUATE,
+        Option(
+            "--rewards", "rewards", "SPEC", "What is rewarded; else what the agent says itself."
+        ),
+        MODEL,
+    ),
+    examples=(
+        "memograd train served-agent --agent my_agent.py:run --data rows.jsonl",
+        "memograd train served-agent --agent 'exec:python my_agent.py' --data rows.jsonl",
+        "memograd train served-agent --agent team.py:run --data rows.jsonl \\\n"
+        "      served.optimize_agents=writer",
+        "memograd train served-agent resume=runs/my-run steps=200",
+    ),
+    notes=(
+        "An agent is an async function, or a program (docs/gateway.md):\n"
+        "  async def run(task: dict, base_url: str, api_key: str) -> float | None",
+    ),
+    extra="train,gateway",
+)

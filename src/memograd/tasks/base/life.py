@@ -26,10 +26,10 @@ from memograd.grpo.distributed import World
 from memograd.grpo.resume import check_task, resumed_config, stored_config
 from memograd.grpo.run_folder import plain_json
 from memograd.grpo.trackers import check_trackers, open_trackers
-from memograd.tasks.base.policy import settings_with_adapter
+from memograd.grpo.trainer import Stage
+from memograd.tasks.base.policy import held, joined_ranks, settings_with_adapter
 from memograd.tasks.base.progress import training_progress
-from memograd.tasks.base.ranks import held, joined_ranks
-from memograd.tasks.base.recipe import Job, Recipe, Stage
+from memograd.tasks.base.recipe import Job, Recipe
 
 C = TypeVar("C", bound=RunSettings)
 M = TypeVar("M")

@@ -1,11 +1,14 @@
 """The policy that a run trains: what it begins with, how it is opened, who draws for it.
 
+Where several processes train it together: who holds the run folder, its weights, and who speaks.
+
 Invariants: without a checkpoint the adapter is fresh and drawn from the run's seed, or that of the
 run that `adapter` names, which is then the reference too; with one it is the checkpoint's. With
 `tuning=full` there is none, and the same holds of all weights. Settings
 that contradict the run begun from are refused, and those that were not given are taken from it, so
 `config.json` says what was really trained. Servers are left as they were found, however a run ends:
-what it loaded is unloaded, and its folder of adapters is gone.
+what it loaded is unloaded, and its folder of adapters is gone. Only rank 0 writes into the run
+folder and to the screen.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
 
 import torch.distributed as dist
+from rich.console import Console
 
 from memograd.config import LoraConfig, SamplerConfig, Settings, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World, joined_world
 from memograd.grpo.resume import begun
-from memograd.grpo.run_folder import checkpoint_step
+from memograd.grpo.run_folder import FollowerFolder, checkpoint_step
 from memograd.grpo.sampler_gap import GapLimits
 from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
@@ -57,7 +62,7 @@ def load_policy(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
 
 
 def _opened(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
-    # A run that is trained by several processes cuts its weights next (`tasks.base.ranks`); whoever
+    # A run that is trained by several processes cuts its weights next (`share_weights`); whoever
     # measures it later is one process, and has them whole.
     to_cut = config.shard != "off" and dist.is_initialized()
     if config.tuning == "full":
@@ -257,3 +262,57 @@ def _started(
         seconds=config.start_seconds,
         sleep=config.sleep,
     )
+
+
+@contextmanager
+def joined_ranks(device: str, console: Console) -> Iterator[World]:
+    """`joined_world`, with `console` silent on all ranks but rank 0."""
+    with joined_world(device) as world:
+        console.quiet = not world.leads
+        yield world
+
+
+def plan_memory(policy: ModelPolicy, config: TrainConfig, world: World) -> str:
+    """Let memory decide how large micro-batches are; returns what the run needs and there is.
+
+    Raises `BadInput` where one answer of full length to the longest prompt does not fit.
+    """
+    budget = policy.plan_memory(ranks=1 if config.shard == "off" else world.size)
+    row = (config.max_prompt_length or 1) + config.max_completion_length
+    if not budget.fits(row):
+        ways = ["a smaller model", "a smaller max_completion_length"]
+        if not policy.checkpointing:
+            ways.insert(0, "activation_checkpointing=true")
+        if config.shard == "off":
+            ways.insert(0, "shard=fsdp2 with several processes")
+        if config.tuning == "full":
+            ways += ["tuning=lora", *(["beta=0"] if policy.has_reference else [])]
+        raise BadInput(
+            f"model={config.model} cannot be trained here: {budget.says(row)}; use "
+            f"{', or '.join(ways)}"
+        )
+    return budget.says(policy.usual_tokens())
+
+
+def share_weights(policy: ModelPolicy, config: TrainConfig, world: World) -> None:
+    """Cut the policy's weights among the ranks where the settings ask for it; all must call it.
+
+    Raises `BadInput` for one process, which has nobody to share them with.
+    """
+    if config.shard == "off":
+        return
+    if world.size == 1:
+        raise BadInput(
+            "shard=fsdp2 cuts the model among several processes, and this is one by itself: start "
+            "with torchrun --nproc_per_node=N -m memograd, or use shard=off"
+        )
+    world.catch_up = world.guarded(policy.shard)
+
+
+@contextmanager
+def held(run: RunFolder, world: World) -> Iterator[RunFolder]:
+    """`run` as this rank has it, locked for all by rank 0; raises what `RunFolder.lock` raises."""
+    own = run if world.leads else FollowerFolder(run.path)
+    with ExitStack() as stack:
+        world.guarded(lambda: stack.enter_context(own.lock()))
+        yield own

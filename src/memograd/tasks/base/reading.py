@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.data import Question
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.judge_cache import append_line
+from memograd.evaluation.judge import append_line
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.language import Language
 from memograd.rollout.types import Message

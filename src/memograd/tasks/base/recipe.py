@@ -23,17 +23,15 @@ from memograd.config import RunSettings, TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
-from memograd.grpo.tracking import Tracker
-from memograd.grpo.trainer import Trainer
+from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward
 from memograd.rewards.spec import Makers
 from memograd.rewards.spec import parse_rewards as parse
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.policy import sampling_of
+from memograd.tasks.base.policy import plan_memory, sampling_of, share_weights
 from memograd.tasks.base.progress import describe_step
-from memograd.tasks.base.ranks import plan_memory, share_weights
 
 MAKERS: Makers = {NAME: make_reward}
 
@@ -71,16 +69,6 @@ class Training(Protocol):
     def train(self) -> Path:
         """Run all steps that the settings ask for; returns the folder of the last checkpoint."""
         ...
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The run that a training writes into: its folder, its processes, and who hears of a step."""
-
-    run: RunFolder
-    world: World
-    trackers: Sequence[Tracker]
-    on_step: Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -206,12 +194,9 @@ def policy_job(
             scenarios(stage.world),
             rewards,
             config,
-            stage.run,
+            stage,
             drawing=drawing,
             evaluate=held_out.scored if held_out.data else None,
-            on_step=stage.on_step,
-            trackers=stage.trackers,
-            world=stage.world,
         )
 
     return Job(

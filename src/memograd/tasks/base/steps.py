@@ -18,7 +18,7 @@ from memograd.errors import BadInput, Stopped
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
-from memograd.tasks.base.recipe import Stage
+from memograd.grpo.trainer import Stage
 
 
 def environment(*libraries: str) -> dict[str, Any]:

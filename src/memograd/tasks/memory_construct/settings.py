@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, NotNegative, Settings, Text, TrainConfig
 from memograd.tasks.agent.settings import ChatTemplateConfig
-from memograd.tasks.text.settings import EvalDataConfig
+from memograd.tasks.registry import Option, Task
+from memograd.tasks.text.settings import MODEL, EvalDataConfig
 
 
 class ConstructConfig(Settings):
@@ -88,3 +89,25 @@ class ConstructTrainConfig(TrainConfig):
     """Tokens of an answer to a chunk, at most."""
     prompts_per_step: Count = 2
     """Cases in a step."""
+
+
+LOGS: Final = Option(
+    "--data", "data", "FILE", "Logs, conversations or Mem-alpha parquet; else generated."
+)
+LOGS_TO_EVALUATE: Final = Option("--eval", "text.eval_data", "FILE", "What to measure on.")
+
+TASK: Final = Task(
+    name="memory-construct",
+    summary="Train a model to build a memory from chunks of conversation.",
+    settings=ConstructTrainConfig,
+    recipe="memograd.tasks.memory_construct.recipe",
+    options=(LOGS, LOGS_TO_EVALUATE, MODEL),
+    examples=(
+        "memograd data construct-rows --out rows.jsonl",
+        "memograd sft --data rows.jsonl --out runs/sft",
+        "memograd train memory-construct adapter=runs/sft steps=20",
+        "memograd train memory-construct build.chunks=6 build.first_chunks=2",
+        "memograd train memory-construct build.credit=trajectory",
+        "memograd train memory-construct resume=runs/my-run",
+    ),
+)

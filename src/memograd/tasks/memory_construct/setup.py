@@ -1,24 +1,30 @@
 """What a memory-construct job needs before it can begin: cases, a policy, rules, a drawing.
 
 Generated logs to measure on share no wording, no name and some not even the attributes with those
-to train on. Invariants: no case that is measured is trained on; every case that is trained on asks
-something at every length that it is cut to; settings that do not go with the drawing are refused
-before there is a run folder.
+to train on. Questions are answered from the memory by words alone, or, where `build.reader` asks
+for it, by a model: the policy's own base, its adapter off, or another one.
+
+Invariants: no case that is measured is trained on; every case that is trained on asks something at
+every length that it is cut to; settings that do not go with the drawing are refused before there is
+a run folder; within a run the same question over the same notes has one answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from memograd.data import Question
 from memograd.data.construction import ConstructionCase
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.memory.embedders.load import load_embedder
+from memograd.memory.language import Language
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import WeightedReward
@@ -26,13 +32,13 @@ from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.reading import BaseModelChat, Reader, local_chat
 from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
 from memograd.tasks.memory_construct.credit import CREDITS, CreditWeights
 from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
 from memograd.tasks.memory_construct.memory_book import Texts
-from memograd.tasks.memory_construct.reader import RunReader, open_reader
 from memograd.tasks.memory_construct.settings import ConstructConfig, ConstructTrainConfig
 from memograd.tasks.memory_construct.view import ViewLimits
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
@@ -274,3 +280,45 @@ def _check_length(
                     f"instructions and answer that is more than the {policy.context_length} of "
                     f"{policy.name}: lower build.turns_per_chunk or build.view_tokens."
                 )
+
+
+BASE: Final = "base"
+ANSWERS: Final = "reader.jsonl"
+
+
+class RunReader:
+    """A `NoteReader`, whose answers are kept in `reader.jsonl` of a run folder while that is open,
+    so that nothing is answered twice, also after a kill."""
+
+    def __init__(self, chat: BaseModelChat) -> None:
+        self._chat = chat
+        self._reader = Reader(chat)
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._chat.name
+
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator[None]:
+        """Within this block answers are looked up and kept in the file of the folder."""
+        self._reader = Reader(self._chat, cache=folder / ANSWERS)
+        try:
+            yield
+        finally:
+            self._reader = Reader(self._chat)
+
+    def answer(self, question: Question, notes: Sequence[str], language: Language) -> str:
+        """As of `NoteReader`."""
+        return self._reader.answer(question, notes, language)
+
+
+def open_reader(named: str, policy: ModelPolicy, device: str) -> RunReader:
+    """The reader of that name: `base` is the policy's own base model.
+
+    Raises:
+        BadInput: there is no such model.
+    """
+    if named == BASE:
+        return RunReader(BaseModelChat(policy, f"{BASE}:{policy.name}"))
+    return RunReader(local_chat(named, device))

@@ -21,11 +21,12 @@ from rich.console import Console
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
+from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe
 from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run

@@ -8,7 +8,7 @@ recipe of a run; what does not fit is one sentence that names the setting.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ from memograd.config.settings import (
     Settings,
     Text,
 )
+from memograd.tasks.registry import Option, Task
 
 Ks = Annotated[list[Count], Field(min_length=1)]
 Budgets = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)]
@@ -207,3 +208,26 @@ class OperationsConfig(RunSettings):
                 " operations: leave one of them out"
             )
         return self
+
+
+TASK: Final = Task(
+    name="memory-ops",
+    summary="Train what a memory adds, updates, deletes and ignores, by later questions.",
+    settings=OperationsConfig,
+    recipe="memograd.tasks.memory_ops.recipe",
+    options=(
+        Option("--data", "data", "FILES", "Logs or conversations to train on; else generated."),
+        Option("--eval", "eval_data", "FILES", "What to measure on."),
+    ),
+    examples=(
+        "memograd train memory-ops",
+        "memograd train memory-ops languages=en,zh embedder=e5 logs=64 steps=60",
+        "memograd train memory-ops --data my-logs.jsonl --eval others.jsonl",
+        "memograd train memory-ops algorithm=ppo steps=80",
+        "memograd train memory-ops resume=runs/my-run steps=200",
+    ),
+    notes=(
+        "The trained policy is the folder final of the run:\n"
+        '  Memory.open("memories/", policy="runs/my-run/final", embedder="minilm")',
+    ),
+)

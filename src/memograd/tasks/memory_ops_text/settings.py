@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Count, Settings, Text, TrainConfig
-from memograd.tasks.text.settings import EvalDataConfig
+from memograd.tasks.memory_construct.settings import LOGS, LOGS_TO_EVALUATE
+from memograd.tasks.registry import Task
+from memograd.tasks.text.settings import MODEL, EvalDataConfig
 
 DEFAULT_REWARDS = "memograd.tasks.memory_ops_text:worth:1,well_formed:0.1,gold_operation:0"
 
@@ -43,3 +45,18 @@ class OpsTextTrainConfig(TrainConfig):
     """Rewards, weighted as name:weight,name:weight; the last is measured, never learnt from."""
     max_completion_length: Count = 8
     """Tokens of an answer, at most."""
+
+
+TASK: Final = Task(
+    name="memory-ops-text",
+    summary="Train a model to say ADD, UPDATE n, DELETE n or NONE to one statement.",
+    settings=OpsTextTrainConfig,
+    recipe="memograd.tasks.memory_ops_text.recipe",
+    options=(LOGS, LOGS_TO_EVALUATE, MODEL),
+    examples=(
+        "memograd data memory-ops-rows --out rows.jsonl",
+        "memograd sft --data rows.jsonl --out runs/sft-ops",
+        "memograd train memory-ops-text adapter=runs/sft-ops steps=20",
+        "memograd train memory-ops-text resume=runs/my-run",
+    ),
+)

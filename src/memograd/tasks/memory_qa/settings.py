@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from memograd.config.settings import Count, Settings, Text, TrainConfig
+from memograd.tasks.registry import Option, Task
 
 
 class MemoryConfig(Settings):
@@ -65,3 +66,21 @@ class MemoryQATrainConfig(TrainConfig):
     """What is remembered and retrieved."""
     rewards: str = "locomo_f1"
     """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
+
+
+TASK: Final = Task(
+    name="memory-qa",
+    summary="Train a model to answer from what is remembered.",
+    settings=MemoryQATrainConfig,
+    recipe="memograd.tasks.memory_qa.recipe",
+    options=(
+        Option("--data", "data", "FILE", "Conversations (docs/data.md); else generated lives."),
+        Option("--train", "train", "IDS", "Conversations to train on: conv-26,conv-30."),
+        Option("--eval", "eval", "IDS", "Conversations to evaluate on."),
+    ),
+    examples=(
+        "memograd train memory-qa --data locomo.json --train conv-26 --eval conv-30",
+        "memograd train memory-qa --config run.toml steps=100 lora.r=32",
+        "memograd train memory-qa resume=runs/my-run steps=200",
+    ),
+)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from memograd.grpo.trainer import Stage
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.relations.weights import (
     CLOSING,
@@ -24,7 +25,6 @@ from memograd.memory.relations.weights import (
     quantised,
     write_weights,
 )
-from memograd.tasks.base.recipe import Stage
 from memograd.tasks.base.steps import train_by_steps
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
 from memograd.tasks.relations.rows import Example, Examples

@@ -20,11 +20,12 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.trainer import Stage
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
-from memograd.tasks.base.recipe import Job, Recipe, Stage
+from memograd.tasks.base.recipe import Job, Recipe
 from memograd.tasks.base.steps import check_began_with, environment
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit

@@ -23,11 +23,12 @@ from memograd.config.memory_settings import cache_folder
 from memograd.data import Conversation, load_any
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, Stage
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe
 from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
 from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
 from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of

@@ -7,11 +7,12 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Text
+from memograd.tasks.registry import Option, Task
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -66,3 +67,27 @@ class RetrievalConfig(RunSettings):
                 "reward=answer needs algorithm=grpo: supervised learns from the evidence."
             )
         return self
+
+
+TASK: Final = Task(
+    name="retrieval",
+    summary="Train what a search puts first, by questions with evidence.",
+    settings=RetrievalConfig,
+    recipe="memograd.tasks.retrieval.recipe",
+    options=(
+        Option("--data", "data", "FILES", "Conversations to train on; else generated life logs."),
+        Option("--eval", "eval_data", "FILES", "What to measure on and to judge by."),
+    ),
+    examples=(
+        "memograd train retrieval",
+        "memograd train retrieval --data conversations.jsonl",
+        "memograd train retrieval --data conversations.jsonl algorithm=grpo",
+    ),
+    notes=(
+        "The ranker is the file final/ranker.json of the run. A memory ranks by it with\n"
+        '  Memory.open("memories/", ranking="runs/my-run/final")\n'
+        "where it beats rank fusion on held-out questions; ranking=trained goes back to the ranker"
+        " that ships, ranking=fusion to none.",
+    ),
+)
+"""The task as the registry knows it."""

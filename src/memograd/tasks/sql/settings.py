@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Count, Settings
 from memograd.tasks.agent.settings import AgentTrainConfig, EpisodesConfig, ServedTrainConfig
+from memograd.tasks.registry import Option, Task
+from memograd.tasks.text.settings import MODEL
 
 DEFAULT_REWARDS = "memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1"
 
@@ -49,3 +51,45 @@ class SqlTrainConfig(AgentTrainConfig, ServedTrainConfig):
     """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
     max_completion_length: Count = 160
     """Tokens of an action, at most."""
+
+
+CI_FAST: Final = (
+    *("steps=1", "prompts_per_step=1", "num_generations=2", "max_completion_length=32"),
+    *("episodes.max_turns=2", "sql.max_eval=2", "rollout_log_steps=1", "warmup_steps=0"),
+)
+
+TASK: Final = Task(
+    name="sql",
+    summary="Train a model to answer questions by asking a database in SQL.",
+    settings=SqlTrainConfig,
+    recipe="memograd.tasks.sql.recipe",
+    options=(
+        Option("--db", "sql.database", "FILE", "SQLite file to ask; else the medical sample."),
+        Option("--data", "data", "FILE", "Questions with gold SQL; else the sample's own."),
+        Option("--eval", "text.eval_data", "FILE", "Questions to measure on; else held-out ones."),
+        Option(
+            "--apart-from",
+            "sql.apart_from",
+            "FILE",
+            "Leave out training questions that share evidence or a statement with FILE's.",
+        ),
+        Option("--rewards", "rewards", "SPEC", "What is rewarded; see below."),
+        MODEL,
+        Option(
+            "--agent",
+            "served.agent",
+            "FILE:FUNCTION",
+            "An agent of your own that asks, through the gateway; else memograd's.",
+        ),
+    ),
+    examples=(
+        "memograd train sql --ci-fast",
+        "memograd train sql --agent examples/sql/agent_openai.py:run --ci-fast",
+        "memograd train sql --model Qwen/Qwen2.5-0.5B-Instruct steps=100",
+        "memograd train sql --db medical.sqlite --data questions.jsonl adapter=runs/sft",
+        "memograd train sql resume=runs/my-run steps=200",
+    ),
+    notes=(f"Rewards, unless --rewards names others (docs/sql-agent.md):\n  {DEFAULT_REWARDS}",),
+    presets={"--ci-fast": ("One small step, to see that everything works.", CI_FAST)},
+    extra="train,sql",
+)

@@ -1,4 +1,4 @@
-"""The services that a run's metrics can go to, one class each; each is imported when it starts.
+"""The services that a run can also send its metrics to: from the names in `track` to trackers.
 
     tensorboard   event files in the run folder's `tensorboard/`, by the writer that torch brings;
                   after a resume its reader shows every step once
@@ -11,27 +11,42 @@
     swanlab       likewise in `swanlab/`; `SWANLAB_LOG_DIR`, `SWANLAB_MODE` (online, offline, local,
                   disabled) and its other variables count
 
-Invariants: without an API key nothing is sent, and nothing is ever asked; Ctrl-C stays the
-trainer's.
+`check_trackers` finds what is missing before a run folder is made; `open_trackers` is what the
+`Trainer` is given. A service that cannot start is an error before the first step, when nothing is
+lost yet. One that fails later does not end hours of work, because `metrics.jsonl` has every number
+anyway: `Expendable` warns once, naming the step from which the service misses the rest, and does
+not call it again until the run is resumed.
+
+Invariants: a service gets the run's settings and the numbers of `metrics.jsonl`, no more; without
+an API key nothing is sent, and nothing is ever asked; Ctrl-C stays the trainer's. A name without
+its package is `BadInput` in both functions; after `start`, no method of a tracker raises. Each
+service is imported when it starts, so importing this loads none.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, MemogradError
+from memograd.grpo.run_folder import RunFolder
+from memograd.grpo.tracking import Tracker
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+logger = logging.getLogger(__name__)
 
 FINISH_SECONDS = 120.0
 """How long the end of a run waits for uploads; what is left can be sent by `wandb sync`."""
@@ -279,3 +294,102 @@ def _signal_handler_kept() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGINT) is not handler:
             signal.signal(signal.SIGINT, handler)
+
+
+TRACKERS: Mapping[str, Callable[[Path, str], Tracker]] = {
+    "tensorboard": TensorboardTracker,
+    "wandb": WandbTracker,
+    "swanlab": SwanlabTracker,
+    "trackio": TrackioTracker,
+}
+"""By the name of its package; each takes the run folder and the run's identity."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse names whose package is not installed.
+
+    Raises:
+        BadInput: the sentence names the package and how to install it.
+    """
+    for name in names:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            raise BadInput(
+                f"track={name} needs the package {name}; run pip install 'memograd[trackers]'."
+            ) from None
+
+
+def open_trackers(names: Sequence[str], run: RunFolder) -> list[Tracker]:
+    """The trackers of these names for `run`, each once; they are started by the trainer.
+
+    Raises:
+        BadInput: the package of one is not installed.
+    """
+    check_trackers(names)
+    identity = _identity(run)
+    return [Expendable(name, TRACKERS[name](run.path, identity)) for name in dict.fromkeys(names)]
+
+
+def _identity(run: RunFolder) -> str:
+    """Sixteen characters that stay the same when the run is resumed, renamed or moved."""
+    made = run.path / "run.json"
+    known = made if made.is_file() else run.path / "config.json"  # run.json is of later versions
+    return hashlib.sha256(known.read_bytes()).hexdigest()[:16]
+
+
+class Expendable:
+    """Passes a run's metrics on to the tracker of a service for as long as that works."""
+
+    def __init__(self, service: str, tracker: Tracker) -> None:
+        self._service = service
+        self._tracker = tracker
+        self._works = True
+
+    def start(self, name: str, config: Mapping[str, Any]) -> None:
+        """Start it.
+
+        Raises:
+            BadInput: the service is set up in a way that cannot work.
+            MemogradError: it cannot start for another reason.
+        """
+        try:
+            self._tracker.start(name, config)
+        except MemogradError:
+            raise
+        except Exception as error:
+            raise MemogradError(
+                f"track={self._service} could not start ({_reason(error)}); mend it, or leave "
+                f"{self._service} out of track."
+            ) from error
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Pass on all numbers but `step` itself, which is every service's own horizontal axis."""
+        if not self._works:
+            return
+        numbers = {key: value for key, value in metrics.items() if key != "step"}
+        try:
+            self._tracker.log(step, numbers)
+        except Exception as error:
+            self._works = False
+            logger.warning(
+                "track=%s failed (%s) and misses everything from step %d on; training goes on, and "
+                "metrics.jsonl has every step.",
+                *(self._service, _reason(error), step),
+            )
+
+    def finish(self) -> None:
+        """Let it write down what it still holds."""
+        try:
+            self._tracker.finish()
+        except Exception as error:
+            logger.warning(
+                "track=%s failed at the end (%s) and may miss the last steps; metrics.jsonl has "
+                "every step.",
+                *(self._service, _reason(error)),
+            )
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
