@@ -52,9 +52,10 @@ def main() -> None:
     if gate is None:
         every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
         learnt = [name for name in every if name in split["continued_with"]]
+        went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
         gate = fitted(
             weights,
-            told(split["train"]),
+            told(split["train"] + went_on),
             told(split["chosen_by"]),
             talked(learnt),
             talked([name for name in every if name not in learnt]),

@@ -174,7 +174,7 @@ def _deciding(
             eligible = filing.may_speak_of(store.now(), forget=message.forget)
             if whole is not None:
                 if not message.forget:
-                    eligible = _told_by_nobody_else(message.turn, eligible)
+                    eligible = _may_change(message.turn, eligible)
                 queries = [derived[text] for text in _queries(message)]
                 items = _items_for(work, message, eligible, queries, told)
                 changes = whole.decide_heard(message, items, told.just_before(message.turn))
@@ -217,17 +217,20 @@ def _fact_texts(heard: Heard) -> list[str]:
     return [fact.text for fact in heard.facts]
 
 
-def _told_by_nobody_else(
+def _may_change(
     turn: RawTurn, eligible: Callable[[MemoryItem], bool]
 ) -> Callable[[MemoryItem], bool]:
-    """Of those, the items that another person by name did not tell of.
+    """Of those, the items that what was said may change.
 
-    Where several people talk, each speaks for himself: "I sold mine" ends nothing that a friend
-    said of her own car.
+    That an assistant said something stays true whatever a person says. And where several people
+    talk, each speaks for himself: "I sold mine" ends nothing that a friend said of her own car.
     """
-    if turn.speaker == turn.role:
-        return eligible
-    return lambda item: eligible(item) and item.actor_id in (None, turn.speaker)
+    if turn.said_as == "user":
+        own, anybody = (None, turn.speaker), turn.speaker == turn.role
+        return lambda item: (
+            eligible(item) and item.role != "assistant" and (anybody or item.actor_id in own)
+        )
+    return eligible
 
 
 def _queries(heard: Heard) -> list[str]:
