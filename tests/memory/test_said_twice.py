@@ -223,6 +223,37 @@ def test_merged_items_are_forgotten_with_what_said_them(memory: Memory) -> None:
     assert shown(memory, "Boston") == ""
 
 
+@pytest.mark.parametrize("way", ["delete", "delete_all", "edit"])
+def test_what_is_said_again_meanwhile_does_not_slip_by(
+    memory: Memory,
+    tmp_path: Path,
+    trigrams: Callable[[], Any],
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory.add("I live in Boston.", user_id="alice")
+    chosen = only_id(memory)
+    with opened(tmp_path, trigrams) as other:
+        owner, name = memory.store.journal, "declined"
+        if way == "delete_all":
+            owner, name = memory.store.states, "current"
+        real, said = getattr(owner, name), []
+
+        def then_said_again(*given: Any, **more: Any) -> Any:
+            found = real(*given, **more)
+            if not said:
+                said.append(other.add("I live in Boston.", user_id="alice"))
+            return found
+
+        monkeypatch.setattr(owner, name, then_said_again)
+        if way == "edit":
+            memory.update(chosen, "Somewhere else.")
+        else:
+            forget(memory, chosen, way)
+        assert said
+        assert "Boston" not in shown(other, "Boston")
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_imported_is_forgotten_too(
     memory: Memory, tmp_path: Path, trigrams: Callable[[], Any], way: str

@@ -75,8 +75,8 @@ class ToldItems:
         self._hidden[turn_id] = self._hidden.get(turn_id, False) or whatever
 
     def hides(self, turn_id: str) -> bool:
-        """Whether the turn is to be searched no more, unless something else came from it."""
-        return turn_id in self._hidden
+        """Whether the turn is to be searched no more, whatever else came from it."""
+        return self._hidden.get(turn_id, False)
 
     def forgets(self, scope: Scope, actor: str) -> list[NewEvent]:
         """The events that hide the turns."""

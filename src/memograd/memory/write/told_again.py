@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from memograd.memory.analysis import analyse
@@ -21,9 +22,9 @@ from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
-from memograd.memory.statements import Wording, wording
+from memograd.memory.statements import wording
 
-NEAREST: Final = 12  # items, by their words
+NEAREST: Final = 64  # items, by their words: one that is said whole is near
 LEAST: Final = 2  # words that are enough within a longer sentence; of characters twice as many
 _FRAME: Final = re.compile(r"^(?:User said|About [^:]{3,40}): |^(?:用户说|关于[^：]{2,10})：")
 _SELF: Final = frozenset({"user", "my", "me", "we", "our", "i", "i'm", "i'v", "im"})
@@ -46,11 +47,11 @@ def told_again(
 
     def likely(item: MemoryItem) -> bool:
         known = turn.id in item.sources or item.id in linked or is_past(item.text)
-        return not known and _said(item) <= whole and eligible(item)
+        return not known and bool(_said(item)) and _said(item) <= whole
 
     terms = analyse(turn.text)
-    ranked = state.items.lexical(terms, k=NEAREST, eligible=likely) if terms else []
-    items = [one.record for one in ranked if _said(one.record)]
+    ranked = state.items.lexical(terms, k=NEAREST, eligible=eligible) if terms else []
+    items = [one.record for one in ranked if likely(one.record)]
     if not items:
         return
     told: set[str] = set()
@@ -71,19 +72,21 @@ def _says(sentence: str, words: frozenset[str], item: MemoryItem) -> bool:
     said = _said(item)
     least = (2 if is_chinese(item.text) else 1) * LEAST
     enough = said == words or len(said) >= least
-    return enough and said <= words and wording(sentence).negated == _wording_of(item).negated
+    denied = wording(_bare(item.text)).negated
+    return enough and said <= words and wording(sentence).negated == denied
 
 
 def _said(item: MemoryItem) -> frozenset[str]:
-    return _words(_bare(item))
+    return _words_said(item.text)
 
 
-def _wording_of(item: MemoryItem) -> Wording:
-    return wording(_bare(item))
+@lru_cache(maxsize=2_048)  # every message is compared with the same items again
+def _words_said(text: str) -> frozenset[str]:
+    return _words(_bare(text))
 
 
-def _bare(item: MemoryItem) -> str:
-    return _FRAME.sub("", present(item.text))
+def _bare(text: str) -> str:
+    return _FRAME.sub("", present(text))
 
 
 def _words(text: str) -> frozenset[str]:
