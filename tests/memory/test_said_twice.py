@@ -196,7 +196,8 @@ def test_what_ends_hides_all_that_said_it(memory: Memory) -> None:
 
 def test_what_makes_an_item_stay_is_forgotten_with_it(memory: Memory) -> None:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    memory.add("I live in Boston.", user_id="alice", expiration_date=tomorrow.isoformat())
+    said = "I live in Boston, Massachusetts."
+    memory.add(said, user_id="alice", expiration_date=tomorrow.isoformat())
     memory.add("I live in Boston.", user_id="alice")
     assert memory.get_all(user_id="alice")["results"][0]["expiration_date"] is None
     memory.delete(only_id(memory))

@@ -214,7 +214,7 @@ class MemoryState:
         items = _Changes(self.items)
         turns = _Changes(self.turns)
         verbatim = _Changes(self._verbatim)
-        again, links = self._again, list[Link]()
+        again, links, purged = self._again, list[Link](), dict[str, int]()
         seq = self.seq
         for event in events:
             if event.seq <= seq:
@@ -224,11 +224,11 @@ class MemoryState:
                 case EventKind.PURGE if event.subject == event.scope.owner:
                     for changes in (items, turns, verbatim):
                         changes.clear()
-                    again, links = SaidAgain(), []
+                    again, links, purged = SaidAgain(), [], {}
                 case EventKind.PURGE:
                     for changes in (items, turns, verbatim):
                         changes.discard(event.subject)
-                    again, links = again.with_links(links).without(event.subject), []
+                    purged[event.subject] = seq
                 case EventKind.NONE if not event.erased and (told := said_again(event)):
                     item = items.get(told[0])
                     if item is not None and told[1]:
@@ -267,7 +267,7 @@ class MemoryState:
         self._items_until = items.ends(self._items_until)
         self._turns_until = turns.ends(self._turns_until)
         self._unfilled |= unfilled
-        self._again = again.with_links(links) if links else again
+        self._again = (again.with_links(links) if links else again).without(purged)
         self.seq = seq
 
     def went_back(

@@ -53,9 +53,13 @@ class SaidAgain:
             links[link.item_id] = (*links.get(link.item_id, ()), link)
         return SaidAgain(links)
 
-    def without(self, subject: str) -> SaidAgain:
-        """Those that do not name a subject, an item or a turn, which was purged."""
-        return self._those(lambda link: subject != link.item_id and subject not in link.turns)
+    def without(self, purged: Mapping[str, int]) -> SaidAgain:
+        """Those that name no item and no turn that was purged at a later place."""
+
+        def stays(link: Link) -> bool:
+            return all(purged.get(one, 0) <= link.seq for one in (link.item_id, *link.turns))
+
+        return self._those(stays) if purged else self
 
     def until(self, seq: int) -> SaidAgain:
         """Those that were made up to a place of the journal."""
