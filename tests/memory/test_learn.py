@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -65,7 +66,11 @@ def test_a_fact_without_a_source_is_remembered(tmp_path: Path, trigrams: Callabl
     with Memory.open(
         tmp_path, embedder=trigrams(), reader=Rootless(), manager="rules", env_file=None
     ) as memory:
-        assert kinds(memory, "Rex is a dog.") == ["ADD"]
+        # Its words tell where it came from, so that forgetting it takes the turn along.
+        assert kinds(memory, "Rex is a dog.") == ["ADD", "NONE"]
+        [item] = memory.get_all(user_id="alice")["results"]
+        memory.delete(item["id"])
+        assert memory.context("Rex", user_id="alice").turns == ()
 
 
 def test_turns_are_heard_even_when_nothing_is_remembered(memory: Memory) -> None:
@@ -116,7 +121,7 @@ def test_endless_interference_ends_in_a_sentence(memory: Memory) -> None:
     [first] = memory.add("I live in Boston.", user_id="alice")["results"]
 
     def decide(fact: Fact, related: Sequence[MemoryItem]) -> Decision:
-        memory.update(first["id"], "User lives elsewhere.")
+        memory.update(first["id"], f"User lives elsewhere, {uuid4()}.")  # another text each time
         return Decision(MemoryOp.update(first["id"], fact.text), "moved")
 
     memory.manager = Scripted(decide)

@@ -83,6 +83,8 @@ def everything(state: MemoryState) -> object:
         state.items.lexical(terms, k=99),
         state.turns.dense(vector, k=99),
         state.turns.lexical(["alice:"], k=99),
+        {one.id: state.turns_behind(one) for one in state.items},
+        state.said_again_in({turn for one in state.items for turn in state.turns_behind(one)}),
     )
 
 
@@ -108,6 +110,29 @@ def test_each_kind_of_event() -> None:
     assert [hit.record.id for hit in state.turns.lexical(["2026]"], k=5)] == ["t1"]
     state.apply(event(12, EventKind.DELETE, "b"), lookup)
     assert "b" not in state.items and state.seq == 12
+
+
+def test_what_was_said_again_is_behind_its_item() -> None:
+    def again(seq: int, id: object, *turns: object) -> Event:
+        return event(
+            seq, EventKind.NONE, f"n{seq}", {"text": "x", "item_id": id, "sources": list(turns)}
+        )
+
+    state = fold([again(1, "a", "t0"), add(2, "a", "tea"), again(3, "a", "t1"), again(4, "b", "t")])
+    assert state.turns_behind(item("a", "tea")) == ["t1"]  # what no living item said is no link
+    past = state.fork()
+    state.apply(again(5, "a", "t2", "t1"), lookup)
+    state.apply(again(6, None, "t3"), lookup)
+    state.apply(again(7, "a", 3), lookup)
+    assert state.turns_behind(item("a", "tea")) == ["t1", "t2"]
+    assert state.said_again_in({"t2", "t3"}) == {"a": ["t2"]}
+    state.apply(update(8, "a", "coffee"), lookup)
+    assert state.turns_behind(item("a", "coffee")) == ["t1", "t2"]
+    assert state.said_again_in({"t2"}) == {}  # it said what the item says no longer
+    assert past.turns_behind(item("a", "tea")) == ["t1"]
+    assert MemoryState.union([past], dimension=D).turns_behind(item("a", "tea")) == ["t1"]
+    state.apply(event(9, EventKind.PURGE, "t2"), lookup)
+    assert state.turns_behind(item("a", "coffee")) == ["t1"]
 
 
 def test_purges_and_what_they_erased() -> None:
@@ -255,7 +280,13 @@ def journals(draw: st.DrawFn) -> list[Event]:
             items, turns = [], []
             events.append(event(seq, EventKind.PURGE, ALICE.owner))
         else:
-            events.append(event(seq, EventKind.NONE, f"n{number}", {"text": words}))
+            known = {"text": words}
+            if items and turns and draw(st.booleans()):
+                known |= {
+                    "item_id": draw(st.sampled_from(items)),
+                    "sources": [draw(st.sampled_from(turns))],
+                }
+            events.append(event(seq, EventKind.NONE, f"n{number}", known))
     return events
 
 
@@ -292,6 +323,9 @@ def rough_journals(draw: st.DrawFn) -> list[Event]:
         elif kind is EventKind.TURN:
             told = replace(turn(f"t{id}", text), expires_at=ends)
             after = {"turn": told.to_json(), "verbatim": draw(st.booleans())}
+        elif kind is EventKind.NONE:
+            again = draw(st.sampled_from("abcdef"))
+            after = {"text": text, "item_id": id, "sources": [f"t{again}", f"t{id}"]}
         if kind is EventKind.PURGE and draw(st.integers(0, 5)) == 0:
             id = ALICE.owner
         elif kind in (EventKind.TURN, EventKind.FORGET) or draw(st.integers(0, 9)) == 0:

@@ -22,13 +22,7 @@ from sqlalchemy.engine import URL, Connection
 from memograd.errors import BadInput, MemogradError, Unfinished
 from memograd.memory.journal import past, purge, transfer
 from memograd.memory.journal.engine import Database
-from memograd.memory.journal.fit import (
-    BATCH,
-    Conflict,
-    check_embedder,
-    check_expected,
-    check_fit,
-)
+from memograd.memory.journal.fit import BATCH, Conflict, check_embedder, check_expected, check_fit
 from memograd.memory.journal.rows import (
     DERIVED_COLUMNS,
     EVENT_COLUMNS,
@@ -219,9 +213,8 @@ class Journal:
     def last_seq(self, owner: str | None = None) -> int:
         """The place of the newest event (of an owner), 0 if there is none."""
         with self._database.reading() as connection:
-            if owner is None:
-                return connection.execute(_LAST_SEQ).scalar() or 0
-            return connection.execute(_LAST_SEQ_OF_OWNER, {"owner": owner}).scalar() or 0
+            query = _LAST_SEQ if owner is None else _LAST_SEQ_OF_OWNER
+            return connection.execute(query, {"owner": owner}).scalar() or 0
 
     def seq_at(self, owner: str, moment: datetime) -> int:
         """The place of the owner's last event recorded at `moment` or before, 0 if there is none.
@@ -256,6 +249,11 @@ class Journal:
         with self._database.reading() as connection:
             return past.histories(connection, owner, subjects, until)
 
+    def declined(self, owner: str) -> list[Event]:
+        """The owner's events about facts that were declined, in order."""
+        with self._database.reading() as connection:
+            return past.declined(connection, owner)
+
     def last_purge(self, owner: str) -> int:
         """The place of the last PURGE of something of the owner, 0 if there is none."""
         with self._database.reading() as connection:
@@ -274,10 +272,9 @@ class Journal:
     def history(self, subject: str, *, owner: str | None = None) -> list[Event]:
         """All events of an item or a turn, in order. owner: whose; None: anybody's."""
         with self._database.reading() as connection:
-            query, whose = (
-                (_HISTORY, {}) if owner is None else (_HISTORY_OF_OWNER, {"owner": owner})
-            )
-            return to_events(connection.execute(query, {"subject": subject} | whose).all())
+            query = _HISTORY if owner is None else _HISTORY_OF_OWNER
+            values = {"subject": subject} | ({} if owner is None else {"owner": owner})
+            return to_events(connection.execute(query, values).all())
 
     def owners(
         self,
@@ -330,9 +327,8 @@ class Journal:
         Of all, or of one, only what is new since this journal last counted is looked at.
         """
         with self._database.reading() as connection:
-            if owners is None:
-                return self._counts.of_all(connection)
-            return self._counts.of(connection, owners)
+            counts = self._counts
+            return counts.of_all(connection) if owners is None else counts.of(connection, owners)
 
     def purge(
         self,

@@ -75,6 +75,17 @@ _HISTORIES = (
 )
 
 
+_DECLINED = (
+    select(*EVENT_COLUMNS)
+    .where(
+        EVENTS.c.owner == bindparam("owner"),
+        EVENTS.c.kind == EventKind.NONE.value,
+        EVENTS.c.erased.is_(False),
+    )
+    .order_by(EVENTS.c.seq)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Changed:
     """What happened to an owner's records between two places.
@@ -116,6 +127,10 @@ def changed_between(connection: Connection, owner: str, after: int, until: int) 
     subjects = connection.execute(_CHANGED_BETWEEN, values).scalars()
     purged = connection.execute(_PURGED_BETWEEN, values).scalar_one()
     return Changed(frozenset(subjects), purged > 0)
+
+
+def declined(connection: Connection, owner: str) -> list[Event]:
+    return to_events(connection.execute(_DECLINED, {"owner": owner}).all())
 
 
 def histories(

@@ -36,7 +36,7 @@ class EventKind(StrEnum):
 
 
 RECORDS: Final = frozenset({EventKind.NONE, EventKind.ANSWER, EventKind.FEEDBACK})
-"""Kinds that are written down and change neither items nor turns: folding passes them over."""
+"""Kinds that are written down and change neither items nor turns."""
 
 CLOSING: Final = frozenset({EventKind.UPDATE, EventKind.DELETE, EventKind.FORGET, EventKind.PURGE})
 """Kinds that may take a record away, or put another in its place."""
@@ -61,6 +61,19 @@ class NewEvent:
     after: Mapping[str, Any] | None = None
     actor: str = "user"
     reason: str = ""
+
+
+def said_again(event: NewEvent | Event) -> tuple[str, tuple[str, ...]] | None:
+    """The item that a NONE found to say a fact already, and the turns that told the fact.
+
+    They are behind the item as the turns are that it came from.
+    """
+    after = event.after or {}
+    item_id, sources = after.get("item_id"), after.get("sources")
+    if event.kind is not EventKind.NONE or not isinstance(item_id, str):
+        return None
+    turns = sources if isinstance(sources, list) else []
+    return item_id, tuple(one for one in turns if isinstance(one, str))
 
 
 @dataclass(frozen=True, slots=True)

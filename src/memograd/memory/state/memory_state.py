@@ -3,7 +3,8 @@
     TURN    the turn is added; with `verbatim` set an item says the same already, so the turn is
             kept for reference but not searched
     ADD     the item is added                     UPDATE  its new version takes its place
-    DELETE  the item is removed                   NONE, ANSWER, FEEDBACK    nothing
+    DELETE  the item is removed                   ANSWER, FEEDBACK    nothing
+    NONE    where it names a living item, its turns said that again (`said_again.py`)
     FORGET  the turn is kept for reference from now on, no longer searched
     PURGE   the subject is removed; everything is, when the subject is the owner
     erased  an event whose contents a purge took away: nothing
@@ -32,10 +33,11 @@ from typing import Any, Generic
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.records.events import RECORDS, Event, EventKind
+from memograd.memory.records.events import RECORDS, Event, EventKind, said_again
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.corpus import Corpus
+from memograd.memory.state.said_again import Link, SaidAgain
 from memograd.memory.state.segment import T
 
 Analysed = tuple[np.ndarray, Sequence[str]]  # of one text: unit vector float32 [d], search terms
@@ -69,6 +71,7 @@ class MemoryState:
         self._items_until: Mapping[str, datetime] = {}
         self._turns_until: Mapping[str, datetime] = {}
         self._unfilled: frozenset[str] = frozenset()  # turns whose vectors are still to come
+        self._again = SaidAgain()
 
     @classmethod
     def from_events(
@@ -89,6 +92,7 @@ class MemoryState:
             union._verbatim = Corpus.union([state._verbatim for state in states])
             union._items_until = _joined([state._items_until for state in states])
             union._turns_until = _joined([state._turns_until for state in states])
+            union._again = SaidAgain.union([state._again for state in states])
         return union
 
     def expired_items(self, at: datetime) -> frozenset[str]:
@@ -104,8 +108,21 @@ class MemoryState:
         behind: set[str] = set()
         living: set[str] = set()
         for item in self.items:
-            (behind if item.id in gone else living).update(item.sources)
+            (behind if item.id in gone else living).update(self.turns_behind(item))
         return ended | (behind - living)
+
+    def turns_behind(self, item: MemoryItem) -> list[str]:
+        """Ids of all turns that told of an item: its sources, and those that said it again."""
+        return list(dict.fromkeys((*item.sources, *self._again.of(item.id))))
+
+    def said_again_in(self, turns: Collection[str]) -> dict[str, list[str]]:
+        """The living items that these turns said again, by id, as they still are; their turns."""
+        found: dict[str, list[str]] = {}
+        for turn, link in self._again.among(turns):
+            item = self.items.get(link.item_id)
+            if item is not None and item.text == link.text:
+                found.setdefault(item.id, []).append(turn)
+        return found
 
     @property
     def turns_by_id(self) -> Mapping[str, RawTurn]:
@@ -127,6 +144,7 @@ class MemoryState:
         fork._verbatim = self._verbatim.fork()
         fork._items_until, fork._turns_until = self._items_until, self._turns_until
         fork._unfilled = self._unfilled
+        fork._again = self._again
         return fork
 
     # Writing without a journal, as rollouts do
@@ -156,6 +174,13 @@ class MemoryState:
             raise ValueError(f"there is a turn with the id {turn.id!r} already")
         self.turns.add(turn, vector, terms)
         self._turns_until = _with_ends(self._turns_until, [turn])
+
+    def say_again(self, item_id: str, turns: Sequence[str]) -> None:
+        """Turns said what an item says already; nothing, where it lives no longer."""
+        item = self.items.get(item_id)
+        if item is not None and turns:
+            link = Link(self.seq, item_id, tuple(turns), item.text)
+            self._again = self._again.with_links([link])
 
     # Folding the journal
 
@@ -189,6 +214,7 @@ class MemoryState:
         items = _Changes(self.items)
         turns = _Changes(self.turns)
         verbatim = _Changes(self._verbatim)
+        again, links, purged = self._again, list[Link](), dict[str, int]()
         seq = self.seq
         for event in events:
             if event.seq <= seq:
@@ -198,9 +224,15 @@ class MemoryState:
                 case EventKind.PURGE if event.subject == event.scope.owner:
                     for changes in (items, turns, verbatim):
                         changes.clear()
+                    again, links, purged = SaidAgain(), [], {}
                 case EventKind.PURGE:
                     for changes in (items, turns, verbatim):
                         changes.discard(event.subject)
+                    purged[event.subject] = seq
+                case EventKind.NONE if not event.erased and (told := said_again(event)):
+                    item = items.get(told[0])
+                    if item is not None and told[1]:
+                        links.append(Link(seq, item.id, told[1], item.text))
                 case _ if event.erased or event.kind in RECORDS:
                     pass
                 case EventKind.TURN:
@@ -235,6 +267,7 @@ class MemoryState:
         self._items_until = items.ends(self._items_until)
         self._turns_until = turns.ends(self._turns_until)
         self._unfilled |= unfilled
+        self._again = (again.with_links(links) if links else again).without(purged)
         self.seq = seq
 
     def went_back(
@@ -265,6 +298,7 @@ class MemoryState:
             **_of_those(past.turns, _without(self._turns_until, changed)),
             **before._turns_until,
         }
+        past._again = self._again.until(seq)
         past.seq = seq
         return past
 

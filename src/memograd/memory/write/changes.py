@@ -19,7 +19,7 @@ from typing import Any
 
 from memograd.errors import MemogradError
 from memograd.memory.reader import Fact
-from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.events import EventKind, NewEvent, said_again
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.scope import Scope
@@ -104,7 +104,10 @@ def declined(
     actor: str,
     reason: str,
 ) -> NewEvent:
-    """A fact that was not worth an operation; `item_id` is the item that says it already."""
+    """A fact that was not worth an operation; `item_id` is the item that says it already.
+
+    The sources are behind that item from now on: what hides or erases it takes them along.
+    """
     after = {"text": text, "sources": list(sources), "item_id": item_id}
     return NewEvent(
         EventKind.NONE, scope, str(uuid.uuid4()), after=after, actor=actor, reason=reason
@@ -161,11 +164,20 @@ class Filing:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A decision carried out: its event and the versions of the item around it."""
+    """A decision carried out: its events and the versions of the item around it.
+
+    again: that the fact said what the item says, where it also changed it.
+    """
 
     event: NewEvent
     before: MemoryItem | None = None
     after: MemoryItem | None = None
+    again: NewEvent | None = None
+
+    @property
+    def events(self) -> list[NewEvent]:
+        """All that is to be written down, in order."""
+        return [self.event] if self.again is None else [self.event, self.again]
 
     def apply(self, state: MemoryState, store: MemoryStore) -> None:
         """Do to the fork what the event will do to the owner's state."""
@@ -175,6 +187,9 @@ class Made:
             change(self.after, vector, terms)
         elif self.before is not None:
             state.remove_item(self.before.id)
+        for event in self.events:
+            if (told := said_again(event)) is not None:
+                state.say_again(*told)
 
 
 def carry_out(
@@ -190,13 +205,13 @@ def carry_out(
     labels = filing.labels
     before = next((item for item in items if item.id == op.item_id), None)
     if op.kind is OpKind.NONE:
+        known = before.id if before else None
+        event = declined(fact.text, filing.scope, sources=fact.sources, item_id=known, **why)
         if before is not None and _outlives(labels.expires_at, before.expires_at):
             now = max(now, before.updated_at)
             after = replace(before, expires_at=labels.expires_at, updated_at=now)
             why["reason"] = reason("stays", before.text)
-            return Made(updated(before, after, **why), before=before, after=after)
-        known = before.id if before else None
-        event = declined(fact.text, filing.scope, sources=fact.sources, item_id=known, **why)
+            return Made(updated(before, after, **why), before=before, after=after, again=event)
         return Made(event)
     if op.kind is OpKind.ADD:
         item = filing.item(

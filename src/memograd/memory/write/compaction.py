@@ -27,6 +27,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from memograd.errors import BadInput
@@ -223,7 +224,7 @@ def compact(
             ]
             plan = plan_compaction(state, items, judge, budget)
             by_id = {item.id: item for item in items}
-            events = _events(plan, by_id, store, actor, batch)
+            events = _events(plan, by_id, state, actor, batch, store.now())
             versions = _versions(store.journal.tail(owner), state.seq)
             expect = {event.subject: versions[event.subject] for event in events}
             try:
@@ -294,18 +295,20 @@ def stands_for(told: Sequence[Event], items: set[str]) -> set[str]:
 def _events(
     plan: CompactionPlan,
     items: Mapping[str, MemoryItem],
-    store: MemoryStore,
+    state: MemoryState,
     actor: str,
     batch: str,
+    now: datetime,
 ) -> list[NewEvent]:
-    now = store.now()
     leaving = plan.leaving
     events = []
     for standing in dict.fromkeys(plan.merged.values()):
         if standing in leaving:
             continue  # it is worth too little itself
         before = items[standing]
-        others = [items[gone] for gone, stands in plan.merged.items() if stands == standing]
+        merged = [items[gone] for gone, stands in plan.merged.items() if stands == standing]
+        # What said them again is behind what stands for them, too.
+        others = [replace(one, sources=tuple(state.turns_behind(one))) for one in merged]
         after = _standing_for(before, others)
         if after != before:
             reason = f"{MARK} {batch}: stands for {len(others)} that said the same"

@@ -1,21 +1,22 @@
 """What the application itself changes: update an item, delete it, delete all that match.
 
 Nobody decides here; what is asked for is written, with the versions it was based on. The raw turns
-that a deleted item came from are searched no more, so that nothing brings it up again. When another
-writer was faster, the change is made again of the item as it then stands. Invariants: whatever runs
-beside, an edit changes the version that it saw or nothing; an edit that leaves an item as it was is
-not written.
+that a deleted item came from, or that said it again, are searched no more, so that nothing brings
+it up again. When another writer was faster, the change is made again of the item as it then stands.
+Invariants: whatever runs beside, an edit changes the version that it saw or nothing, and no turn
+that says again what is being forgotten slips by; an edit that leaves an item as it was is not
+written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
 from memograd.memory.journal import Conflict
-from memograd.memory.records.events import NewEvent
+from memograd.memory.records.events import NewEvent, said_again
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import reason
 from memograd.memory.records.scope import Scope
@@ -41,7 +42,7 @@ def edit_item(
     Raises BadInput when there is no such item.
     """
 
-    def change(item: MemoryItem) -> list[NewEvent]:
+    def change(item: MemoryItem) -> _Edit:
         merged = {**item.metadata, **metadata}
         after = replace(
             item,
@@ -50,16 +51,13 @@ def edit_item(
             **ends,
         )
         if after == item and _same(after.metadata, item.metadata):
-            return []
+            return _Edit()
         now = max(store.now(), item.updated_at)  # the clock may have gone back
         since = item.valid_from if after.text == item.text else now
         after = replace(after, updated_at=now, valid_from=since)
         why = {"actor": "user", "reason": reason("edited", after.text)}
-        if after.text == item.text:
-            return [updated(item, after, **why)]
         # What the item said before would otherwise still be shown as it was said.
-        told = [one for one in item.sources if store.turn(item.scope.owner, one) is not None]
-        return [updated(item, after, **why), *(forgotten(one, item.scope, **why) for one in told)]
+        return _Edit(updated(item, after, **why), hides=after.text != item.text)
 
     _change(store, memory_id, change)
 
@@ -78,11 +76,9 @@ def _same(one: Any, other: Any) -> bool:
 def delete_item(store: MemoryStore, memory_id: str) -> None:
     """Forget an item; raises BadInput when there is no such item."""
 
-    def change(item: MemoryItem) -> list[NewEvent]:
+    def change(item: MemoryItem) -> _Edit:
         why = {"actor": "user", "reason": reason("deleted", item.text)}
-        told = [one for one in item.sources if store.turn(item.scope.owner, one) is not None]
-        forgets = [forgotten(turn, item.scope, **why) for turn in told]
-        return [deleted(item, at=store.now(), **why), *forgets]
+        return _Edit(deleted(item, at=store.now(), **why), hides=True)
 
     _change(store, memory_id, change)
 
@@ -90,14 +86,14 @@ def delete_item(store: MemoryStore, memory_id: str) -> None:
 def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
     """Forget what matches among one owner's items, all at once; how many there were.
 
-    Where the filter says whose alone, whatever was said there goes with them: of a question or a
-    repetition no item came.
+    Where the filter says whose alone, whatever was said there goes with them: of a question no item
+    came.
     """
     whole = wanted.asks_of_ids_alone()
 
     def matching(state: MemoryState) -> _Chosen:
         items = [item for item in state.items if wanted.matches(item)]
-        sources = {one: item.scope for item in items for one in item.sources}
+        sources = {one: item.scope for item in items for one in state.turns_behind(item)}
         turns = {one: scope for one, scope in sources.items() if one in state.turns}
         for turn in state.turns if whole else ():
             if turn.scope is not None and wanted.matches_heard(turn.scope, turn.metadata):
@@ -136,8 +132,6 @@ def _delete_several(
         items, turns = chosen(state)
         if not items and not turns:
             return 0
-        tail = store.journal.tail(owner)
-        versions = {event.subject: event.seq for event in tail if event.seq <= state.seq}
         now = store.now()
         events = [
             deleted(item, at=now, actor=actor, reason=reason(why, item.text)) for item in items
@@ -147,25 +141,51 @@ def _delete_several(
             told_why = reason(why, heard.text if heard else "")
             events.append(forgotten(turn, scope, actor=actor, reason=told_why))
         try:
-            store.write(owner, events, expect={item.id: versions[item.id] for item in items})
+            store.write(owner, events, expect_last=state.seq)
             return len(items)
         except Conflict:
-            store.step_aside(attempt)  # somebody changed one of them: look again
+            # One of them was changed, or said again: look again.
+            store.step_aside(attempt)
     raise Conflict(f"The memory of {owner} is being changed all the time: try again.")
 
 
-def _change(
-    store: MemoryStore, memory_id: str, change: Callable[[MemoryItem], Sequence[NewEvent]]
-) -> None:
-    """Write the events that `change` makes of the item as it stands."""
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """event: what becomes of an item; None: nothing. hides: the turns behind it with it."""
+
+    event: NewEvent | None = None
+    hides: bool = False
+
+
+def _change(store: MemoryStore, memory_id: str, change: Callable[[MemoryItem], _Edit]) -> None:
+    """Write the edit that `change` makes of the item as it stands."""
     for attempt in range(ATTEMPTS):
         latest = store.journal.latest(memory_id)
         item = store.item(memory_id)
         if latest is None or item is None:
             raise BadInput(f"There is no memory with the id {memory_id!r}: list them with get_all.")
+        edit, owner = change(item), item.scope.owner
+        if edit.event is None:
+            return
+        last = None
+        events = [edit.event]
+        if edit.hides:
+            last = store.journal.last_seq(owner)  # nobody says it again meanwhile
+            why = {"actor": edit.event.actor, "reason": edit.event.reason}
+            events += [forgotten(one, item.scope, **why) for one in _told_of(store, item)]
         try:
-            store.write(item.scope.owner, change(item), expect={item.id: latest.seq})
+            store.write(owner, events, expect={item.id: latest.seq}, expect_last=last)
             return
         except Conflict:
             store.step_aside(attempt)  # somebody else was faster: look again
     raise Conflict(f"The memory {memory_id!r} is being changed all the time: try again.")
+
+
+def _told_of(store: MemoryStore, item: MemoryItem) -> list[str]:
+    """The turns behind an item that are searched, by the journal alone: no vector is needed."""
+    owner, behind = item.scope.owner, list(item.sources)
+    for event in store.journal.declined(owner):
+        told = said_again(event)
+        if told is not None and told[0] == item.id:
+            behind += told[1]
+    return [one for one in dict.fromkeys(behind) if store.turn(owner, one) is not None]

@@ -26,7 +26,7 @@ from memograd.memory.language import is_chinese
 from memograd.memory.manager import Change, MemoryManager, MessageManager
 from memograd.memory.manager.trained.manager import settled
 from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
-from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.events import Event, EventKind, NewEvent, said_again
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import OpKind, reason
 from memograd.memory.records.scope import Scope
@@ -35,8 +35,17 @@ from memograd.memory.search import Query, retrieve
 from memograd.memory.search.related import RELATED_ITEMS, find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
-from memograd.memory.write.changes import Filing, Labels, added, carry_out, heard
+from memograd.memory.write.changes import (
+    Filing,
+    Labels,
+    Made,
+    added,
+    carry_out,
+    declined,
+    heard,
+)
 from memograd.memory.write.told import RECENT_ITEMS, ToldItems
+from memograd.memory.write.told_again import told_again
 
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
@@ -197,13 +206,40 @@ def _deciding(
                     store.now(),
                 )
                 made.apply(work, store)
-                events.append(made.event)
+                events += made.events
                 told.note(made, hide=change.hide, request=message.forget)
             if message.secret or message.everything or message.forget:
                 sources = [source for fact in message.facts for source in fact.sources]
                 for turn_id in (message.turn.id, *sources):
                     told.hide(turn_id)
-        return events + told.forgets(work, scope, manager.actor)
+            if whole is not None:
+                events += again(message.turn, work, told, events)
+        for turn in turns if whole is None else ():
+            events += again(turn, work, told, events)
+        return events + told.forgets(scope, manager.actor)
+
+    def again(
+        turn: RawTurn, work: MemoryState, told: ToldItems, events: Sequence[NewEvent]
+    ) -> list[NewEvent]:
+        """That a turn says again what neither the reader nor the manager found that it says."""
+        if told.hides(turn.id):
+            return []
+        eligible = filing.may_speak_of(store.now(), forget=True)
+        found = []
+        for item, sentence in told_again(turn, work, eligible, _kept_of(turn, events)):
+            event = declined(
+                sentence,
+                scope,
+                sources=[turn.id],
+                item_id=item.id,
+                actor=manager.actor,
+                reason=reason("same", item.text, quoted=True),
+            )
+            made = Made(event)
+            made.apply(work, store)
+            told.note(made, hide=False, request=False)
+            found.append(event)
+        return found
 
     return decide
 
@@ -211,6 +247,17 @@ def _deciding(
 def _turn_of(fact: Fact, turns: Sequence[RawTurn]) -> RawTurn:
     """The last turn of this call that a fact came from; the last of all where it names none."""
     return next((turn for turn in reversed(turns) if turn.id in fact.sources), turns[-1])
+
+
+def _kept_of(turn: RawTurn, events: Sequence[NewEvent]) -> list[str]:
+    """The texts that items got from a turn, and its facts that they said already, by the events."""
+    return [
+        event.after["text"]
+        for event in events
+        if event.after is not None
+        and turn.id in event.after.get("sources", ())
+        and (event.kind in (EventKind.ADD, EventKind.UPDATE) or said_again(event) is not None)
+    ]
 
 
 def _fact_texts(heard: Heard) -> list[str]:
