@@ -464,7 +464,9 @@ def test_beside_few_items_less_certainty_is_a_doubt(tmp_path: Path, embedder: An
         assert any("perhaps no longer" in text for text in texts(memory))
 
 
-def test_what_an_assistant_said_is_not_doubted(tmp_path: Path, embedder: Any) -> None:
+def test_what_an_assistant_said_is_changed_only_where_it_is_named(
+    tmp_path: Path, embedder: Any
+) -> None:
     model = Answering()
     with opened(tmp_path, embedder, model) as memory:
         told = {"role": "assistant", "content": "I booked you a table at Sora for Friday."}
@@ -475,7 +477,9 @@ def test_what_an_assistant_said_is_not_doubted(tmp_path: Path, embedder: Any) ->
         memory.add("It rained on the way home", user_id="u")
         assert before[0] in texts(memory)
         model.sure = closing(0.9)
-        memory.add("I will eat at home on Friday", user_id="u")
+        memory.add("I will eat at home now", user_id="u")
+        assert before[0] in texts(memory)
+        memory.add("I cancelled the table at Sora", user_id="u")
         assert before[0] not in texts(memory)
 
 

@@ -221,9 +221,7 @@ class RelationManager:
                 continue
             old = present(item.text)
             for quote in heard.quotes:
-                if shared_content(old, quote) < 2 or (
-                    substitution.corrected(old, quote) is None
-                ):
+                if shared_content(old, quote) < 2 or (substitution.corrected(old, quote) is None):
                     continue
                 [row] = self._model.relate(quote, (), [old])
                 if float(row[self._names.index("same")] + row[self._closing].sum()) >= ALIKE:

@@ -24,11 +24,11 @@ class Thresholds:
     say where each is used. What closes is the sum of all closing relations."""
 
     # The manager: what a message does to an item.
-    close_above: float = 0.75
+    close_above: float = 0.8
     """What it replaces or ends becomes past."""
     doubt_above: float = 0.4
     """Below that, but from here on, the item says that it is in doubt."""
-    crowded_doubt_above: float = 0.6
+    crowded_doubt_above: float = 0.65
     """The same, where the item is one of many that lie near the message: some always looks so."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
@@ -78,7 +78,7 @@ class Thresholds:
     """A question that does not speak of the speaker."""
     keep_asked_above: float = 0.2
     """A question beside a fact: "What do coeliacs eat in Seoul? We fly on the 19th"."""
-    keep_assistant_above: float = 0.6
+    keep_assistant_above: float = 0.3
     """A sentence of an assistant."""
     wish_above: float = 0.5
     """A sentence that asks to forget, or not to save."""

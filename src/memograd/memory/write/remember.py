@@ -35,6 +35,7 @@ from memograd.memory.search import Query, retrieve
 from memograd.memory.search.related import RELATED_ITEMS, find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
+from memograd.memory.statements import wording
 from memograd.memory.write.changes import (
     Filing,
     Labels,
@@ -50,6 +51,7 @@ from memograd.memory.write.told_again import told_again
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
 MOST_ITEMS: Final = 12  # that one message of several facts is compared with
+NAMED_BY: Final = 2  # words of what an assistant said, in a message that may change it
 
 
 def learn_verbatim(
@@ -269,15 +271,22 @@ def _may_change(
 ) -> Callable[[MemoryItem], bool]:
     """Of those, the items that what was said may change.
 
-    That an assistant said something stays true whatever a person says. And where several people
-    talk, each speaks for himself: "I sold mine" ends nothing that a friend said of her own car.
+    That an assistant said something stays true whatever a person says, unless it is named: "I
+    cancelled the table at Sora". And where several people talk, each speaks for himself: "I sold
+    mine" ends nothing that a friend said of her own car.
     """
-    if turn.said_as == "user":
-        own, anybody = (None, turn.speaker), turn.speaker == turn.role
-        return lambda item: (
-            eligible(item) and item.role != "assistant" and (anybody or item.actor_id in own)
-        )
-    return eligible
+    if turn.said_as != "user":
+        return eligible
+    own, anybody, said = (None, turn.speaker), turn.speaker == turn.role, wording(turn.text).terms
+
+    def may_change(item: MemoryItem) -> bool:
+        if not eligible(item):
+            return False
+        if item.role == "assistant":
+            return len(wording(item.text).terms & said) >= NAMED_BY
+        return anybody or item.actor_id in own
+
+    return may_change
 
 
 def _queries(heard: Heard) -> list[str]:
