@@ -438,7 +438,7 @@ def closing(sure: float) -> float:
     return (sure - 3 / 8) * 8 / 5
 
 
-@pytest.mark.parametrize(("sure", "doubted"), [(0.55, 0), (0.65, 1), (0.7, 1)])
+@pytest.mark.parametrize(("sure", "doubted"), [(0.55, 0), (0.62, 0), (0.7, 1)])
 def test_one_item_at_most_is_doubted_and_among_many_a_surer_one(
     tmp_path: Path, embedder: Any, sure: float, doubted: int
 ) -> None:
