@@ -6,7 +6,7 @@ import pytest
 
 from memograd import Memory
 from memograd.memory.manager.past import left_of, parts_of, stems, to_stay
-from memograd.memory.manager.substitution import bare_value, corrected
+from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader.dates_chinese import resolve_chinese
 
 WHEN = "2024-05-07T18:30:00+00:00"
@@ -57,6 +57,14 @@ def test_a_title_does_not_end_a_part_and_a_clause_gets_no_verb():
     assert (pig, cow) == ("User and others have a pig", "a cow")
     item = "用户有抑郁症,在吃舍曲林,养了条金毛。"
     assert left_of(item, parts_of(item), [2]) == "用户养了条金毛。"
+
+
+def test_a_date_takes_no_place_of_a_word():
+    def alike(value, others):
+        return [0.9] * len(others)
+
+    assert put_in_place("User is allergic to peanuts.", "I mean May 9th", alike) is None
+    assert put_in_place("User likes tiramisu.", "actually no, panna cotta", alike) is not None
 
 
 def test_what_is_to_stay():

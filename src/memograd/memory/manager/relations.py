@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 Request = Literal["names", "says what", "only points"]
 """How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
+SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
@@ -221,7 +222,9 @@ class RelationManager:
                 continue
             old = present(item.text)
             for quote in heard.quotes:
-                if shared_content(old, quote) < 2 or (substitution.corrected(old, quote) is None):
+                if shared_content(old, quote) < SHARED or not substitution.of_one_unit(old, quote):
+                    continue
+                if substitution.corrected(old, quote) is None:
                     continue
                 [row] = self._model.relate(quote, (), [old])
                 if float(row[self._names.index("same")] + row[self._closing].sum()) >= ALIKE:

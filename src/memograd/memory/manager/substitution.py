@@ -154,6 +154,25 @@ _DAY_IN_DATE: Final = re.compile(
 )
 
 
+def of_one_unit(old: str, message: str) -> bool:
+    """Whether a number of each counts the same: "four laps" and "sixth lap", not 12节 and 61个.
+
+    True where a text has no number.
+    """
+    mine, its = _units(old), _units(message)
+    return not mine or not its or not mine.isdisjoint(its)
+
+
+def _units(text: str) -> set[str]:
+    found = set()
+    for pattern in TYPES[-2:]:
+        for number in pattern.finditer(text):
+            behind = text[number.end() :].lstrip()
+            unit = behind[:1] if is_chinese(behind[:1]) else _next_word(behind, 0)[:5]
+            found.add(unit.rstrip("s"))
+    return found
+
+
 def _next_word(text: str, end: int) -> str:
     found = re.match(r"\s*([^\W\d_]+)", text[end:])
     return found[1].casefold()[:12] if found else ""
@@ -182,6 +201,8 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     new = bare_value(message) if is_chinese(old) == is_chinese(message) else None
     if new is None or new.casefold() in old.casefold() or _ANSWERED.match(old):
         return None
+    if any(pattern.search(new) and not pattern.search(old) for pattern in TYPES):
+        return None  # "I mean May 9th" says nothing of an allergy to peanuts
     spans = _spans_chinese(old, new) if is_chinese(old) else _spans_english(old, new)
     if not spans:
         return None
