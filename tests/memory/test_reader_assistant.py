@@ -51,6 +51,14 @@ def test_a_chinese_list_too() -> None:
     ]
 
 
+def test_a_list_behind_a_colon_is_one_too() -> None:
+    message = "Sure! Here are two:\n1. **Casa Clarita**: small\n2. **Hotel Sorolla**: central"
+    assert told(message, "Any hotels in Valencia?", message[6:]) == [
+        'Asked "Any hotels in Valencia?", the assistant listed: Casa Clarita: small;'
+        " Hotel Sorolla: central."
+    ]
+
+
 def test_a_single_line_is_a_statement() -> None:
     assert told(LIST, "Any hotels?", "2. **Hotel Sorolla**.") == [
         "The assistant said: Hotel Sorolla."

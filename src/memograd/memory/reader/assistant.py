@@ -30,6 +30,10 @@ _ASKS: Final = re.compile(
 )
 
 
+# "Here are two:" goes on with its lines, and is one sentence with them.
+_HOLDS_LIST: Final = re.compile(r"[:：]\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、])")
+
+
 class Line(NamedTuple):
     """A sentence of the message and its place."""
 
@@ -42,8 +46,9 @@ def say_kept(
     kept: Sequence[Line], message: str, before: Sequence[Said], setting: Setting
 ) -> list[tuple[str, Draft]]:
     """Quote and wording of each item that these sentences of an assistant's message make."""
-    listed = [number for number, line in enumerate(kept) if LISTED.match(line.text)]
-    if len(listed) < 2:
+    whole = [_HOLDS_LIST.search(line.text) is not None for line in kept]
+    listed = [n for n, line in enumerate(kept) if whole[n] or LISTED.match(line.text)]
+    if len(listed) < 2 and not any(whole):
         return [(line.text, say_assistant(line.text, setting)) for line in kept]
     first, last = listed[0], listed[-1] + 1
     alone = [
