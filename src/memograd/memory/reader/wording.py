@@ -176,10 +176,9 @@ def say_assistant(sentence: str, setting: Setting) -> Draft:
 
 def say_list(lines: Sequence[str], question: str, setting: Setting) -> Draft:
     """Lines of a list of the assistant's, with what it answers; question: empty where unknown."""
-    bare = [
-        _MARKS.sub("", _EDGES.sub("", " ".join(line.split()))).rstrip(" .;,。；，")
-        for line in lines
-    ]
+    parts = [part for line in lines for part in line.split("\n")]
+    bare = [_MARKS.sub("", _EDGES.sub("", " ".join(part.split()))) for part in parts]
+    bare = [part.rstrip(" .;,。；，") for part in bare if not part.endswith((":", "："))]
     chinese = language_of("".join(bare)) == "zh"
     listed = ("；" if chinese else "; ").join(one for one in bare if one)
     if chinese:
