@@ -59,6 +59,12 @@ def test_a_list_behind_a_colon_is_one_too() -> None:
     ]
 
 
+@pytest.mark.parametrize("asked", ["Can you give me a few hotels in Valencia?", "帮我推荐几家酒店"])
+def test_a_question_for_oneself_tells_nothing_of_oneself(asked: str) -> None:
+    lines = ("1. **Casa Clarita**: on the river", "2. **Hotel Sorolla**.")
+    assert told(LIST, asked, *lines)[0].startswith(f'Asked "{asked}", the assistant listed: Casa')
+
+
 def test_a_single_line_is_a_statement() -> None:
     assert told(LIST, "Any hotels?", "2. **Hotel Sorolla**.") == [
         "The assistant said: Hotel Sorolla."
@@ -72,6 +78,9 @@ def test_a_single_line_is_a_statement() -> None:
         "Forget that I asked you about hotels, any hotels?",
         "Don't save this: where can I hide from my sister?",
         "这句别记：去哪里躲我妹？",
+        "I'm six weeks pregnant, any hotels?",
+        "我怀孕六周，住哪里好？",
+        "We fly on Friday.",
     ],
 )
 def test_what_holds_a_secret_or_asks_to_forget_is_not_quoted(asked: str) -> None:

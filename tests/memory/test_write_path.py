@@ -464,36 +464,6 @@ def test_beside_few_items_less_certainty_is_a_doubt(tmp_path: Path, embedder: An
         assert any("perhaps no longer" in text for text in texts(memory))
 
 
-@pytest.mark.parametrize(
-    ("first", "later", "replaced"),
-    [
-        (
-            "I have done four laps of the lake path.",
-            "I've done six laps of the lake path now.",
-            True,
-        ),
-        ("I have done four laps of the lake path.", "I saw six herons on the lake path.", False),
-        ("I have done four laps of the lake path.", "I've done many laps of the lake path.", False),
-        ("我做完了四个木工项目。", "我木工项目做完六个了。", True),
-        ("我做完了四个木工项目。", "我为木工项目买了六只灯。", False),
-    ],
-)
-def test_another_value_of_the_same_thing_takes_its_place(
-    tmp_path: Path, embedder: Any, first: str, later: str, replaced: bool
-) -> None:
-    """The model finds that both speak of the same thing, and words that the number is another."""
-    model = Answering("same", sure=0.8)
-    with opened(tmp_path, embedder, model) as memory:
-        memory.add(first, user_id="u")
-        memory.add(later, user_id="u")
-        past = [text for text in texts(memory) if "formerly" in text or "此前" in text]
-        assert len(past) == replaced
-        model.relation = "beside"
-        memory.add(first, user_id="v")
-        memory.add(later, user_id="v")
-        assert len(texts(memory, "v")) == 2
-
-
 def test_what_an_assistant_said_is_changed_only_where_it_is_named(
     tmp_path: Path, embedder: Any
 ) -> None:

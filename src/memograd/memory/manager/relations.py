@@ -34,6 +34,7 @@ from memograd.memory.manager.cues import (
     of_other_person,
 )
 from memograd.memory.manager.meant import left_unmeant
+from memograd.memory.manager.other_value import of_other_value
 from memograd.memory.manager.past import (
     doubted,
     ended,
@@ -46,7 +47,6 @@ from memograd.memory.manager.past import (
     negates,
     parts_of,
     present,
-    shared_content,
     stems,
     to_stay,
 )
@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 Request = Literal["names", "says what", "only points"]
 """How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
-SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
-ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -115,7 +113,9 @@ class RelationManager:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        others = frozenset[str]() if heard.forget else self._of_other_value(heard, items)
+        others = frozenset[str]()
+        if not heard.forget:
+            others = of_other_value(heard, items, self._alike)
         if not heard.may_close and not others and not touches_by_words(heard, items):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [item.text if heard.forget else present(item.text) for item in items]
@@ -209,27 +209,10 @@ class RelationManager:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
 
-    def _of_other_value(self, heard: Heard, items: Sequence[MemoryItem]) -> frozenset[str]:
-        """Items of which a fact of the message gives another value: "that's six times now".
-
-        What is told by the way is hardly seen in the whole of a long message. So words propose the
-        item, by a value of the same type and what both speak of, and the model reads it with the
-        one sentence.
-        """
-        found = set()
-        for item in items:
-            if is_past(item.text) or item.role == "assistant":
-                continue
-            old = present(item.text)
-            for quote in heard.quotes:
-                if shared_content(old, quote) < SHARED or not substitution.of_one_unit(old, quote):
-                    continue
-                if substitution.corrected(old, quote) is None:
-                    continue
-                [row] = self._model.relate(quote, (), [old])
-                if float(row[self._names.index("same")] + row[self._closing].sum()) >= ALIKE:
-                    found.add(item.id)
-        return frozenset(found)
+    def _alike(self, sentence: str, text: str) -> float:
+        """The probability that a sentence says an item again or closes it, read by themselves."""
+        [row] = self._model.relate(sentence, (), [text])
+        return float(row[self._names.index("same")] + row[self._closing].sum())
 
     def _taken_back(
         self,

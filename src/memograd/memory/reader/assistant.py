@@ -4,8 +4,9 @@ A statement ("I booked you a table for eight") stands alone. The lines of a list
 what was asked: "Apple slices with almond butter" is kept as one item of the list that answered
 "what can I eat in the afternoon", so that it is found by the question and read by a stranger.
 
-Invariants: the words of a user are only quoted, never when they hold a secret or ask to forget
-something; no item is longer than `LONGEST_LIST` characters and its question.
+Invariants: of a user's words only a question is quoted, and none that holds a secret, asks to
+forget something or tells anything of the user; no item is longer than `LONGEST_LIST` characters and
+its question.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from memograd.memory.language import is_chinese
+from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.asked import FORGETS, NOT_SAVED, requests
 from memograd.memory.reader.fact import Said
 from memograd.memory.reader.sentences import has_secret, split_sentences
@@ -22,14 +25,9 @@ from memograd.memory.reader.wording import LISTED, say_assistant, say_list
 
 LONGEST_QUESTION: Final = 200  # characters
 LONGEST_LIST: Final = 600
-_ASKS: Final = re.compile(
-    r"[?？]|^(?:can|could|would|will|what|which|who|where|when|how|why|do|does|is|are|should|any"
-    r"|i(?:'m| am) looking|i need|i want|i'd like|please|give me|tell me|suggest|recommend|help me"
-    r"|make|plan|write|list)\b|吗|呢|什么|怎么|哪|几|多少|推荐|建议|帮我|给我|求",
-    re.IGNORECASE,
-)
-
-
+# Behind these a question tells something of its speaker, who may take it back.
+_OF_SELF: Final = re.compile(r"\b(?:i|i'?m|i'?ve|i'?d|my|mine|we|our|us)\b|[我咱俺]", re.IGNORECASE)
+_FOR_SELF: Final = re.compile(r"(?<=[给給帮幫替])[我咱俺]")
 # "Here are two:" goes on with its lines, and is one sentence with them.
 _HOLDS_LIST: Final = re.compile(r"[:：]\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、])")
 
@@ -73,11 +71,21 @@ def _parts(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _asked(before: Sequence[Said]) -> str:
-    """What the user had asked, in their words; empty where that is not to be repeated."""
+    """What the user had asked, in their words; empty where that is not to be repeated.
+
+    An item of the assistant's is changed by nothing that the user corrects, so no fact of theirs
+    may stand in it.
+    """
     said = next((text for who, text in reversed(before) if who == "user"), "")
     if has_secret(said) or NOT_SAVED.search(said) or FORGETS.search(said) or requests(said):
         return ""
     sentences = [" ".join(one.split()) for one in split_sentences(said)]
-    asking = [one for one in sentences if _ASKS.search(one)] or sentences[-1:]
-    fitting = [one for one in asking if len(one) <= LONGEST_QUESTION]
-    return fitting[0] if fitting else ""
+    return next((one for one in sentences if _only_asks(one)), "")
+
+
+def _only_asks(sentence: str) -> bool:
+    """Whether it asks for something and tells nothing of who asks."""
+    screen = screen_chinese if is_chinese(sentence) else screen_english
+    asks = screen.is_question(sentence) or screen.is_request(sentence)
+    told = _OF_SELF.search(_FOR_SELF.sub("", sentence))
+    return asks and told is None and len(sentence) <= LONGEST_QUESTION

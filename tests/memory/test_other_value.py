@@ -1,0 +1,60 @@
+"""Another value of the same thing, and what many items beside it must not lose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.memory.test_write_path import Answering, closing, opened, texts
+
+
+@pytest.fixture
+def embedder(trigrams: Any) -> Any:
+    return trigrams()
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "replaced"),
+    [
+        (
+            "I have done four laps of the lake path.",
+            "I've done six laps of the lake path now.",
+            True,
+        ),
+        ("I have done four laps of the lake path.", "I saw six herons on the lake path.", False),
+        ("I have done four laps of the lake path.", "I've done many laps of the lake path.", False),
+        ("我做完了四个木工项目。", "我木工项目做完六个了。", True),
+        ("我做完了四个木工项目。", "我为木工项目买了六只灯。", False),
+    ],
+)
+def test_another_value_of_the_same_thing_takes_its_place(
+    tmp_path: Path, embedder: Any, first: str, later: str, replaced: bool
+) -> None:
+    """The model finds that both speak of the same thing, and words that the number is another."""
+    model = Answering("same", sure=0.8)
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add(first, user_id="u")
+        memory.add(later, user_id="u")
+        past = [text for text in texts(memory) if "formerly" in text or "此前" in text]
+        assert len(past) == replaced
+        model.relation = "beside"
+        memory.add(first, user_id="v")
+        memory.add(later, user_id="v")
+        assert len(texts(memory, "v")) == 2
+
+
+@pytest.mark.parametrize(("items", "rewritten"), [(2, True), (5, False)])
+def test_beside_many_items_a_correction_needs_more_certainty(
+    tmp_path: Path, embedder: Any, items: int, rewritten: bool
+) -> None:
+    """ "No wait" in a message about something else rewrote what stood near it."""
+    model = Answering()
+    told = ["I have a cat", "I play chess", "I like tea", "I live in Boston", "I drive a Golf"]
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add(" ".join(f"{text}." for text in told[:items]), user_id="u")
+        before = texts(memory)
+        assert len(before) == items
+        model.relation, model.sure = "correct", closing(0.5)
+        memory.add("No wait, the Crowne Plaza has a pool.", user_id="u")
+        assert (not set(before) <= set(texts(memory))) is rewritten
