@@ -212,7 +212,7 @@ def test_of_a_long_message_the_part_is_read_that_tells_the_fact(
     for number in range(8):
         [example] = examples.of_pass(number)
         assert sixth in example.row.tokens
-        assert WORTHS.index("fact") in example.worths
+        assert (WORTHS.index("fact"),) in example.worths
         assert max(span.end for span in example.row.segments) <= len(example.row.tokens)
 
 

@@ -11,7 +11,7 @@ import pytest
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.rows import ITEMS_A_ROW, RowBuilder
-from memograd.memory.relations.weights import RELATIONS
+from memograd.memory.relations.weights import RELATIONS, WORTHS
 from memograd.tasks.relations.rows import GROUPS, Examples, read_dialogues
 from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import Worded, nearest, read_talks
@@ -73,6 +73,8 @@ def test_a_pass_reads_talk_in_which_all_stays(talk: Path, tmp_path: Path) -> Non
     of_talk = [one for one in crowded if one.relations and one.relations[0][0] == stays]
     assert of_talk and len(crowded) == len(plain) + len(of_talk)
     assert all(right == stays for one in of_talk for right, _ in one.relations)
+    asks_for_nothing = tuple(WORTHS.index(name) for name in ("fact", "nothing"))
+    assert all(one.worths and set(one.worths) == {asks_for_nothing} for one in of_talk)
     assert max(len(one.relations) for one in crowded) <= ITEMS_A_ROW
     filled = sum(len(one.relations) for one in crowded[: len(plain)])
     assert filled > sum(len(one.relations) for one in plain)

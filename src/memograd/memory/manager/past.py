@@ -27,6 +27,7 @@ from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
 
+LONGER_THAN: Final = 3  # characters of a part that says something
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
 _FORMERLY: Final = re.compile(
@@ -222,10 +223,22 @@ def parts_of(text: str) -> list[tuple[str, str]]:
     return parts if all(len(part) > 1 for part, _ in parts) else [(text, "")]
 
 
+def with_subject(text: str, part: str) -> str:
+    """A part of a statement that a model can read by itself: 用户 stands before it."""
+    if is_chinese(text) and re.match("用户(?!说：)", text) and "用户" not in part:
+        return f"用户{part}"
+    return part
+
+
 def stands_alone(text: str, part: str) -> bool:
     """Whether a part can be read without the rest, or its pronoun is known to be whose."""
     bare = _STARTS.sub("", part, count=1) if _WHOSE.match(text) else part
     return LEANS.search(bare) is None
+
+
+def is_readable(text: str, part: str) -> bool:
+    """Whether a part says something by itself: it is no mere word, and stands alone."""
+    return len(part) > LONGER_THAN and stands_alone(text, part)
 
 
 def is_list(parts: Sequence[tuple[str, str]]) -> bool:
@@ -234,11 +247,6 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
         re.search(r"[;；、&+]|and|。|\.", joint) or _AGAIN.match(after)
         for (_, joint), (after, _) in itertools.pairwise(parts)
     )
-
-
-def begins_anew(part: str) -> bool:
-    """Whether a part of a statement has a subject of its own: "and I teach chemistry"."""
-    return _AGAIN.match(part) is not None
 
 
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import substitution, wishes
+from memograd.memory.manager import substitution
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
 from memograd.memory.manager.cues import (
     ADDS,
-    ALL_SAID,
     ASIDE,
-    BARE_REQUEST,
     CORRECTS,
     DENIED,
     DENIES,
@@ -33,27 +31,27 @@ from memograd.memory.manager.cues import (
     of_other_kind,
     of_other_person,
 )
-from memograd.memory.manager.meant import left_unmeant
 from memograd.memory.manager.other_value import of_other_value
 from memograd.memory.manager.past import (
     doubted,
     ended,
     instead,
     is_doubted,
+    is_list,
     is_past,
+    is_readable,
     keeping_past,
     least_length,
-    named_in,
+    left_of,
     negates,
     parts_of,
     present,
-    stems,
-    to_stay,
 )
 from memograd.memory.manager.protocol import Change
+from memograd.memory.manager.requests import forgotten
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
-from memograd.memory.reader.forget import MAY_ASK, request_to_forget
+from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -66,8 +64,6 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
-Request = Literal["names", "says what", "only points"]
-"""How a request to forget speaks of an item: by its words, pointing with words, pointing alone."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
@@ -113,17 +109,15 @@ class RelationManager:
             return []  # somebody confirms it first
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        others = frozenset[str]()
-        if not heard.forget:
-            others = of_other_value(heard, items, self._alike)
-        if not heard.may_close and not others and not touches_by_words(heard, items):
-            return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        texts = [item.text if heard.forget else present(item.text) for item in items]
-        found = self._model.relate(heard.turn.text, heard.before, texts)
         if heard.forget:
-            return self._forgotten(heard, items, recent, found) + [
+            return forgotten(self._model, self.thresholds, heard, items, recent) + [
                 self._new(fact, items, None) for fact in heard.facts
             ]
+        others = of_other_value(heard, items, self._alike)
+        if not heard.may_close and not others and not touches_by_words(heard, items):
+            return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
+        texts = [present(item.text) for item in items]
+        found = self._model.relate(heard.turn.text, heard.before, texts)
         asked = [self._new(fact, items, None) for fact in heard.asked]
         return self._changed(heard, items, recent, found, others) + asked
 
@@ -387,85 +381,19 @@ class RelationManager:
         ]
         return scores.index(max(scores))
 
-    def _meant(self, heard: Heard, item: MemoryItem, *, points: bool = False) -> str | None:
-        """`left_unmeant`, with how surely the message closes each part."""
-
-        def closing(parts: Sequence[str]) -> list[float]:
-            found = self._model.relate(heard.turn.text, heard.before, parts)
-            return [float(sure) for sure in found[:, self._closing].sum(1)]
-
-        return left_unmeant(heard, item.text, closing, self.thresholds, points=points)
-
-    def _forgotten(
-        self,
-        heard: Heard,
-        items: Sequence[MemoryItem],
-        recent: frozenset[str],
-        found: np.ndarray,
-    ) -> list[Change]:
-        wish = found[:, [self._names.index("retract"), self._names.index("end")]].sum(1)
-        closing = found[:, self._closing].sum(1)
-        if recent and ALL_SAID.search(heard.own):
-            return [self._without(heard, one, "only points") for one in items if one.id in recent]
-        if recent and wishes.only_point(heard, items):
-            request: Request = "says what" if wishes.says_what(heard) else "only points"
-            meant_at_all = [
-                item
-                for item, sure in zip(items, closing.tolist(), strict=True)
-                if item.id in recent
-                and (request == "only points" or sure >= self.thresholds.part_above)
-            ]
-            if meant_at_all:
-                return [self._without(heard, one, request) for one in meant_at_all]
-        surely = self.thresholds.close_above
-        may = wishes.may_mean(heard, items, recent, closing.tolist(), surely)
-        stays = to_stay(heard.own)
-        for n, item in enumerate(items):
-            if stays & stems(item.text) and len(parts_of(present(item.text))) < 2:
-                wish[n] = closing[n] = 0.0
-        meant = [max(float(wish[n]), float(closing[n])) if may[n] else 0.0 for n in range(len(may))]
-        least, share = self.thresholds.forget_above, self.thresholds.meant_share * max(meant)
-        targets = [n for n in range(len(items)) if meant[n] >= least and meant[n] >= share]
-        named = [n for n in targets if named_in(heard.own, items[n].text)]
-        targets = named or targets
-        if targets and wishes.name_what_was_not_kept(heard, [items[n] for n in targets]):
-            return []
-        changes = [self._without(heard, items[n]) for n in targets]
-        if changes:
-            return changes
-        topic = request_to_forget(heard.own)
-        if topic is not None:
-            fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
-            decision = decide_by_rules(fact, items)
-            if decision.op.kind is not OpKind.NONE:
-                return [Change(decision, fact, hide=True)]
-        if recent and (BARE_REQUEST.search(heard.own) or len(heard.own) < wishes.SHORT_REQUEST):
-            return [
-                self._without(heard, item)
-                for item in items
-                if item.id in recent and not stays & stems(item.text)
-            ]
-        best = int(wish.argmax())
-        least = self.thresholds.faint_above if may[best] else self.thresholds.close_above
-        unrelated = float(found[best, 0]) >= self.thresholds.unrelated_above
-        if float(wish[best]) >= least and not unrelated:
-            return [self._without(heard, items[best])]
-        return []
-
-    def _without(
-        self,
-        heard: Heard,
-        item: MemoryItem,
-        request: Request = "names",
-    ) -> Change:
-        """The item forgotten, or what is left of it where the request means a part."""
-        text = None
-        if request != "only points":
-            text = self._meant(heard, item, points=request == "says what")
-        if text is not None:
-            return self._update(item, text, heard, "forget", 1.0)
-        decision = Decision(MemoryOp.delete(item.id), reason("forget", item.text, quoted=True))
-        return Change(decision, _fact_of(heard), hide=True)
+    def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
+        """The item without those of its parts that the message closes; None where all of it is, or
+        its parts do not stand side by side."""
+        parts = parts_of(present(item.text))
+        if len(parts) < 2 or not is_list(parts):
+            return None
+        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
+        scores = found[:, self._closing].sum(1).tolist()
+        least = max(self.thresholds.part_above, self.thresholds.part_share * max(scores))
+        stay = [n for n in range(len(parts)) if scores[n] < least]
+        if len(stay) == len(parts) or not any(is_readable(item.text, parts[n][0]) for n in stay):
+            return None
+        return left_of(item.text, parts, stay)
 
     def _update(
         self,

@@ -96,6 +96,9 @@ _OFFER: Final = re.compile(
     r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
     re.IGNORECASE,
 )
+WISH_AMONG_PEOPLE: Final = 0.75
+"""How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
+
 
 
 class TrainedReader:
@@ -120,7 +123,8 @@ class TrainedReader:
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
             last = next((one.text for one in reversed(past) if one.speaker == turn.speaker), "")
-            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), last)
+            alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
+            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone)
             found.append(self._heard(setting, said))
         return found
 
@@ -161,7 +165,7 @@ class TrainedReader:
         if EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = any(
-            self._wishes(text, float(wish), own)
+            self._wishes(text, float(wish), own, setting)
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
@@ -176,7 +180,7 @@ class TrainedReader:
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
                 continue
-            if forget and self._wishes(text, float(wish), own):
+            if forget and self._wishes(text, float(wish), own, setting):
                 continue
             # What begins a longer message is worded as an answer, but must be worth keeping by
             # itself: people often leave a question unanswered.
@@ -221,16 +225,18 @@ class TrainedReader:
             may_close=may_close,
         )
 
-    def _wishes(self, text: str, wish: float, message: str) -> bool:
+    def _wishes(self, text: str, wish: float, message: str, setting: Setting) -> bool:
         """Whether the sentence asks to forget something, or not to keep it.
 
-        In talk of months hardly any does, so in a message that has no word for it the wish must be
-        very likely.
+        A message that has no word for it must wish it more surely. Where people talk with each
+        other nobody speaks to a memory ("Believe in yourself!"), so both are needed there.
         """
         if requests(text) or FORGETS.search(text):
             return True
-        sure = self.thresholds
-        return wish >= (sure.wish_above if MAY_ASK.search(message) else sure.wish_unsaid_above)
+        sure, said = self.thresholds, MAY_ASK.search(message) is not None
+        if not setting.alone:
+            return said and wish >= WISH_AMONG_PEOPLE
+        return wish >= (sure.wish_above if said else sure.wish_unsaid_above)
 
     def _without_secrets(
         self,

@@ -51,6 +51,7 @@ from memograd.memory.write.told_again import told_again
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
 MOST_ITEMS: Final = 12  # that one message of several facts is compared with
+FORGET_ITEMS: Final = 24  # that a request to forget is compared with: such requests are rare
 NAMED_BY: Final = 2  # words of what an assistant said, in a message that may change it
 
 
@@ -305,13 +306,15 @@ def _items_for(
     """The living items that a message may speak of: what was just told, then the nearest ones."""
     recent = told.just_before(heard.turn)
     found = {item.id: item for item in work.items.last(RECENT_ITEMS, eligible) if item.id in recent}
+    # A request names a topic in words of its own, and must not fail for want of looking.
+    most = FORGET_ITEMS if heard.forget else RELATED_ITEMS
     rankings = [
-        [hit.record for hit in retrieve(work.items, query, top_k=RELATED_ITEMS, eligible=eligible)]
+        [hit.record for hit in retrieve(work.items, query, top_k=most, eligible=eligible)]
         for query in queries
     ]
     for row in zip_longest(*rankings):
         found |= {item.id: item for item in row if item is not None}
-    return list(found.values())[: MOST_ITEMS if len(heard.facts) > 1 else RELATED_ITEMS]
+    return list(found.values())[: MOST_ITEMS if len(heard.facts) > 1 and not heard.forget else most]
 
 
 def _asked_for_everything(heard: Heard, scope: Scope, actor: str) -> NewEvent:

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders.e5_weights import E5Weights
@@ -46,8 +45,8 @@ def losses(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean cross entropy of the relations and of the worths of a batch.
 
-    Where several relations may be right, the loss is the negative logarithm of their sum. To the
-    relations' belongs the cross entropy of whether the item is closed, by any of CLOSING.
+    Where several relations or worths may be right, the loss is the negative logarithm of their sum.
+    To the relations' belongs the cross entropy of whether the item is closed, by any of CLOSING.
     """
     smooth = config.smoothing
     batch = batch_of([example.row for example in examples], table, pad)
@@ -62,17 +61,14 @@ def losses(
             side = _CLOSING if right[0] in _CLOSING else _LEAVING
             loss = loss - config.closing_weight * logs[row, item, side].logsumexp(0)
             total, weights = total + weight * loss, weights + weight
-    told = [
-        (row, segment, worth)
+    worth_logs = worths.log_softmax(-1)
+    of_segments = [
+        -worth_logs[row, segment, list(right)].logsumexp(0)
+        - (smooth * worth_logs[row, segment].mean() if smooth and len(right) == 1 else 0.0)
         for row, example in enumerate(examples)
-        for segment, worth in enumerate(example.worths)
+        for segment, right in enumerate(example.worths)
     ]
-    worth_loss = torch.zeros(())
-    if told:
-        rows, segments, labels = torch.tensor(told).T
-        worth_loss = functional.cross_entropy(
-            worths[rows, segments], labels, label_smoothing=smooth
-        )
+    worth_loss = torch.stack(of_segments).mean() if of_segments else torch.zeros(())
     return total / max(weights, 1e-9), worth_loss
 
 

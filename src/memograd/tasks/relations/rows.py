@@ -37,6 +37,8 @@ GROUPS: Final = {
 }
 """What a label of a pair may mean; the loss asks only that one of them is likely."""
 
+_NO_WISH: Final = (WORTHS.index("fact"), WORTHS.index("nothing"))
+"""Nobody in a talk asks a memory to forget: "Keep going!" is no request."""
 _STAYS: Final = tuple(RELATIONS.index(name) for name in GROUPS["keep"])
 OLD_KINDS: Final = frozenset(
     {"change", "comment", "addition", "ending", "other_person", "hypothetical_or_past", "life"}
@@ -90,11 +92,11 @@ class WrittenTurn:
 @dataclass(frozen=True)
 class Example:
     """relations: of each item of the row: the indices that are right and what it counts in the
-    loss. worths: the index of each segment."""
+    loss. worths: of each segment the indices that may be right."""
 
     row: RelationRow
     relations: list[tuple[tuple[int, ...], float]]
-    worths: list[int]
+    worths: list[tuple[int, ...]]
 
 
 def read_dialogues(path: Path) -> list[WrittenTurn]:
@@ -230,7 +232,8 @@ class Examples:
             ],
         )
         worths = worths_of(said, [spans[n] for n in inside])
-        return Example(row, [(right, weight) for _, right, weight in drawn], worths)
+        told = [(right, weight) for _, right, weight in drawn]
+        return Example(row, told, [(worth,) for worth in worths])
 
     def _window(self, said: WrittenTurn, spans: Sequence[Span], rng: random.Random) -> Window:
         """The part of a long message that is read: one that tells most of its facts where it says
@@ -250,14 +253,21 @@ class Examples:
         return rng.choice([window for window in windows if tells(window) == most])
 
     def _of_talk(self, turn: TalkTurn, rng: random.Random) -> Example:
-        """A turn beside the last that was told and what is nearest to it, all of which stays."""
+        """A turn beside the last that was told and what is nearest to it, all of which stays.
+
+        Of a long one its beginning.
+        """
         most = rng.randint(2, ITEMS_A_ROW)
         last = [item.text for item in turn.told[-2:]] if rng.random() < 0.6 else []
         items = list(dict.fromkeys([*last, *nearest(turn.text, turn.told, most, rng)]))[:most]
         rng.shuffle(items)
         before = turn.before[-rng.choice([1, 1, 2, 3]) :] if rng.random() < 0.6 else ()
-        row = self._builder.row(turn.text, role="user", before=before, items=items, segments=[])
-        return Example(row, [(_STAYS, _TALK) for _ in items], [])
+        window = self._builder.windows(turn.text)[0]
+        spans = segments_of(window.text, clauses=False)[:SEGMENTS_A_ROW]
+        row = self._builder.row(
+            window.text, role="user", before=before, items=items, segments=spans
+        )
+        return Example(row, [(_STAYS, _TALK) for _ in items], [_NO_WISH for _ in spans])
 
     def _crowd(self, said: WrittenTurn, items: Sequence[str], rng: random.Random) -> Iterator[str]:
         """What others told that shares words with the message, until the row is full or nearly."""

@@ -1,0 +1,203 @@
+"""What a request to forget takes away, as a trained model and the words of the request say it.
+
+The model reads the request together with every part of the items near it ("User is 51", "User rents
+in Leeds"), with what came before it and without: a request that names a topic ("what I earn") is
+clearer alone, and one that points ("that last bit") is not. The words count beside it: what the
+request names, and what it says is to stay.
+
+Invariants: a request that only points means nothing but what was just said; a part that the request
+leaves stays readable; what is left of an item is made of its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from memograd.memory.language import is_chinese
+from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
+from memograd.memory.manager.past import (
+    is_readable,
+    kept_in,
+    left_of,
+    named_in,
+    parts_of,
+    present,
+    speaks_of,
+    stems,
+    with_subject,
+)
+from memograd.memory.manager.protocol import Change
+from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.forget import MAY_ASK, asked_for, request_to_forget, to_be_kept
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
+
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel, Thresholds
+
+SHORT_REQUEST: Final = 25  # characters
+CHARACTERS: Final = 2  # of Chinese that count as a word
+NAMED: Final = 0.3  # what the words of a request add to the part that they name
+_SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
+_OF_ASKING: Final = stems(
+    "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
+    " changed mind again now wait never here there say said tell told get got rid bit thing part"
+    " shouldn typed wrote 请麻烦吧把不对刚才算了谢"
+)
+_FOLLOWS: Final = re.compile(
+    r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
+    r"|until|till)\b|因为|所以|但|不过|只是|结果|没人|谁都",
+    re.IGNORECASE,
+)
+"""A part that goes on about the one before it: "I've applied at the mill, but nobody knows"."""
+
+
+@dataclass
+class _Part:
+    """A part of an item, `place` among its parts; `sure`: that the request means it."""
+
+    item: int
+    place: int
+    text: str
+    sure: float = 0.0
+
+
+def forgotten(
+    model: RelationModel,
+    sure: Thresholds,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    recent: frozenset[str],
+) -> list[Change]:
+    """The changes that carry the request out: items forgotten, or rewritten without what it means.
+
+    recent: ids of what was just said.
+    """
+    said = [item for item in items if item.id in recent]
+    if said and ALL_SAID.search(heard.own):
+        return [_forgets(heard, item) for item in said]
+    if said and only_points(heard, items):
+        return [_forgets(heard, item) for item in said]
+    parts = _parts(model, heard, items)
+    best = max((part.sure for part in parts), default=0.0)
+    meant = [
+        part
+        for part in parts
+        if part.sure >= sure.forget_above and part.sure >= sure.meant_share * best
+    ]
+    if meant and _names_what_was_not_kept(heard, [part.text for part in meant]):
+        return []
+    if meant:
+        return [
+            _without(heard, items[n], {part.place for part in meant if part.item == n})
+            for n in dict.fromkeys(part.item for part in meant)
+        ]
+    topic = request_to_forget(heard.own)
+    if topic is not None:
+        fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
+        decision = decide_by_rules(fact, items)
+        if decision.op.kind is not OpKind.NONE:
+            return [Change(decision, fact, hide=True)]
+    if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < SHORT_REQUEST):
+        stays = stems(to_be_kept(heard.own))
+        return [_forgets(heard, item) for item in said if not stays & stems(item.text)]
+    if best >= sure.faint_above:
+        most = max(parts, key=lambda part: part.sure)
+        return [_without(heard, items[most.item], {most.place})]
+    return []
+
+
+def only_points(heard: Heard, items: Sequence[MemoryItem]) -> bool:
+    """Whether the request says nothing of what it means: "Forget that, please."
+
+    Of several sentences the asking one counts: "I shouldn't have told you. Please forget it."
+    "Leave my religion out of it" says what, though no item may have the word.
+    """
+    asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
+    own = " ".join(asking) or heard.own
+    if BARE_REQUEST.search(own) is None:
+        return False
+    bare = BARE_REQUEST.sub(" ", own)
+    if any(speaks_of(bare, item.text) for item in items):
+        return False
+    return not stems(BARE_REQUEST.sub(" ", MAY_ASK.sub(" ", heard.own))) - _OF_ASKING
+
+
+def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> list[_Part]:
+    """The parts of all items, with how surely the request means each."""
+    from memograd.memory.relations import CLOSING, RELATIONS
+
+    parts = [
+        _Part(n, place, with_subject(item.text, text))
+        for n, item in enumerate(items)
+        for place, (text, _) in enumerate(parts_of(present(item.text)))
+    ]
+    texts = [part.text for part in parts]
+    closing = [RELATIONS.index(name) for name in CLOSING]
+    read = [
+        model.relate(heard.turn.text, before, texts)[:, closing].sum(1)
+        for before in (heard.before, ())
+    ]
+    named = [_words_named(heard, part.text) for part in parts]
+    for part, score, count in zip(parts, np.mean(read, axis=0), named, strict=True):
+        part.sure = float(score)
+        if count and count == max(named):
+            part.sure += NAMED
+        if kept_in(heard.own, part.text) > count:
+            part.sure = 0.0
+    return parts
+
+
+def _words_named(heard: Heard, text: str) -> int:
+    # In Chinese the words are characters, of which two texts always share some.
+    return named_in(heard.own, text) // (CHARACTERS if is_chinese(heard.own) else 1)
+
+
+def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
+    """Whether the request names a word of an earlier message that none of the items has.
+
+    "My PIN is 4711." is never kept, so "Forget my PIN." is about no item. What is to stay is not
+    what the request names: "don't keep the medication, the desk is fine".
+    """
+    own = asked_for(heard.own)
+    told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
+    least = CHARACTERS if is_chinese(own) else 1
+    return len(stems(own) & told) >= least and not any(speaks_of(own, text) for text in texts)
+
+
+def _without(heard: Heard, item: MemoryItem, meant: set[int]) -> Change:
+    """The item without those of its parts, forgotten where nothing of it is left to read."""
+    parts = parts_of(present(item.text))
+    stay = [n for n in range(len(parts)) if n not in meant]
+    stay = [n for n in stay if not _hangs_on_what_goes(n, parts, stay)]
+    if not any(is_readable(item.text, parts[n][0]) for n in stay):
+        return _forgets(heard, item)
+    op = MemoryOp.update(item.id, left_of(item.text, parts, stay))
+    decision = Decision(op, reason("forget", item.text, quoted=True))
+    return Change(decision, _fact_of(heard), hide=True)
+
+
+def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
+    """Whether a part goes on about one that is taken out."""
+    while n and _FOLLOWS.match(parts[n][0]):
+        n -= 1
+        if n not in stay:
+            return True
+    return False
+
+
+def _forgets(heard: Heard, item: MemoryItem) -> Change:
+    decision = Decision(MemoryOp.delete(item.id), reason("forget", item.text, quoted=True))
+    return Change(decision, _fact_of(heard), hide=True)
+
+
+def _fact_of(heard: Heard) -> Fact:
+    """The message as a fact that only says where and when."""
+    turn = heard.turn
+    return Fact(turn.text, (turn.id,), valid_from=turn.time, told_at=turn.time, forget=heard.forget)
