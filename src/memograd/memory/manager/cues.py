@@ -15,7 +15,8 @@ from memograd.memory.statements import parse_statement
 CORRECTS: Final = re.compile(
     r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
     r"|correction|actually|sorry|soz|my bad|mistyped|misspoke|fat.?finger|autocorrect"
-    r"|nope|(?:scrap|strike) that|misread|muddled|silly me|i wrote|did i say"
+    r"|nope|(?:scrap|strike) that|misread|muddled|silly me|did i say"
+    r"|i wrote(?! (?:it|that|this|them|everything) (?:all )?down)"
     r"|i should (?:say|have said)"
     r"|wrong (?:line|row|one|way|key)|should (?:read|say|have (?:read|said|been))"
     r"|corrected|misremembered|apologies|forgive me|strictly speaking|to be precise"

@@ -28,6 +28,7 @@ from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
 
 LONGER_THAN: Final = 3  # characters of a part that says something
+CHARACTERS: Final = 2  # of Chinese that count as a word: two texts always share some
 LONGEST_PAST: Final = 240  # characters; what was so before that is left to the history
 
 _FORMERLY: Final = re.compile(
@@ -176,7 +177,7 @@ def _words_of(message: str, text: str) -> int:
     for part, _ in parts_of(present(text)):
         words = property_words(part).split()[1:]  # behind the subject
         if is_chinese(part):
-            found += len(stems(message) & stems(part))
+            found += len(stems(message) & stems(part)) // CHARACTERS
             found += sum(len(word) > 1 and word in message for word in words)
         else:
             found += len((stems(message) - _OF_NOTES) & (stems(part) | stems(" ".join(words))))
@@ -241,6 +242,21 @@ def is_readable(text: str, part: str) -> bool:
     return len(part) > LONGER_THAN and stands_alone(text, part)
 
 
+def goes_on(part: str, joint: str) -> bool:
+    """Whether a part goes on about the one before it, which `joint` joins it to.
+
+    "I've applied at the mill, but nobody knows"; "my wife's pregnant, eight weeks".
+    """
+    if _FOLLOWS.match(part):
+        return True
+    return (
+        joint.strip() == ","
+        and not is_chinese(part)
+        and _AGAIN.match(part) is None
+        and parse_statement(f"User {part}") is None
+    )
+
+
 def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     """Whether the parts stand side by side, rather than being the clauses of one thought."""
     return all(
@@ -249,6 +265,11 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     )
 
 
+_FOLLOWS: Final = re.compile(
+    r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
+    r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",
+    re.IGNORECASE,
+)
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)
 
 

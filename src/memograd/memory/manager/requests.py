@@ -21,6 +21,8 @@ import numpy as np
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
 from memograd.memory.manager.past import (
+    CHARACTERS,
+    goes_on,
     is_readable,
     kept_in,
     left_of,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 SHORT_REQUEST: Final = 25  # characters
-CHARACTERS: Final = 2  # of Chinese that count as a word
+POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 NAMED: Final = 0.3  # what the words of a request add to the part that they name
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
@@ -50,22 +52,18 @@ _OF_ASKING: Final = stems(
     " changed mind again now wait never here there say said tell told get got rid bit thing part"
     " shouldn typed wrote 请麻烦吧把不对刚才算了谢"
 )
-_FOLLOWS: Final = re.compile(
-    r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
-    r"|until|till)\b|因为|所以|但|不过|只是|结果|没人|谁都",
-    re.IGNORECASE,
-)
-"""A part that goes on about the one before it: "I've applied at the mill, but nobody knows"."""
 
 
 @dataclass
 class _Part:
-    """A part of an item, `place` among its parts; `sure`: that the request means it."""
+    """A part of an item, `place` among its parts; `sure`: that the request means it. kept: it says
+    that this is to stay."""
 
     item: int
     place: int
     text: str
     sure: float = 0.0
+    kept: bool = False
 
 
 def forgotten(
@@ -80,25 +78,30 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if said and ALL_SAID.search(heard.own):
-        return [_forgets(heard, item) for item in said]
-    if said and only_points(heard, items):
+    if said and (ALL_SAID.search(heard.own) or only_points(heard, items)):
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items)
     best = max((part.sure for part in parts), default=0.0)
-    meant = [
-        part
-        for part in parts
-        if part.sure >= sure.forget_above and part.sure >= sure.meant_share * best
-    ]
+    least = max(sure.forget_above, sure.meant_share * best)
+    meant = [part for part in parts if part.sure >= least]
+    if BARE_REQUEST.search(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
+        around = {part.item for part in meant}
+        meant = [
+            part
+            for part in parts
+            if part.sure >= least or (part.item in around and part.sure >= POINTED_SHARE * best)
+        ]
+    if len(meant) == len(parts) > 1 and to_be_kept(heard.own):
+        meant.remove(min(meant, key=lambda part: part.sure))  # something is to stay
     if meant and _names_what_was_not_kept(heard, [part.text for part in meant]):
         return []
     if meant:
+        kept = [{p.place for p in parts if p.item == n and p.kept} for n in range(len(items))]
         return [
-            _without(heard, items[n], {part.place for part in meant if part.item == n})
+            _without(heard, items[n], {part.place for part in meant if part.item == n}, kept[n])
             for n in dict.fromkeys(part.item for part in meant)
         ]
-    topic = request_to_forget(heard.own)
+    topic = request_to_forget(asked_for(heard.own))
     if topic is not None:
         fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
         decision = decide_by_rules(fact, items)
@@ -109,24 +112,28 @@ def forgotten(
         return [_forgets(heard, item) for item in said if not stays & stems(item.text)]
     if best >= sure.faint_above:
         most = max(parts, key=lambda part: part.sure)
-        return [_without(heard, items[most.item], {most.place})]
+        return [_without(heard, items[most.item], {most.place}, set())]
     return []
 
 
 def only_points(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     """Whether the request says nothing of what it means: "Forget that, please."
 
-    Of several sentences the asking one counts: "I shouldn't have told you. Please forget it."
     "Leave my religion out of it" says what, though no item may have the word.
     """
-    asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
-    own = " ".join(asking) or heard.own
+    own = _asking(heard)
     if BARE_REQUEST.search(own) is None:
         return False
     bare = BARE_REQUEST.sub(" ", own)
     if any(speaks_of(bare, item.text) for item in items):
         return False
     return not stems(BARE_REQUEST.sub(" ", MAY_ASK.sub(" ", heard.own))) - _OF_ASKING
+
+
+def _asking(heard: Heard) -> str:
+    """The sentences that ask, of "I shouldn't have told you. Please forget it. Tea or coffee?"."""
+    asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
+    return " ".join(asking) or heard.own
 
 
 def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> list[_Part]:
@@ -144,19 +151,12 @@ def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> l
         model.relate(heard.turn.text, before, texts)[:, closing].sum(1)
         for before in (heard.before, ())
     ]
-    named = [_words_named(heard, part.text) for part in parts]
+    named = [named_in(_asking(heard), part.text) for part in parts]
     for part, score, count in zip(parts, np.mean(read, axis=0), named, strict=True):
-        part.sure = float(score)
-        if count and count == max(named):
-            part.sure += NAMED
+        part.sure = float(score) + (NAMED if 0 < count == max(named) else 0.0)
         if kept_in(heard.own, part.text) > count:
-            part.sure = 0.0
+            part.sure, part.kept = 0.0, True
     return parts
-
-
-def _words_named(heard: Heard, text: str) -> int:
-    # In Chinese the words are characters, of which two texts always share some.
-    return named_in(heard.own, text) // (CHARACTERS if is_chinese(heard.own) else 1)
 
 
 def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
@@ -171,11 +171,12 @@ def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
     return len(stems(own) & told) >= least and not any(speaks_of(own, text) for text in texts)
 
 
-def _without(heard: Heard, item: MemoryItem, meant: set[int]) -> Change:
-    """The item without those of its parts, forgotten where nothing of it is left to read."""
+def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) -> Change:
+    """The item without the parts that are meant and what only goes on about them; forgotten where
+    nothing of it is left to read."""
     parts = parts_of(present(item.text))
     stay = [n for n in range(len(parts)) if n not in meant]
-    stay = [n for n in stay if not _hangs_on_what_goes(n, parts, stay)]
+    stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     if not any(is_readable(item.text, parts[n][0]) for n in stay):
         return _forgets(heard, item)
     op = MemoryOp.update(item.id, left_of(item.text, parts, stay))
@@ -184,8 +185,8 @@ def _without(heard: Heard, item: MemoryItem, meant: set[int]) -> Change:
 
 
 def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
-    """Whether a part goes on about one that is taken out."""
-    while n and _FOLLOWS.match(parts[n][0]):
+    """Whether a part only goes on about one that is taken out."""
+    while n and goes_on(parts[n][0], parts[n - 1][1]):
         n -= 1
         if n not in stay:
             return True

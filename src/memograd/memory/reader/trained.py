@@ -100,7 +100,6 @@ WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
 
 
-
 class TrainedReader:
     """Facts as a relation model sees them; `thresholds`: how sure it must be, by default the
     model's."""
@@ -124,7 +123,9 @@ class TrainedReader:
             said = tuple((other.said_as, other.text) for other in past)
             last = next((one.text for one in reversed(past) if one.speaker == turn.speaker), "")
             alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
-            setting = Setting(turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone)
+            setting = Setting(
+                turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone
+            )
             found.append(self._heard(setting, said))
         return found
 
