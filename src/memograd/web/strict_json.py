@@ -29,6 +29,7 @@ class _StrictRequest(Request):
                     body,
                     parse_constant=_no_constant,
                     parse_float=_finite,
+                    parse_int=_whole,
                     object_pairs_hook=_once,
                 )
             except RecursionError:
@@ -64,6 +65,13 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise json.JSONDecodeError(f"{digits[:60]} is no number of a computer", digits, 0)
     return number
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads some thousand digits, and no more
+        raise json.JSONDecodeError(f"{digits[:60]}… is no number of a computer", "", 0) from None
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
