@@ -98,17 +98,18 @@ def _seconds(view: View, days: str) -> float | None:
 
 def _did(view: View, action: str) -> str:
     """What was done, in the language of the page; as it stands where another version wrote it."""
-    return _said(view, "access.did." + action, action)
+    known = _knows(view, f"access.did.{action}")
+    return view.say("access.did." + action) if known else action
 
 
 def _via(view: View, door: str) -> str:
-    return _said(view, "access.by." + door, door)
+    return view.say("access.by." + door) if _knows(view, f"access.by.{door}") else door
 
 
 def _by(view: View, name: str) -> str:
     """Who did it: a key by the name that somebody gave it, what has no key by ours."""
-    return _said(view, "access.key." + name, name)
+    return view.say("access.key." + name) if _knows(view, f"access.key.{name}") else name
 
 
-def _said(view: View, key: str, otherwise: str) -> str:
-    return view.say(key) if key in catalogue()[view.language] else otherwise
+def _knows(view: View, text: str) -> bool:
+    return text in catalogue()[view.language]
