@@ -37,9 +37,9 @@ from memograd.memory.reader.forget import (
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
+    OwnWords,
     foreign,
     has_secret,
-    is_own,
     split_sentences,
     tells_code,
 )
@@ -347,9 +347,9 @@ def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
 
 def _own_sentences(text: str) -> list[tuple[int, int, str]]:
     """Beginning, end and text of each that by its form is the speaker's own."""
-    others = foreign(text)
+    own = OwnWords(foreign(text))
     placed = [(start, start + len(sentence), sentence) for start, sentence in _placed(text)]
-    return [one for one in placed if is_own(one[0], one[1], others)]
+    return [one for one in placed if own.has(one[0], one[1])]
 
 
 def _only_offers(question: str) -> bool:
