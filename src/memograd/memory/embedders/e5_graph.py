@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.embedders.quantised_graph import LARGEST, MICROSOFT, QuantisedGraph
 
-VERSION: Final = 1  # of what is built here: a cached file of another version is not used
+VERSION: Final = 2  # of what is built here: a cached file of another version is not used
 _FINE: Final = 1 / 254  # the second byte of a token counts in this part of its scale
 
 

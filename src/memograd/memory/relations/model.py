@@ -274,10 +274,13 @@ def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.
     """float32 `[spans, 2 hidden]`: each span's mean beside the message's."""
     import numpy as np
 
-    message = encoded[_said(row)].mean(axis=0)
-    return np.stack(
-        [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
-    )
+    shares = np.zeros((len(spans) + 1, len(encoded)), np.float32)
+    for number, (start, end) in enumerate(spans):
+        shares[number, start:end] = 1 / (end - start)
+    said = _said(row)
+    shares[-1, said] = 1 / said.sum()
+    means = shares @ encoded
+    return np.concatenate([means[:-1], np.broadcast_to(means[-1], means[:-1].shape)], axis=1)
 
 
 def _start(weights: Weights) -> tuple[Any, Any]:
