@@ -31,7 +31,14 @@ from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
 from memograd.memory.relations.gate import EARLY, Gate, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph, skips_first
-from memograd.memory.relations.rows import BEFORE, ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
+from memograd.memory.relations.rows import (
+    BEFORE,
+    ITEMS_A_ROW,
+    MESSAGE,
+    RelationRow,
+    RowBuilder,
+    Span,
+)
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
 
 if TYPE_CHECKING:
