@@ -136,7 +136,7 @@ class TrainedReader:
             return Heard(turn, before, secret=secret)
         read = turn.text
         if role == "assistant":
-            read, sentences = read_of_assistant(turn.text)
+            read, sentences = _beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
             kept = [
@@ -341,8 +341,14 @@ class TrainedReader:
 
 def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
     """The beginning of an assistant's message, and its sentences with their places."""
-    sentences = [one for one in _own_sentences(text) if one[0] < ASSISTANT_READ]
-    return (text[: sentences[-1][1]] if sentences else ""), sentences
+    return _beginning(text, _own_sentences(text))
+
+
+def _beginning(
+    text: str, sentences: Sequence[tuple[int, int, str]]
+) -> tuple[str, list[tuple[int, int, str]]]:
+    first = [one for one in sentences if one[0] < ASSISTANT_READ]
+    return (text[: first[-1][1]] if first else ""), first
 
 
 def _own_sentences(text: str) -> list[tuple[int, int, str]]:
