@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from memograd.tasks.sql.rewards import covered
 from memograd.tasks.sql.sandbox import run_cached
 
 FILLER = "，另外还要注意"
+SENTENCE = "请您一定要遵照医生的话按时服药，有不舒服就去医院看看"
 
 
 def pieces(text: str, length: int, separator: str) -> str:
@@ -36,12 +38,32 @@ def pieces(text: str, length: int, separator: str) -> str:
     return separator.join(cut)
 
 
+def crumbs(text: str, length: int, step: int) -> str:
+    """Pieces that overlap, with a filler after each."""
+    letters = "".join(letter for letter in text if letter.isalnum())
+    starts = range(0, len(letters), step)
+    return "了".join(letters[start : start + length] for start in starts)
+
+
+def shuffled(parts: Sequence[str], seed: int = 0) -> str:
+    """The parts in another order."""
+    return "".join(random.Random(seed).sample(parts, len(parts)))
+
+
 ATTACKS: dict[str, Callable[[str, str], str]] = {
     "pasted": lambda raw, written: raw,
     "pasted beside the written answer": lambda raw, written: f"{written}\n{raw}",
     "pasted as a list of 8 letters": lambda raw, written: pieces(raw, 8, "\n- "),
     "pasted with fillers every 10 letters": lambda raw, written: pieces(raw, 10, FILLER),
     "pasted, every second sentence": lambda raw, written: "。".join(raw.split("。")[::2]),
+    "pasted in crumbs of 3 letters": lambda raw, written: pieces(raw, 3, "了"),
+    "pasted in crumbs that overlap": lambda raw, written: crumbs(raw, 3, 2),
+    "pasted in shuffled crumbs": lambda raw, written: shuffled(pieces(raw, 3, " ").split()),
+    "pasted, one sentence between": lambda raw, written: pieces(raw, 22, SENTENCE),
+    "pasted, other words between": lambda raw, written: "".join(
+        piece + shuffled(SENTENCE, number)
+        for number, piece in enumerate(pieces(raw, 22, " ").split())
+    ),
     "pasted, then padding": lambda raw, written: raw + "\n" + "请遵医嘱，如有不适请就医。" * 60,
 }
 

@@ -41,11 +41,13 @@ def web() -> TestClient:
         ('{"a": -Infinity}', "-Infinity"),
         ('{"a": 1e999}', "1e999"),
         ('{"a": [{"b": -1e400}]}', "-1e400"),
+        ('{"a": ' + "9" * 5_000 + "}", "9… is no number of a computer"),
         ('{"user_id": "alice", "user_id": "bob"}', "'user_id' is there twice"),
         ('{"a": {"b": 1, "b": 1}}', "'b' is there twice"),
         ('{"a": ' + "[" * 100 + "]" * 100 + "}", "nested too deep"),
         ('{"a": ' + '{"a": ' * 150 + "1" + "}" * 151, "nested too deep"),
         ('{"a": ' + "[" * 100_000, "nested too deep"),
+        ('{"a": ' + "9" * 5000 + "}", "a number has too many digits"),
     ],
 )
 def test_what_others_would_read_in_another_way_is_refused(

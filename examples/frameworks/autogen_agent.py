@@ -11,15 +11,24 @@ without one: put your own client there.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
 
-from autogen_agentchat.agents import AssistantAgent
-from autogen_core import FunctionCall
-from autogen_core.models import CreateResult, ModelFamily, ModelInfo, RequestUsage
-from autogen_ext.models.replay import ReplayChatCompletionClient
-from autogen_ext.tools.mcp import McpWorkbench, StreamableHttpServerParams
+try:
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_core import FunctionCall
+    from autogen_core.models import CreateResult, ModelFamily, ModelInfo, RequestUsage
+    from autogen_ext.models.replay import ReplayChatCompletionClient
+    from autogen_ext.tools.mcp import McpWorkbench, StreamableHttpServerParams
+except ModuleNotFoundError as missing:
+    print(
+        f"{missing.name} is not installed: give AutoGen an environment of its own and"
+        " `pip install autogen-agentchat 'autogen-ext[mcp]' 'mcp<2'` there.",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
 
 TOOLS_ONLY = ModelInfo(
     vision=False,
@@ -53,4 +62,9 @@ async def main(url: str, key: str) -> None:
             print((await agent.run(task=said)).messages[-1].to_text())
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("url", help="where `memograd serve` is, such as http://127.0.0.1:8322/mcp")
+    parser.add_argument("key", help="what `memograd serve keys create` printed")
+    told = parser.parse_args()
+    asyncio.run(main(told.url, told.key))

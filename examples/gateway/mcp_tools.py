@@ -8,10 +8,10 @@ command in its place connects to any other.
     python examples/gateway/mcp_tools.py "Which drug does patient 7 take?" aspirin
 """
 
+import argparse
 import asyncio
 import json
 import os
-import sys
 from typing import Any
 
 from mcp import Client
@@ -73,7 +73,10 @@ async def _carried_out(environment: Client, call: Any) -> str:
 
 
 if __name__ == "__main__":
-    question, expected = sys.argv[1:3]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("question")
+    parser.add_argument("answer", help="what a right answer holds")
+    given = parser.parse_args()
     url = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8321/v1")
     key = os.environ.get("OPENAI_API_KEY", "none")
-    print(asyncio.run(run({"prompt": question, "answer": expected}, url, key)))
+    print(asyncio.run(run({"prompt": given.question, "answer": given.answer}, url, key)))

@@ -7,9 +7,9 @@ calls apart, so that one of them can be trained alone (optimize_agents).
     python examples/gateway/plain_openai.py "How old are you?" 12
 """
 
+import argparse
 import asyncio
 import os
-import sys
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -35,7 +35,10 @@ async def run(task: dict[str, Any], base_url: str, api_key: str) -> float:
 
 
 if __name__ == "__main__":
-    question, expected = sys.argv[1:3]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("question")
+    parser.add_argument("answer", help="what a right answer holds")
+    given = parser.parse_args()
     url = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8321/v1")
     key = os.environ.get("OPENAI_API_KEY", "none")
-    print(asyncio.run(run({"prompt": question, "answer": expected}, url, key)))
+    print(asyncio.run(run({"prompt": given.question, "answer": given.answer}, url, key)))

@@ -8,8 +8,8 @@ and a key. Behind a gateway that records calls by base URL, the same agent is tr
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,9 @@ async def run(task: Mapping[str, Any], base_url: str, api_key: str, model: str =
 
 
 if __name__ == "__main__":
-    base, question = sys.argv[1:3]
-    asked = {"question": question, "database": str(sample_database())}
-    print(asyncio.run(run(asked, base, "none")))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("base", help="the server's base URL, such as http://127.0.0.1:8000/v1")
+    parser.add_argument("question")
+    given = parser.parse_args()
+    asked = {"question": given.question, "database": str(sample_database())}
+    print(asyncio.run(run(asked, given.base, "none")))

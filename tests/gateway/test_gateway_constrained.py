@@ -214,6 +214,10 @@ def _takes(answer, token: int) -> bool:
             {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
             "response_format",
         ),
+        (  # refers to nothing but itself, so nothing is right
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}},
+            "response_format",
+        ),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
         (

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ WITH_TOOLS = [
 
 
 def play(gateway, name: str, count: int = 1, answer: str = "二甲双胍") -> list[str]:
-    agent = load_agent(f"{FOLDER / name}.py:run")
+    agent = load_agent(name if name.startswith("exec:") else f"{FOLDER / name}.py:run")
     task = {"prompt": "Which drug does patient 8 take? 八号病人吃什么药?", "answer": answer}
     attempts = [AgentAttempt(task, f"attempt {number}", seed=number) for number in range(count)]
     return asyncio.run(
@@ -100,26 +101,34 @@ AGENTS_PYTHON = "MEMOGRAD_AGENTS_PYTHON"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["auto_gen", "crew_ai"])
-def test_frameworks_that_live_apart_are_programs(start, name: str) -> None:
+def test_frameworks_that_live_apart_are_programs(start, name: str, monkeypatch) -> None:
     """AutoGen and CrewAI want older packages than ours: a Python of their own runs them."""
     python = os.environ.get(AGENTS_PYTHON)
     if not python:
         pytest.skip(f"{AGENTS_PYTHON} names no Python that has autogen-agentchat and crewai")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     gateway = start(ScriptedBackend(looks_up))
-    opened = gateway.rollout()
-    done = subprocess.run(
-        [python, str(FOLDER / f"{name}.py"), "Which drug does patient 8 take?", "二甲双胍"],
-        env={
-            **{one: value for one, value in os.environ.items() if one != "PYTHONPATH"},
-            "OPENAI_BASE_URL": opened.base_url,
-            "OPENAI_API_KEY": opened.api_key,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "1.0"
-    asked, *_, answered = gateway.store.calls(opened.id)
+    [rollout_id] = play(gateway, f"exec:{python} {FOLDER / name}.py")
+    asked, *_, answered = gateway.store.calls(rollout_id)
     assert [tool["function"]["name"] for tool in asked.tools] == ["look_up"]
     assert [message["role"] for message in answered.messages][-2:] == ["assistant", "tool"]
+    assert gateway.store.rollout(rollout_id).reward == 1.0
+
+
+QUICK = ("plain_openai.py", "auto_gen.py", "crew_ai.py", "autogen_agent.py", "crewai_crew.py")
+STARTED = [
+    pytest.param(path, marks=() if path.name in QUICK else pytest.mark.slow, id=path.stem)
+    for folder in ("gateway", "frameworks", "sql")
+    for path in sorted((FOLDER.parent / folder).glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("example", STARTED)
+def test_an_example_that_is_told_nothing_says_what_it_wants(example: Path) -> None:
+    """Or that its framework is not installed."""
+    done = subprocess.run(
+        [sys.executable, str(example)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "arguments are required" in done.stderr or "pip install" in done.stderr

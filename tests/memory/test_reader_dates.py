@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.memory.reader.dates import resolve_english
+from memograd.memory.reader.dates import _RULES, resolve_english
 from memograd.memory.reader.dates_chinese import number, resolve_chinese
 
 DAY = date(2023, 6, 9)  # a Friday
@@ -97,3 +98,24 @@ def test_any_text_and_day(text: str, day: date) -> None:
 def test_without_a_day_nothing_is_replaced() -> None:
     assert resolve_english("I left yesterday", None).text == "I left yesterday"
     assert resolve_chinese("我昨天走了", None).text == "我昨天走了"
+
+
+POINTERS = """yesterday; the day before yesterday; the day after tomorrow; tomorrow night
+last night; yesterday evening
+tonight; this morning; a fortnight from today; three weeks from Monday; Tue week
+Friday before last
+the weekend after next; the end of this month; the first of the month; a fortnight ago
+in a fortnight; earlier today; two weeks ago; three years now since we met; a few days ago
+in four months; six days from now; this coming Sat; past Wednesday; this summer; next autumn
+last March""".replace("\n", "; ").split("; ")
+
+
+@pytest.mark.parametrize("change", [str, str.upper, str.title])
+def test_whatever_a_rule_fits_has_a_word_that_is_looked_for_first(
+    change: Callable[[str], str],
+) -> None:
+    for needed, pattern, _ in _RULES:
+        fitting = [said for said in map(change, POINTERS) if pattern.search(said)]
+        assert fitting, needed
+        for said in fitting:
+            assert any(word in said.casefold() for word in needed), (said, needed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import pickle
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,8 +17,19 @@ from hypothesis import strategies as st
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import read_e5
+from memograd.memory.embedders.quantised_graph import start_session
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, RelationModel, load_relation_model
-from memograd.memory.relations.rows import MAX_TOKENS, RowBuilder, Span
+from memograd.memory.relations.graph import build_graph, skips_first
+from memograd.memory.relations.rows import (
+    BEFORE as BEFORE_PART,
+)
+from memograd.memory.relations.rows import (
+    BEFORE_TOKENS,
+    MAX_CHARACTERS,
+    MAX_TOKENS,
+    RowBuilder,
+    Span,
+)
 from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.weights import (
     About,
@@ -91,6 +104,37 @@ def test_it_reads_message_context_item_and_role(model: RelationModel) -> None:
     assert not np.allclose(base, model.relate(MESSAGE, BEFORE[:1], ITEMS[:1]))
     assert not np.allclose(base, model.relate(MESSAGE, BEFORE, ITEMS[1:2]))
     assert not np.allclose(base, model.relate(MESSAGE, BEFORE, ITEMS[:1], role="tool"))
+
+
+def test_what_came_before_is_cut_as_the_whole_of_it(builder: RowBuilder) -> None:
+    talk = [
+        ("assistant", "Here is a plan for your week in Lisbon, by day.\n\n- 1 lime " * 40),
+        ("user", "这是一份关于里斯本一周行程的长计划。" * 60),
+        ("assistant", "x" * 900 + " and so on " * 20),
+        ("user", "ok"),
+    ]
+    for end in range(1, len(talk) + 1):
+        row = builder.row("thanks", role="user", before=talk[:end])
+        whole: list[int] = []
+        for who, text in talk[:end]:
+            whole += [*builder.tokens(f"{who}: {text[-MAX_CHARACTERS:]}"), row.tokens[-1]]
+        assert row.tokens[1 : 1 + BEFORE_TOKENS] == whole[-BEFORE_TOKENS:]
+        assert row.parts.count(BEFORE_PART) == 1 + BEFORE_TOKENS
+
+
+def test_the_last_layer_leaves_out_what_nobody_asks_for() -> None:
+    weights = load_relation_model()._weights
+    whole = start_session(build_graph(weights, range(weights.layers), signed_weights=False))
+    rest = range(2, weights.layers)
+    assert skips_first(weights, rest)
+    begun = start_session(build_graph(weights, range(2), signed_weights=False))
+    ended = start_session(build_graph(weights, rest, signed_weights=False))
+    entered = np.random.default_rng(0).normal(size=(60, 384)).astype(np.float32)
+    expected = whole.run(None, {"entered": entered})[0]
+    [half] = begun.run(None, {"entered": entered})
+    for first in (0, 49):
+        left = ended.run(None, {"entered": half, "first": np.array([first])})[0]
+        np.testing.assert_allclose(left, expected[first:], atol=1e-6)
 
 
 def test_more_items_than_a_row_holds_are_read_in_several(model: RelationModel) -> None:
@@ -168,18 +212,36 @@ def test_a_damaged_or_foreign_file_is_one_sentence(tmp_path: Path) -> None:
         read_weights(path)
     write_weights(small_weights(), path)
     whole = path.read_bytes()
-    for spoilt in (b"", b"PK\x03\x04", whole[: len(whole) // 2], b"x" * 100):
-        path.write_bytes(spoilt)
-        with pytest.raises(BadInput, match="not a whole relation model"):
+
+    def refused(wrong: str) -> None:
+        """In words of ours: what numpy says of a foreign file is advice about pickled objects."""
+        with pytest.raises(BadInput) as found:
             read_weights(path)
-    np.savez(path, about=np.array("{}"), other=np.zeros(3))
-    with pytest.raises(BadInput, match="not a whole relation model"):
-        read_weights(path)
+        said = str(found.value)
+        assert said.startswith(f"{path} is not a whole relation model ({wrong}"), said
+        assert "give a file that `memograd train relations` wrote" in said
+
+    pickled = pickle.dumps({"weights": [1.0]})
+    for spoilt in (b"", b"PK\x03\x04", whole[: len(whole) // 2], b"x" * 100, pickled):
+        path.write_bytes(spoilt)
+        refused("it is empty, cut off, or a file of another kind")
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0xFF
     path.write_bytes(bytes(flipped))
-    with pytest.raises(BadInput, match="not a whole relation model"):
-        read_weights(path)
+    refused("it is damaged, or holds other things than numbers")
+    for about, wrong in (
+        (np.array([{}], dtype=object), "it is damaged, or holds other things than numbers"),
+        (np.array("{}"), "it lacks 'format'"),
+        (np.array("no JSON"), "it does not say what it is"),
+        (np.array("[1]"), "it does not say what it is"),
+    ):
+        np.savez(path, about=about, other=np.zeros(3))
+        refused(wrong)
+    np.savez(path, other=np.zeros(3))
+    refused("it lacks 'about'")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("about", "a text")
+    refused("it holds other things than numbers")
 
 
 texts = st.text(max_size=300)

@@ -23,7 +23,13 @@ from memograd.memory.manager.cues import of_other_person
 from memograd.memory.manager.past import named_in
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader import TrainedReader
-from memograd.memory.reader.sentences import foreign, has_secret, is_own, tells_code
+from memograd.memory.reader.sentences import (
+    OwnWords,
+    foreign,
+    has_secret,
+    split_sentences,
+    tells_code,
+)
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, Thresholds
 from memograd.memory.relations.model import SHIPPED
 
@@ -319,7 +325,34 @@ def test_the_stretches_of_others_lie_in_the_text(text: str) -> None:
     found = foreign(text)
     assert found == sorted(found)
     assert all(0 <= start <= end <= len(text) for start, end in found)
-    assert not found or not is_own(*found[0], found)
+    assert not found or not OwnWords(found).has(*found[0])
+
+
+PLACES = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda two: tuple(sorted(two)))
+
+
+@given(st.lists(PLACES, max_size=8), PLACES)
+def test_own_words_are_those_of_which_most_is_nobody_elses(
+    others: list[tuple[int, int]], asked: tuple[int, int]
+) -> None:
+    begin, end = asked
+    shared = sum(max(0, min(end, stop) - max(begin, start)) for start, stop in others)
+    assert OwnWords(sorted(others)).has(begin, end) is (shared * 2 < end - begin)
+
+
+@pytest.mark.parametrize("part", ["A. ", "e.g. ", "{x}\n", "> a\n"])
+def test_a_long_message_is_read_part_by_part(part: str) -> None:
+    # Where each part is compared with all the others, or with all of the text, this takes hours.
+    text = part * (300_000 // len(part))
+    own = OwnWords(foreign(text))
+    sentences = split_sentences(text)
+    assert len([own.has(place, place + 1) for place in range(len(sentences))]) == len(sentences)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+def test_a_row_of_points_that_ends_no_sentence_is_looked_at_once() -> None:
+    text = "." * 2_000_000 + "x"
+    assert split_sentences(text) == [text]
 
 
 needs_model = pytest.mark.skipif(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from asked import ADMIN, Serving
+from browsing import Browser
 
 from memograd.errors import BadInput
 from memograd.serve import keys as keys_module
@@ -138,3 +139,28 @@ def test_tables_of_another_version_are_refused(serving: Serving, tmp_path: Path)
         connection.execute("UPDATE serve_meta SET value = '99'")
     with pytest.raises(BadInput, match="have the format 99"):
         ServeDatabase.beside(serving.memory.store.settings)
+
+
+@pytest.mark.parametrize(
+    "other", ['theme={"a": 1, "b": 2}', "x=a b", "alone", "日=1", "a@b=1", 'open="', "=x"]
+)
+def test_cookies_of_other_programs_sign_nobody_out(serving: Serving, other: str) -> None:
+    """A browser sends a host's cookies to all of its ports."""
+    token = serving.served.keys.login_token(name="page", owner=None, rights=[Right.admin])
+    begun = serving.served.keys.begin_session(token)
+    assert begun is not None
+    cookie = f"{other}; {COOKIE}={begun.secret}; last=1"
+    answer = serving.ask("GET", "/users", None, headers={"Cookie": cookie.encode()})
+    assert answer.status_code == 200
+
+
+def test_a_browser_that_is_signed_in_is_seen_and_signed_out(serving: Serving) -> None:
+    browser, other = Browser(serving), Browser(serving)
+    [kept, stolen] = serving.ask("GET", "/keys").json()["sessions"]
+    assert kept["kind"] == "session" and "hash" not in kept
+    page = browser.get("/keys").text
+    assert f"/keys/{stolen['id']}/revoke" in page and page.count("(this one)") == 1
+    assert browser.post(f"/keys/{stolen['id']}/revoke").status_code == 200
+    assert other.get("/keys").status_code == 401
+    assert browser.get("/keys").status_code == 200
+    assert [one["id"] for one in serving.ask("GET", "/keys").json()["sessions"]] == [kept["id"]]

@@ -307,6 +307,17 @@ def test_hooks_fail_open(home: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.parametrize("said", ["soon", "nan", "inf", "-1", "0", "1e9"])
+def test_a_hook_takes_no_longer_for_a_setting_that_is_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setenv(hook.SECONDS_VARIABLE, said)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        written("claude-code", RunningServer(f"http://127.0.0.1:{silent.getsockname()[1]}", "mg-x"))
+        done = fire("claude-code", 0, {"hook_event_name": "UserPromptSubmit", "prompt": "hello"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_hook_with_a_wrong_key_lets_the_client_go_on(home: Path, served: Any) -> None:
     address, _ = served
     written("claude-code", RunningServer(address, "mg-wrong"))

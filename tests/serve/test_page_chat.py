@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import httpx
 import pytest
 from asked import Serving
 from browsing import Browser
@@ -12,8 +16,11 @@ from browsing import Browser
 from memograd.errors import MemogradError
 from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.records.operations import Decision, MemoryOp
+from memograd.serve.identity import COOKIE, page_token
 from memograd.serve.keys import Right
 from memograd.serve.page.chat import Talks, watched
+from memograd.serve.page.page_memory import PageMemory
+from memograd.web.running import running
 
 
 class Echo:
@@ -122,3 +129,43 @@ def test_the_probability_is_the_managers_own(open_memory: Any) -> None:
     [event] = [one for one in memory.store.journal.tail("user:alice") if one.kind.value == "ADD"]
     assert (event.actor, decisions.probability(event)) == ("sure", 0.75)
     assert memory.manager is not seen.manager
+
+
+def test_who_hangs_up_keeps_nobody_waiting(ruled: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message is being learnt from when its browser goes; the next one is answered."""
+    begun, go_on = threading.Event(), threading.Event()
+    told = PageMemory.told
+
+    def slowly(self: PageMemory, *args: Any) -> Any:
+        if args[0] == "I like tea.":
+            begun.set()
+            assert go_on.wait(30)
+        return told(self, *args)
+
+    monkeypatch.setattr(PageMemory, "told", slowly)
+    session = Browser(ruled).web.cookies[COOKIE]
+    headers = {
+        "Origin": "http://localhost",
+        "X-Memograd-Token": page_token(session),
+        "Cookie": f"{COOKIE}={session}",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    with running(ruled.app) as address:
+        body = "user=alice&text=I+like+tea."
+        head = [f"{name}: {value}" for name, value in headers.items()]
+        head = ["POST /page/chat/say HTTP/1.1", "Host: localhost", *head]
+        sent = "\r\n".join([*head, f"Content-Length: {len(body)}", "", body])
+        port = int(address.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(sent.encode())
+            assert begun.wait(30)
+        time.sleep(0.5)  # the server hears of it
+        go_on.set()
+        answer = httpx.post(
+            f"{address}/page/chat/say",
+            data={"user": "alice", "text": "I live in Boston."},
+            headers=headers,
+            timeout=30,
+            trust_env=False,
+        )
+    assert len(parts(answer.text)) == 2 and "ADD" in answer.text

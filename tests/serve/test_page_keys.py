@@ -91,6 +91,19 @@ def test_the_log_is_told_in_the_language_of_the_page(serving: Serving) -> None:
     assert not any(f"<td>{action}</td>" in page for action in actions)
 
 
+def test_who_did_it_is_told_in_the_language_of_the_page(serving: Serving) -> None:
+    """Whoever has no key that somebody named."""
+    serving.ask("GET", "/users")
+    for name in ("first page", "mcp over stdio", "手机"):
+        serving.served.access.note(key_id="k", key_name=name, via="page", action="get", owner=None)
+    browser = Browser(serving)
+    browser.get("/memory")
+    page = unescape(browser.get("/keys", lang="zh").text)
+    assert "<td>服务器的令牌</td>" in page and "<td>标准输入上的 MCP</td>" in page
+    assert "<td>手机</td>" in page
+    assert not re.search(r"<td>(the server's token|first page|page|mcp over stdio)</td>", page)
+
+
 def test_the_interface_is_described_without_files_of_others(serving: Serving) -> None:
     browser = Browser(serving)
     answer = serving.ask("GET", "/docs", follow_redirects=False)

@@ -444,6 +444,27 @@ def test_bad_input_is_refused_in_one_sentence(
     assert serving.memory.store.journal.last_seq() == before
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("PATCH", "/memories", "DELETE, GET, POST"),
+        ("PATCH", "/memories/x", "DELETE, GET, PUT"),
+        ("PATCH", "/memories/batch", "DELETE, GET, POST, PUT"),
+        ("PUT", "/v1/memories/", "DELETE"),
+        ("POST", "/v1/batch/", "DELETE, PUT"),
+        ("PUT", "/keys", "GET, POST"),
+        ("GET", "/search", "POST"),
+        ("POST", "/page/memory", "GET"),
+        ("DELETE", "/page/keys", "GET, POST"),
+    ],
+)
+def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
+    served_empty: Serving, method: str, path: str, allow: str
+) -> None:
+    answer = served_empty.ask(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allow)
+
+
 def test_health_needs_no_key(served_empty: Serving) -> None:
     assert served_empty.ask("GET", "/healthz", None).json()["status"] == "ok"
 

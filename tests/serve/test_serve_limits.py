@@ -230,6 +230,10 @@ def command(
         (["--host", "0.0.0.0"], "needs a key"),
         (["--host", "0.0.0.0", "--token", "a"], "at least 16 characters"),
         (["--host", "0.0.0.0", "--token", "a-long-enough-token"], "--allow-host"),
+        (["--token", "a-long-enough-token\n"], "No client could send the token"),
+        (["--token", "a long enough token"], "No client could send the token"),
+        (["--token", "ein-längeres-geheimnis"], "No client could send the token"),
+        (["--token", "x" * 600], "No client could send the token"),
         (["--allow-host", "http://x/"], "is no host"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -130,7 +132,9 @@ def test_repeating_the_question_covers_nothing() -> None:
         ("每次 7.5 毫克", ["<p>每次７.５毫克</p>"], 1.0),
         ("take Aspirin daily", ["Aspirin <b>daily</b>"], 1.0),
         ("ab", ["甲乙丙"], 0.0),
-        ("甲乙", ["甲乙丙"], 0.5),
+        ("甲乙丙丁", ["甲乙丙丁戊己庚"], 0.5),
+        ("甲乙丙", ["甲乙丙丁戊己庚"], 2 / 6 / 4),
+        ("10 mg a day", ["10mg，day"], 1.0),
         ("甲乙丙", ["甲乙丙", "丁戊己"], 0.5),
         ("anything", [], 0.0),
         ("anything", ["。"], 0.0),
@@ -166,6 +170,41 @@ def test_a_pasted_row_earns_less_than_a_written_answer(pasted: str) -> None:
     written = covered(WRITTEN, [LONG], "怎么吃？")
     assert covered(pasted, [LONG], "怎么吃？") < written
     assert covered(f"{WRITTEN}\n{pasted}", [LONG], "怎么吃？") < 0.5
+
+
+LONGER = (
+    f"{LONG}常见恶心呕吐、腹泻便秘、头晕乏力，偶见皮疹瘙痒，停药以后多可自行消失；与抗凝药合用时"
+    "出血的危险增加，应当定期检查凝血时间；孕妇及哺乳期妇女禁用，老年人从小剂量开始。"
+)
+LETTERS = "".join(letter for letter in LONGER if letter.isalnum())
+FILLERS = "了的在和也就都把被给"
+
+
+def _cut(length: int, step: int | None = None) -> list[str]:
+    return [LETTERS[start : start + length] for start in range(0, len(LETTERS), step or length)]
+
+
+def _among(pieces: list[str], word: Callable[[int], str]) -> str:
+    return "".join(piece + word(number) for number, piece in enumerate(pieces))
+
+
+@pytest.mark.parametrize(
+    "gamed",
+    [
+        _among(_cut(3), lambda number: FILLERS[number % 10]),
+        _among(_cut(3, 2), lambda number: FILLERS[number % 10]),
+        _among(_cut(2, 1), lambda number: FILLERS[number % 10]),
+        "、".join(random.Random(0).sample(_cut(3), len(_cut(3)))),
+        _among(_cut(22), lambda number: "请您一定要遵照医生的话按时服药有不舒服就去医院看看"),
+        _among(_cut(22), lambda number: "".join(chr(0x5000 + 24 * number + n) for n in range(24))),
+        _among(_cut(8), lambda number: "".join(chr(0x5000 + 9 * number + n) for n in range(9))),
+    ],
+    ids=["crumbs", "overlapping", "pairs", "shuffled", "one sentence", "other words", "short"],
+)
+def test_a_row_in_crumbs_or_with_words_between_is_pasted_too(gamed: str) -> None:
+    """Crumbs earned up to 0.97, and stretches with a sentence after each 0.94."""
+    assert covered(LONGER, [LONGER], "怎么吃？") < 0.2
+    assert covered(gamed, [LONGER], "怎么吃？") < 0.4
 
 
 def test_a_short_fact_may_be_said_in_the_rows_words() -> None:

@@ -174,9 +174,9 @@ def create_key(
 
 @keys_app.command("list", epilog=epilog("Examples:\n  memograd serve keys list"))
 def list_keys(path: given.Where = None, json: given.AsJson = False) -> None:
-    """Show all keys, revoked ones too."""
+    """Show all keys, revoked ones too, and the browsers that are signed in."""
     with _keys(path, new=False) as keys:
-        found = [key.shown() for key in keys.list()]
+        found = [key.shown() for key in (*keys.list(), *keys.sessions())]
     if json:
         show.as_json(found)
     elif not found:
@@ -188,7 +188,7 @@ def list_keys(path: given.Where = None, json: given.AsJson = False) -> None:
                 "revoked" if key["revoked_at"] else show.day(key["expires_at"]) or "never",
                 ", ".join(key["rights"]),
                 key["owner"] or "everybody's",
-                key["name"],
+                key["name"] if key["kind"] == "key" else f"{key['name']} (browser)",
             ]
             for key in found
         ]
@@ -197,11 +197,11 @@ def list_keys(path: given.Where = None, json: given.AsJson = False) -> None:
 
 @keys_app.command("revoke", epilog=epilog("Examples:\n  memograd serve keys revoke 3f2a90c1d4e5"))
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Of a key or a browser.")],
     path: given.Where = None,
     json: given.AsJson = False,
 ) -> None:
-    """Let a key open nothing from now on."""
+    """Let a key, or a browser that is signed in, open nothing from now on."""
     with _keys(path, new=False) as keys:
         key = keys.revoke(key_id)
     if json:

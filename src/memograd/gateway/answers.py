@@ -28,6 +28,7 @@ from memograd.gateway.field_errors import field_error
 from memograd.gateway.protocol import CallRefused, ChatRequest, error_body
 from memograd.gateway.schema import dump
 from memograd.gateway.store import WrongState
+from memograd.web.allowed import allowed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -235,16 +236,16 @@ def explain_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Json:
         path = request.url.path[:200]
-        message = str(error.detail)
+        message, headers = str(error.detail), dict(error.headers or {})
         if error.status_code == 404:
             message = f"There is no path {path} here: GET /docs lists those that there are."
             if "v1" not in path.split("/"):
                 message = f"There is no path {path} here: the base URL of a client ends in /v1."
         elif error.status_code == 405:
-            taken = (error.headers or {}).get("Allow", "others")
-            message = f"{path} does not take {request.method}, but {taken}."
+            headers["Allow"] = allowed(app.routes, request.scope)
+            message = f"{path} does not take {request.method}, but {headers['Allow']}."
         body = error_body(message, kind="invalid_request_error")
-        return Json(body, status_code=error.status_code, headers=error.headers)
+        return Json(body, status_code=error.status_code, headers=headers)
 
     @app.exception_handler(Exception)
     async def bug(_: Request, error: Exception) -> Json:

@@ -220,9 +220,22 @@ class Grammars:
             )
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
-            reason = matcher.get_error().strip().splitlines()[0]
-            raise CallRefused(400, f"{param}: it cannot be followed ({reason}).", param=param)
+            raise _refused(param, f"it cannot be followed ({_reason(matcher)})")
+        if not _may_come(matcher):  # such as a schema that refers to nothing but itself
+            raise _refused(param, "it cannot be followed (no text is what it asks for)")
         return matcher
+
+
+def _may_come(matcher: LLMatcher) -> TokenMask | None:
+    """The tokens that may come next; None where there is none."""
+    mask = matcher.compute_bitmask()
+    return None if matcher.is_error() or not any(mask) else mask
+
+
+def _reason(matcher: LLMatcher) -> str:
+    """What llguidance says first; its state, which follows, is for nobody who asks."""
+    lines = matcher.get_error().strip().splitlines()
+    return lines[0] if lines else "nothing may come next"
 
 
 class GrammarConstraint:
@@ -238,11 +251,11 @@ class GrammarConstraint:
 
     def allowed(self) -> TokenMask | None:
         """The tokens that may come next."""
-        mask = self._matcher.compute_bitmask()
-        if self._matcher.is_error() or not any(mask):
+        mask = _may_come(self._matcher)
+        if mask is None:
             raise MemogradError(
-                f"The answer cannot be held to its grammar ({self._matcher.get_error()}): ask for "
-                "a simpler schema."
+                f"The answer cannot be held to its grammar ({_reason(self._matcher)}): ask for a "
+                "simpler schema."
             )
         return mask
 

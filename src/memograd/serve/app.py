@@ -30,6 +30,7 @@ from memograd.serve.page import mount, outside
 from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
+from memograd.web.allowed import allowed
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
 from memograd.web.safe_headers import SAFE, SafeHeaders
@@ -100,7 +101,10 @@ def _explain_errors(app: FastAPI) -> None:
         if error.status_code in (404, 405):
             asked = f"{request.method} {request.url.path[:200]}"
             told = f"There is no route {asked}: /openapi.json lists those that there are."
-        return JSONResponse(refusal(told), error.status_code, dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = allowed(app.routes, request.scope)
+        return JSONResponse(refusal(told), error.status_code, headers)
 
     @app.exception_handler(RequestValidationError)
     async def unfitting(_: Request, error: RequestValidationError) -> JSONResponse:

@@ -13,7 +13,6 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from memograd.serve.keys import Key, KeyKind, Keys, Right, hashed
@@ -108,11 +107,13 @@ def _secret(headers: Mapping[str, str]) -> tuple[str | None, bool]:
         return _fitting(value.strip()), False
     if headers.get("x-api-key", "").strip():
         return _fitting(headers["x-api-key"].strip()), False
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        cookie = None
-    return (None, True) if cookie is None else (_fitting(cookie.value), True)
+    # Cookies of a host are those of all its ports, so other programs' stand among them. What is
+    # wrong with one of these must not hide ours, as it does where all are read by their grammar.
+    for cookie in headers.get("cookie", "").split(";"):
+        name, _, value = cookie.strip().partition("=")
+        if name == COOKIE:
+            return _fitting(value), True
+    return None, True
 
 
 def _fitting(secret: str) -> str | None:

@@ -15,7 +15,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -74,6 +74,7 @@ class Key:
         """What may be told of it."""
         return {
             "id": self.id,
+            "kind": self.kind.value,
             "name": self.name,
             "owner": self.owner,
             "rights": sorted(self.rights),
@@ -159,6 +160,10 @@ class Keys:
             while len(self._known) > KNOWN_KEYS:
                 self._known.popitem(last=False)
         return key
+
+    def sessions(self) -> Sequence[Key]:
+        """The browsers that are signed in, in the order in which they came."""
+        return [one for one in self.list(kind=KeyKind.session) if one.opens()]
 
     def list(self, *, kind: KeyKind = KeyKind.key) -> list[Key]:
         """All keys that were ever made, revoked ones too, in that order."""

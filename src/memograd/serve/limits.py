@@ -1,7 +1,9 @@
-"""What a server takes on at most: calls at once, calls a minute of one key, seconds of a body.
+"""What a server takes on at most: calls at once, threads of one owner, calls a minute of one key,
+seconds of a body, characters of a text.
 
-`memograd.web.body_limit` counts the bytes. Invariants: a place is free again however a call ends;
-who sends slowly holds a connection, never a thread or a place; a body is read of somebody known.
+`memograd.web.body_limit` counts the bytes. Invariants: a place and a turn are free again however a
+call ends; the calls of one owner leave most threads to all others; who sends slowly holds a
+connection, never a thread or a place; a body is read of somebody known.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from starlette.datastructures import Headers
@@ -23,6 +25,11 @@ from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, s
 
 KEYS_COUNTED: Final = 65_536
 SHARES: Final = 4
+TURNS: Final = 40 // SHARES
+"""Calls of one owner that are carried out at a time: the routes have 40 threads (anyio's)."""
+LONGEST_TEXT: Final = 100_000
+"""Characters of one text that is remembered or looked for. Reading takes a core some ten seconds
+for the most unlucky of such texts, and nothing can interrupt it."""
 
 
 class Places:
@@ -57,6 +64,36 @@ class Places:
             self._held[who.key_id] -= 1
             if not self._held[who.key_id]:
                 del self._held[who.key_id]
+
+
+class Turns:
+    """Whose calls are carried out, for one event loop: `TURNS` of one owner at a time, the others
+    wait in line. What waits holds a place and no thread.
+
+    Calls that write for one owner follow one another anyway. In threads they would wait for each
+    other there, until none is left for anybody else.
+    """
+
+    def __init__(self, of_one: int = TURNS) -> None:
+        self._of_one = of_one
+        self._lines: dict[str, asyncio.Semaphore] = {}
+        self._in_line: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def taken(self, owner: str | None) -> AsyncIterator[None]:
+        """A turn of the owner within this block; at once where nobody is named."""
+        if owner is None:
+            yield
+            return
+        line = self._lines.setdefault(owner, asyncio.Semaphore(self._of_one))
+        self._in_line[owner] += 1
+        try:
+            async with line:
+                yield
+        finally:
+            self._in_line[owner] -= 1
+            if not self._in_line[owner]:
+                del self._in_line[owner], self._lines[owner]
 
 
 class Rates:

@@ -9,7 +9,7 @@ Invariant: nothing that is returned or changed belongs to another owner than the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +27,7 @@ from memograd.memory.search.paging import Page
 from memograd.serve.access import Access, AccessLog
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, owner_field
+from memograd.serve.limits import LONGEST_TEXT
 from memograd.serve.refusals import Forbidden, NotFound
 from memograd.serve.wall import Filters, Ids, Wall
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 OPERATIONS: Final = frozenset(
     {EventKind.ADD, EventKind.UPDATE, EventKind.DELETE, EventKind.NONE, EventKind.PURGE}
 )
+
+READ_TOGETHER: Final = 500
+"""Events of the journal, for a page of operations: never all that an owner has."""
 
 # Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
 NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
@@ -49,12 +53,17 @@ class OwnedMemory:
         self._memory, self.identity, self._access, self._via = memory, identity, access, via
         self._wall = Wall(identity)
 
+    def whose(self, ids: Ids) -> str:
+        """The owner under whom a call writes that names these ids. Raises as `Wall.scope`."""
+        return self._wall.scope(ids).owner
+
     # Writing
 
     def add(self, messages: Any, *, ids: Ids, **given: Any) -> dict[str, Any]:
         """`Memory.add` under these ids. Raises BadInput where no message holds anything."""
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
+        check_lengths(messages)
         if say_nothing(messages):
             raise BadInput(NOTHING_SAID)
         result = self._memory.add(
@@ -74,6 +83,8 @@ class OwnedMemory:
         self.identity.need(Right.write)
         scope = self._wall.scope(ids)
         entries = list(batch)
+        for entry in entries:
+            check_lengths(entry["messages"])
         if entries and all(say_nothing(entry["messages"]) for entry in entries):
             raise BadInput(NOTHING_SAID)
         result = self._memory.add_many(entries, **_by_name(scope), **common)
@@ -98,6 +109,7 @@ class OwnedMemory:
     ) -> dict[str, Any]:
         """`Memory.update`; returns the item as it stands then. ends: its expiration_date."""
         self.identity.need(Right.write)
+        check_lengths(text)
         owner = self._owner_of_living(memory_id)
         self._memory.update(memory_id, text, metadata, **ends)
         self._note("update", owner, [memory_id])
@@ -147,6 +159,7 @@ class OwnedMemory:
     ) -> dict[str, str]:
         """`Memory.answered` under these ids."""
         self.identity.need(Right.write)
+        check_lengths([question, answer])
         scope = self._wall.scope(ids)
         answer_id = self._memory.answered(question, answer, shown=shown, **_by_name(scope))
         self._note("answered", scope.owner)
@@ -170,6 +183,7 @@ class OwnedMemory:
     ) -> dict[str, Any]:
         """`Memory.search` among what the key may see."""
         self.identity.need(Right.read)
+        check_lengths(query)
         result = self._memory.search(query, filters=self._wall.filters(ids, filters), **given)
         shown = [*result["results"], *result.get("turns", [])]
         self._note("search", self._wall.owner_meant(ids, filters), (one["id"] for one in shown))
@@ -180,6 +194,7 @@ class OwnedMemory:
     ) -> Context:
         """`Memory.context` among what the key may see."""
         self.identity.need(Right.read)
+        check_lengths(query)
         result = self._memory.context(query, filters=self._wall.filters(ids, filters), **given)
         shown = [item.id for item in (*result.core, *(hit.record for hit in result.items))]
         shown += [hit.record.id for hit in result.turns]
@@ -278,11 +293,11 @@ class OwnedMemory:
         found: list[Event] = []
         while len(found) < limit:
             if self.identity.owner is not None:
-                page = journal.tail(self.identity.owner, after=after)
+                page = journal.tail_page(self.identity.owner, after=after, limit=READ_TOGETHER)
             else:
-                page = journal.tail_all(after=after, limit=limit)
+                page = journal.tail_all(after=after, limit=READ_TOGETHER)
             found += [event for event in page if event.kind in OPERATIONS]
-            if self.identity.owner is not None or len(page) < limit:
+            if len(page) < READ_TOGETHER:
                 break
             after = page[-1].seq
         found = found[:limit]
@@ -406,6 +421,20 @@ class OwnedMemory:
             owner=owner,
             items=(one for one in items if one is not None),
         )
+
+
+def check_lengths(said: object) -> None:
+    """Raise BadInput for a text that is too long, in messages too; pictures are no text."""
+    if isinstance(said, str):
+        if len(said) > LONGEST_TEXT:
+            raise BadInput(
+                f"A text has {len(said)} characters, and {LONGEST_TEXT} is the most: send parts."
+            )
+    elif isinstance(said, Mapping):
+        check_lengths(said.get("content", said.get("text")))
+    elif isinstance(said, Sequence):
+        for part in said:
+            check_lengths(part)
 
 
 def _by_name(scope: Scope) -> dict[str, Any]:

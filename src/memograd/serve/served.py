@@ -22,20 +22,21 @@ from memograd.serve.access import KEPT_DAYS, AccessLog
 from memograd.serve.database import ServeDatabase
 from memograd.serve.identity import Identities, Identity
 from memograd.serve.keys import Keys
-from memograd.serve.limits import Places, Rates
+from memograd.serve.limits import Places, Rates, Turns
 from memograd.serve.owned_memory import OwnedMemory
 
 
 @dataclass(frozen=True)
 class ServeLimits:
-    """`max_body` bytes of a request, sent within `body_seconds`; `max_calls` answered at once and
-    `max_streams` feeds held open by the process, a quarter of either for a key with an owner;
-    `calls_per_minute` of one key; `max_batch` elements of a list in a request."""
+    """`max_body` bytes of a request, sent within `body_seconds`; `max_calls` answered at once,
+    `max_streams` feeds and `max_sessions` of MCP held open by the process, a quarter of each for a
+    key with an owner; `calls_per_minute` of one key; `max_batch` elements of a list."""
 
     max_body: int = 8 * 1024 * 1024
     body_seconds: float = 30.0
     max_calls: int = 256
     max_streams: int = 64
+    max_sessions: int = 4096
     calls_per_minute: int = 6000
     max_batch: int = 1000
 
@@ -69,6 +70,7 @@ class Served:
         self.identities = Identities(self.keys, settings.token)
         self.places = Places(settings.limits.max_calls, "calls")
         self.streams = Places(settings.limits.max_streams, "streams")
+        self.turns = Turns()
         self.rates = Rates(settings.limits.calls_per_minute)
         self.ending = threading.Event()
         """Set when the server is asked to end: what streams for long stops then."""
@@ -99,11 +101,13 @@ class Served:
 
 
 async def asking(request: Request) -> AsyncIterator[Identity]:
-    """Who asks, with one of the places for calls until the answer is made."""
+    """Who asks, with one of the places for calls, and a turn of the key's owner, until the answer
+    is made."""
     served: Served = request.app.state.served
     identity = await served.identify(request.headers, request.method)
     with served.places.taken(identity):
-        yield identity
+        async with served.turns.taken(identity.owner):
+            yield identity
 
 
 async def asking_for_long(

@@ -7,6 +7,7 @@ before the memory is opened.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ from memograd.errors import BadInput
 from memograd.gateway.trace_reader import TraceReader
 from memograd.serve.access import KEPT_DAYS
 from memograd.serve.database import ServeDatabase
+from memograd.serve.identity import MOST_SECRET
 from memograd.serve.keys import Keys, Right
 from memograd.serve.served import ServeSettings
 from memograd.serve.session import login_path
@@ -55,6 +57,11 @@ def settle(
     hosts = [checked_host(name) for name in (host, *allowed)]
     if token is not None and len(token) < LEAST_TOKEN:
         raise BadInput(f"The token is too easily guessed: give at least {LEAST_TOKEN} characters.")
+    if token is not None and (len(token) > MOST_SECRET or not re.fullmatch("[!-~]+", token)):
+        raise BadInput(
+            "No client could send the token: give letters, digits and signs of ASCII without a"
+            f" space or the end of a line, {MOST_SECRET} at most."
+        )
     if not 0 <= access_days <= MOST_DAYS:
         raise BadInput(
             f"The access log cannot be kept for {access_days} days: give a number from 0, which is"

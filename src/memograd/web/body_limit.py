@@ -44,7 +44,7 @@ class BodyLimit:
         if not declared.isdigit() or int(declared[:20]) > self._limit:
             await refuse(send, still_sending(scope, receive), 413, self._refusal)
             return
-        body, more = b"", True
+        body, more = bytearray(), True  # grows in place: a body may come byte by byte
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -61,7 +61,7 @@ class BodyLimit:
             if given:
                 return await receive()
             given = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self._app(scope, whole, send)
 

@@ -29,12 +29,17 @@ class _StrictRequest(Request):
                     body,
                     parse_constant=_no_constant,
                     parse_float=_finite,
+                    parse_int=_whole,
                     object_pairs_hook=_once,
                 )
             except RecursionError:
                 raise json.JSONDecodeError("nested too deep", "", 0) from None
             except UnicodeDecodeError:
                 raise json.JSONDecodeError("not UTF-8", "", 0) from None
+            except json.JSONDecodeError:
+                raise
+            except ValueError:  # Python reads no whole number of thousands of digits
+                raise json.JSONDecodeError("a number has too many digits", "", 0) from None
             # Only a body of that many brackets can be so deep, and to count them takes no time.
             if body.count(b"[") + body.count(b"{") > DEEPEST and too_deep(told):
                 raise json.JSONDecodeError("nested too deep", "", 0)
@@ -64,6 +69,13 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise json.JSONDecodeError(f"{digits[:60]} is no number of a computer", digits, 0)
     return number
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads some thousand digits, and no more
+        raise json.JSONDecodeError(f"{digits[:60]}… is no number of a computer", "", 0) from None
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from memograd.errors import BadInput, MemogradError
+from memograd.web.postgresql import patience
 
 WAIT_SECONDS: Final = 30.0
 
@@ -93,7 +94,9 @@ class Tables(ABC):
 
     def _create_engine(self) -> Engine:
         if not self.is_sqlite:
-            options = {"options": "-c default_transaction_read_only=on"} if self._read_only else {}
+            options: dict[str, Any] = dict(patience(self._url))
+            if self._read_only:
+                options["options"] = "-c default_transaction_read_only=on"
             return create_engine(
                 self._url,
                 isolation_level="READ COMMITTED",

@@ -60,6 +60,7 @@ class QuantisedGraph:
         self._vectors, self._epsilon, self._signed = vectors, layer_norm_eps, signed
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
+        self.zeros: str | None = None
         self._last = self.constant("last", np.array([-1], np.int64))
         self.flat = self.constant("flat", np.array([-1, hidden], np.int64))
         self.constant("one", np.array([1], np.float32))
@@ -102,18 +103,18 @@ class QuantisedGraph:
         import numpy as np
         from onnx import TensorProto, helper
 
-        highest = self.node("ReduceMax", [x, self._last], keepdims=0)
-        lowest = self.node("ReduceMin", [x, self._last], keepdims=0)
-        largest = self.node("Max", [highest, self.node("Neg", [lowest])])
+        largest = self.node("ReduceMax", [self.node("Abs", [x]), self._last], keepdims=0)
         step = self.constant("step", np.array(1 / LARGEST, np.float32))
         tiny = self.constant("tiny", np.array(1e-12, np.float32))  # a row of zeros has scale 0
         scales = self.node("Max", [self.node("Mul", [largest, step]), tiny])
-        zeros = self.node(
-            "ConstantOfShape",
-            [self.node("Shape", [scales])],
-            value=helper.make_tensor("zero", TensorProto.UINT8, [1], [ZERO]),
-        )
-        return Bytes(self.node("QuantizeLinear", [x, scales, zeros], axis=0), scales, zeros)
+        if self.zeros is None:  # one for each token, and the tokens are the same everywhere
+            self.zeros = self.node(
+                "ConstantOfShape",
+                [self.node("Shape", [scales])],
+                value=helper.make_tensor("zero", TensorProto.UINT8, [1], [ZERO]),
+            )
+        whole = self.node("QuantizeLinear", [x, scales, self.zeros], axis=0)
+        return Bytes(whole, scales, self.zeros)
 
     def by_token(self, scales: str) -> str:
         """Scales `[tokens]` as `[tokens, 1]`."""

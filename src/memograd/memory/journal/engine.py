@@ -36,6 +36,7 @@ from sqlalchemy.sql.schema import Table
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
+from memograd.web.postgresql import patience
 
 WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
 DECIDING_SECONDS: Final = 30.0
@@ -252,7 +253,12 @@ class Database:
             engine = create_engine(url, **pool)
             event.listen(engine, "connect", _prepare_sqlite)
         else:
-            engine = create_engine(self._url, isolation_level="READ COMMITTED", **pool)
+            engine = create_engine(
+                self._url,
+                isolation_level="READ COMMITTED",
+                connect_args=patience(self._url),
+                **pool,
+            )
             event.listen(engine, "connect", _prepare_postgresql)
         return engine
 

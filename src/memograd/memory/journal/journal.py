@@ -54,6 +54,7 @@ _TAIL = (
     .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.seq > bindparam("after"))
     .order_by(EVENTS.c.seq)
 )
+_TAIL_PAGE = _TAIL.limit(bindparam("limit"))
 _IS_BEHIND = "SELECT 1 FROM events WHERE owner = ? AND seq > ? LIMIT 1"
 _TAIL_UNTIL = _TAIL.where(EVENTS.c.recorded_at <= bindparam("until"))
 _TAIL_ALL = (
@@ -198,6 +199,12 @@ class Journal:
                 values = {"owner": owner, "after": after, "until": to_micros(until)}
                 rows = connection.execute(_TAIL_UNTIL, values)
             return to_events(rows.all())
+
+    def tail_page(self, owner: str, *, after: int, limit: int) -> list[Event]:
+        """The first `limit` of the owner's events behind the place `after`, in order."""
+        values = {"owner": owner, "after": after, "limit": limit}
+        with self._database.reading() as connection:
+            return to_events(connection.execute(_TAIL_PAGE, values).all())
 
     def tail_all(self, *, after: int, limit: int) -> list[Event]:
         """The first `limit` events of all owners behind the place `after`, in order."""

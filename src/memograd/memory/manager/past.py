@@ -19,6 +19,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import is_chinese
@@ -135,6 +136,7 @@ def _day_zh(day: date | None) -> str:
 _FUNCTION_CHARACTERS: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户")
 
 
+@lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def stems(text: str) -> frozenset[str]:
     """The beginnings of content words; in Chinese characters that carry content."""
     chinese = re.findall(r"[\u4e00-\u9fff]+", text)

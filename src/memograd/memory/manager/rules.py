@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, simplified
@@ -108,6 +109,7 @@ def decide_by_rules(fact: Fact, items: Sequence[MemoryItem]) -> Decision:
     return beside or Decision(MemoryOp.add(fact.text), reason("new", fact.text))
 
 
+@lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def _understand(text: str) -> _Said:
     bare = _FRAME.sub("", text)
     return _Said(bare, parse_statement(bare), wording(bare))

@@ -211,49 +211,58 @@ def _fixed(days: int, suffix: str = "") -> Callable[[re.Match[str], date], tuple
     return resolve
 
 
-_Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, str, date]]]
+_Resolve = Callable[[re.Match[str], date], tuple[str, str, date]]
+_Rule = tuple[tuple[str, ...], re.Pattern[str], _Resolve]
 
 
-def _rule(words: str, resolve: Callable[[re.Match[str], date], tuple[str, str, date]]) -> _Rule:
-    return re.compile(rf"{_PREPOSITION}\b{words}\b(?!['’]s|-)", re.IGNORECASE), resolve
+def _rule(needed: str, words: str, resolve: _Resolve) -> _Rule:
+    """needed: one of these stands in all that the pattern fits; to look for it costs nothing."""
+    pattern = re.compile(rf"{_PREPOSITION}\b{words}\b(?!['’]s|-)", re.IGNORECASE)
+    return tuple(needed.split("|")), pattern, resolve
 
 
 _RULES: Final[tuple[_Rule, ...]] = (
-    _rule(r"the day before yesterday", _fixed(-2)),
-    _rule(r"the day after tomorrow", _fixed(2)),
-    _rule(r"yesterday (?P<part>morning|afternoon|evening)",
+    _rule("yesterday", r"the day before yesterday", _fixed(-2)),
+    _rule("tomorrow", r"the day after tomorrow", _fixed(2)),
+    _rule("yesterday", r"yesterday (?P<part>morning|afternoon|evening)",
           lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d - timedelta(1))}",
                         d - timedelta(1))),
-    _rule(r"tomorrow (?P<part>morning|afternoon|evening|night)",
+    _rule("tomorrow", r"tomorrow (?P<part>morning|afternoon|evening|night)",
           lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d + timedelta(1))}",
                         d + timedelta(1))),
-    _rule(r"(?:just )?yesterday", _fixed(-1)),
-    _rule(r"last night", _fixed(-1, "on the night of {}")),
-    _rule(r"tonight", _fixed(0, "on the night of {}")),
-    _rule(r"this (?P<part>morning|afternoon|evening)",
+    _rule("yesterday", r"(?:just )?yesterday", _fixed(-1)),
+    _rule("night", r"last night", _fixed(-1, "on the night of {}")),
+    _rule("tonight", r"tonight", _fixed(0, "on the night of {}")),
+    _rule("this ", r"this (?P<part>morning|afternoon|evening)",
           lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d)}", d)),
-    _rule(rf"(?:a fortnight|{_COUNT} weeks?) (?:from )?(?:today|tomorrow|(?:on )?{_DAY_NAMES})",
+    _rule("week|fortnight",
+          rf"(?:a fortnight|{_COUNT} weeks?) (?:from )?(?:today|tomorrow|(?:on )?{_DAY_NAMES})",
           _weeks_from),
-    _rule(rf"{_DAY_NAMES} week(?! \w+ing)", _weeks_from),
-    _rule(rf"(?:the )?(?:{_DAY_NAMES}|(?P<unit>week|weekend|month|year))"
+    _rule("week", rf"{_DAY_NAMES} week(?! \w+ing)", _weeks_from),
+    _rule("last|next", rf"(?:the )?(?:{_DAY_NAMES}|(?P<unit>week|weekend|month|year))"
           r" (?:before last|after next)", _before_last),
-    _rule(r"(?:the )?(?P<part>end|beginning|middle|first) of (?P<which>the|this|next|last) month",
+    _rule("month",
+          r"(?:the )?(?P<part>end|beginning|middle|first) of (?P<which>the|this|next|last) month",
           _part_of_month),
-    _rule(r"a fortnight ago", _fixed(-14)),
-    _rule(r"in a fortnight", _fixed(14)),
-    _rule(r"(?:earlier )?today", _fixed(0)),
-    _rule(r"tomorrow", _fixed(1)),
-    _rule(rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
-    _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s?(?: to the day| now)?(?= since )", _since),
-    _rule(r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
-    _rule(rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", _ahead),
-    _rule(rf"{_COUNT} (?P<unit>day|week|month|year)s? from (?:now|today)",
+    _rule("fortnight", r"a fortnight ago", _fixed(-14)),
+    _rule("fortnight", r"in a fortnight", _fixed(14)),
+    _rule("today", r"(?:earlier )?today", _fixed(0)),
+    _rule("tomorrow", r"tomorrow", _fixed(1)),
+    _rule("ago",
+          rf"{_COUNT} (?P<unit>day|week|weekend|month|year)s? ago", lambda m, d: _ago(m, d, -1)),
+    _rule("since",
+          rf"{_COUNT} (?P<unit>day|week|month|year)s?(?: to the day| now)?(?= since )", _since),
+    _rule("ago", r"(?:a few|several) (?P<unit>day|week|month|year)s ago", _a_few_ago),
+    _rule("in ", rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?! of\b)", _ahead),
+    _rule("from ", rf"{_COUNT} (?P<unit>day|week|month|year)s? from (?:now|today)",
           lambda m, d: _ago(m, d, 1)),
-    _rule(rf"(?P<which>last|this past|past|next|this coming|this|coming) {_DAY_NAMES}",
+    _rule("last|past|next|this|coming",
+          rf"(?P<which>last|this past|past|next|this coming|this|coming) {_DAY_NAMES}",
           _near_weekday),
-    _rule(r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
+    _rule("last|past|this|next",
+          r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
           r"|summer|fall|autumn|winter)", _span),
-    _rule(rf"(?P<which>last|next) {_MONTH_NAMES}", _month),
+    _rule("last|next", rf"(?P<which>last|next) {_MONTH_NAMES}", _month),
 )  # fmt: skip
 _ABSOLUTE: Final = (
     re.compile(
@@ -277,7 +286,10 @@ def resolve_english(text: str, day: date | None) -> Resolved:
         return Resolved(text, first)
     earliest = len(text)
     pieces: list[tuple[int, int, str]] = []
-    for pattern, resolve in _RULES:
+    folded = text.casefold()
+    for needed, pattern, resolve in _RULES:
+        if not any(word in folded for word in needed):
+            continue
         for found in pattern.finditer(text):
             if any(found.start() < end and start < found.end() for start, end, _ in pieces):
                 continue

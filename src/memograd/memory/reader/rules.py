@@ -25,7 +25,7 @@ from memograd.memory.reader.forget import (
     request_to_forget,
 )
 from memograd.memory.reader.person_english import ADVERBS, is_past
-from memograd.memory.reader.sentences import foreign, has_secret, is_own, split_sentences
+from memograd.memory.reader.sentences import OwnWords, foreign, has_secret, split_sentences
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.reader.wording import completed, resolved, say, say_answer
 from memograd.memory.records.items import Kind
@@ -91,11 +91,11 @@ def _drafts(setting: Setting) -> list[Draft]:
 
 def _own_sentences(text: str) -> list[str]:
     """The sentences that are the speaker's own and not too long."""
-    others, after, found = foreign(text), 0, []
+    own, after, found = OwnWords(foreign(text)), 0, []
     for sentence in split_sentences(text):
         start = text.find(sentence, after)
         after = start + len(sentence)
-        if len(sentence) <= LONGEST_SENTENCE and is_own(start, after, others):
+        if len(sentence) <= LONGEST_SENTENCE and own.has(start, after):
             found.append(sentence)
     return found
 

@@ -5,12 +5,16 @@ nothing about the user, whoever wrote them. These are matters of form, so rules 
 secrets too; what has no form (role play, say) is left to the model.
 
 Invariants: joining the sentences gives back every visible character of the text, in order; the
-stretches lie inside the text, in order. Pure functions.
+stretches lie inside the text, in order; splitting takes as long as the text is, whatever stands in
+it. Pure functions.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 _CLOSERS = "\"'”’)）」』》】"
@@ -20,7 +24,7 @@ _END: Final = re.compile(
     rf"|[!?]+[。！？；]*[{_CLOSERS}]*[{_EMOJI}\ufe0f]*(?![A-Za-z\d_])\s*"  # not in "Marzipan!88"
     rf"|(?<=[\u3400-\u9fff])[!?]+"
     rf"|(?<=[!?.])[{_EMOJI}\ufe0f]+\s*"
-    rf"|[.…]+[{_CLOSERS}]*(?=\s|$)\s*"
+    rf"|(?<![.…])[.…]++[{_CLOSERS}]*(?=\s|$)\s*"  # a row of points is looked at once
     r"|(?<=[\u3400-\u9fff])\.+(?=[\u3400-\u9fff]|$)"
     r"|[\r\n]+\s*"
 )
@@ -28,6 +32,7 @@ _ABBREVIATION: Final = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e|a\.m|p\.m|u\.s|no|[a-z])\.$",
     re.IGNORECASE,
 )
+_LONGEST: Final = 12  # characters of an abbreviation with what stands before it, and to spare
 
 
 def split_sentences(text: str) -> list[str]:
@@ -35,22 +40,25 @@ def split_sentences(text: str) -> list[str]:
     sentences: list[str] = []
     start = 0
     for end in _END.finditer(text):
-        piece = text[start : end.end()]
-        if end.group().startswith(".") and _goes_on(piece.rstrip(), text[end.end() :]):
-            continue
-        sentences.append(piece.strip())
+        marks = end.group()
+        if marks.startswith("."):
+            stop = end.start() + len(marks.rstrip())
+            beginning = max(start, stop - _LONGEST)  # all of "A. B. C. ..." may be one sentence
+            if _goes_on(text[beginning:stop], text[end.end() : end.end() + 1]):
+                continue
+        sentences.append(text[start : end.end()].strip())
         start = end.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if re.search(r"\w", sentence)]
 
 
-def _goes_on(piece: str, rest: str) -> bool:
+def _goes_on(piece: str, following: str) -> bool:
     """Whether the point belongs to an abbreviation, so that the sentence goes on."""
-    if not rest or not _ABBREVIATION.search(piece):
+    if not following or not _ABBREVIATION.search(piece):
         return False
     # "at 5 p.m. We left": an hour can end a sentence. "I" is a word, other letters are initials.
     ambiguous = re.search(r"(?:[ap]\.m|etc|u\.s|\bI|no)\.$", piece)
-    return not ambiguous or not rest[0].isupper()
+    return not ambiguous or not following.isupper()
 
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<(\w+)[^>]*>.*?</\1>", re.S)
@@ -143,10 +151,28 @@ def _is_long(quoted: str) -> bool:
     return len(quoted.split()) > 4 or len(re.findall(r"[\u4e00-\u9fff]", quoted)) > 8
 
 
-def is_own(start: int, end: int, others: list[tuple[int, int]]) -> bool:
-    """Whether most of a stretch is the speaker's own words."""
-    shared = sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in others)
-    return shared * 2 < end - start
+class OwnWords:
+    """Which stretches of a message are the speaker's own words, by those that are not.
+
+    A pasted log has as many of the others as there are sentences, so how much of them lies before a
+    place is looked up: no sentence is compared with each.
+    """
+
+    def __init__(self, others: Sequence[tuple[int, int]]) -> None:
+        """others: as `foreign` gives them; what lies in two of them counts twice."""
+        self._begins = sorted(begin for begin, _ in others)
+        self._ends = sorted(end for _, end in others)
+        self._of_begins = [0, *accumulate(self._begins)]
+        self._of_ends = [0, *accumulate(self._ends)]
+
+    def has(self, start: int, end: int) -> bool:
+        """Whether most of a stretch is the speaker's own."""
+        return (self._before(end) - self._before(start)) * 2 < end - start
+
+    def _before(self, place: int) -> int:
+        """Characters of the others before a place."""
+        begun, ended = bisect_left(self._begins, place), bisect_left(self._ends, place)
+        return place * (begun - ended) + self._of_ends[ended] - self._of_begins[begun]
 
 
 _CODE_TOLD: Final = re.compile(

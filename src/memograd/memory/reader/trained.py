@@ -37,9 +37,9 @@ from memograd.memory.reader.forget import (
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
+    OwnWords,
     foreign,
     has_secret,
-    is_own,
     split_sentences,
     tells_code,
 )
@@ -141,7 +141,7 @@ class TrainedReader:
             return Heard(turn, before, secret=secret)
         read = turn.text
         if role == "assistant":
-            read, sentences = read_of_assistant(turn.text)
+            read, sentences = _beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
             kept = [
@@ -348,15 +348,21 @@ class TrainedReader:
 
 def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
     """The beginning of an assistant's message, and its sentences with their places."""
-    sentences = [one for one in _own_sentences(text) if one[0] < ASSISTANT_READ]
-    return (text[: sentences[-1][1]] if sentences else ""), sentences
+    return _beginning(text, _own_sentences(text))
+
+
+def _beginning(
+    text: str, sentences: Sequence[tuple[int, int, str]]
+) -> tuple[str, list[tuple[int, int, str]]]:
+    first = [one for one in sentences if one[0] < ASSISTANT_READ]
+    return (text[: first[-1][1]] if first else ""), first
 
 
 def _own_sentences(text: str) -> list[tuple[int, int, str]]:
     """Beginning, end and text of each that by its form is the speaker's own."""
-    others = foreign(text)
+    own = OwnWords(foreign(text))
     placed = [(start, start + len(sentence), sentence) for start, sentence in _placed(text)]
-    return [one for one in placed if is_own(one[0], one[1], others)]
+    return [one for one in placed if own.has(one[0], one[1])]
 
 
 def _only_offers(question: str) -> bool:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import Final
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.memory.records.archives import read_arrays, what_is_wrong
 from memograd.memory.relations.weights import Weights
 
 EARLY: Final = 2  # layers that are computed before the second function
@@ -94,8 +94,7 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
     Raises BadInput where it is damaged or was fitted to other weights.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_arrays(path)
         keeps = None
         if "keeps_weight" in arrays:
             keeps = _linear(arrays, "keeps_", 2 * weights.hidden)
@@ -104,10 +103,11 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
-            f"The file {path} is not the gate of the relation model beside it ({error}): remove it,"
-            " and everything is read, or fit one with benchmarks/relations_gate.py."
+            f"The file {path} is not the gate of the relation model beside it"
+            f" ({what_is_wrong(error)}): remove it, and everything is read, or fit one with"
+            " benchmarks/relations_gate.py."
         ) from error
     return gate
 

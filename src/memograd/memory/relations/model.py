@@ -30,8 +30,15 @@ from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
 from memograd.memory.relations.gate import EARLY, Gate, gate_file, read_gate
-from memograd.memory.relations.graph import build_graph
-from memograd.memory.relations.rows import ITEMS_A_ROW, MESSAGE, RelationRow, RowBuilder, Span
+from memograd.memory.relations.graph import build_graph, skips_first
+from memograd.memory.relations.rows import (
+    BEFORE,
+    ITEMS_A_ROW,
+    MESSAGE,
+    RelationRow,
+    RowBuilder,
+    Span,
+)
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
 
 if TYPE_CHECKING:
@@ -231,9 +238,16 @@ class RelationModel:
         return begun
 
     def _encode_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`: after all layers."""
-        begun = self._begin(tokens, parts)
-        encoded: np.ndarray = self._own_sessions()[1].run(None, {"entered": begun})[0]
+        """float32 `[tokens, hidden]`: after all layers; zeros for what came before the message."""
+        import numpy as np
+
+        inputs = {"entered": self._begin(tokens, parts)}
+        first = 0
+        if skips_first(self._weights, _rest(self._weights)):
+            first = parts.count(BEFORE)
+            inputs["first"] = np.array([first])
+        encoded = np.zeros(inputs["entered"].shape, np.float32)
+        encoded[first:] = self._own_sessions()[1].run(None, inputs)[0]
         return encoded
 
     def _own_sessions(self) -> tuple[Any, Any]:
@@ -274,20 +288,28 @@ def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.
     """float32 `[spans, 2 hidden]`: each span's mean beside the message's."""
     import numpy as np
 
-    message = encoded[_said(row)].mean(axis=0)
-    return np.stack(
-        [np.concatenate([encoded[start:end].mean(axis=0), message]) for start, end in spans]
-    )
+    shares = np.zeros((len(spans) + 1, len(encoded)), np.float32)
+    for number, (start, end) in enumerate(spans):
+        shares[number, start:end] = 1 / (end - start)
+    said = _said(row)
+    shares[-1, said] = 1 / said.sum()
+    means = shares @ encoded
+    return np.concatenate([means[:-1], np.broadcast_to(means[-1], means[:-1].shape)], axis=1)
 
 
 def _start(weights: Weights) -> tuple[Any, Any]:
     """The first layers, and the others."""
-    signed, early = adds_signed_bytes_exactly(), min(EARLY, weights.layers)
-    first, rest = (
+    signed, rest = adds_signed_bytes_exactly(), _rest(weights)
+    first, others = (
         start_session(build_graph(weights, layers, signed_weights=signed))
-        for layers in (range(early), range(early, weights.layers))
+        for layers in (range(rest.start), rest)
     )
-    return first, rest
+    return first, others
+
+
+def _rest(weights: Weights) -> range:
+    """The layers behind the first ones."""
+    return range(min(EARLY, weights.layers), weights.layers)
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:

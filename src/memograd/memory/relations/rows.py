@@ -27,6 +27,7 @@ MESSAGE_TOKENS: Final = 112
 ITEM_TOKENS: Final = 36
 ITEMS_A_ROW: Final = 8
 MAX_TOKENS: Final = 512
+LAST_CHARACTERS: Final = 400  # BEFORE_TOKENS are hardly ever more
 MAX_CHARACTERS: Final = 2_000  # of a text that is cut to some tokens anyway
 
 BEFORE, MESSAGE, ITEM = 0, 1, 2  # the parts of a row, each with an embedding of its own
@@ -85,8 +86,10 @@ class RowBuilder:
         """
         bos, eos = self._weights.bos, self._weights.eos
         context: list[int] = []
-        for who, text in before:
-            context += [*self._ids(f"{who}: {text[-MAX_CHARACTERS:]}"), eos]
+        for who, text in reversed(before):
+            if len(context) >= BEFORE_TOKENS:
+                break
+            context = [*self._last_ids(f"{who}: {text[-MAX_CHARACTERS:]}"), eos, *context]
         tokens = [bos, *context[-BEFORE_TOKENS:]]
         parts = [BEFORE] * len(tokens)
 
@@ -136,6 +139,18 @@ class RowBuilder:
 
     def tokens(self, text: str) -> list[int]:
         """The ids of a text's tokens."""
+        return self._ids(text)
+
+    def _last_ids(self, text: str) -> list[int]:
+        """The ids of all of it, or the last ones of a long text, more of them than are used.
+
+        Words are told apart by spaces, so what begins with one is cut as within the whole.
+        """
+        _, space, end = text[-LAST_CHARACTERS:].partition(" ")
+        if space and len(text) > LAST_CHARACTERS:
+            ids = self._ids(end)
+            if len(ids) >= BEFORE_TOKENS:
+                return ids
         return self._ids(text)
 
     def _ids_anew(self, text: str) -> list[int]:

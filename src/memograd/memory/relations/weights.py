@@ -15,13 +15,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
+from memograd.memory.records.archives import read_arrays, what_is_wrong
 from memograd.memory.relations.thresholds import Thresholds, thresholds_of
 
 if TYPE_CHECKING:
@@ -141,9 +141,8 @@ def read_weights(path: Path) -> Weights:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        about = json.loads(str(arrays.pop("about")))
+        arrays = read_arrays(path)
+        about = _about_of(arrays)
         if about.pop("format") != FORMAT:
             raise ValueError("it is of another format")
         if (about.pop("relations"), about.pop("worths")) != (list(RELATIONS), list(WORTHS)):
@@ -164,10 +163,24 @@ def read_weights(path: Path) -> Weights:
             f"There is no relation model at {path}: give the path of a file that"
             " `memograd train relations` wrote."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        why = str(error).rstrip(".")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
-            f"The file {path} is not a whole relation model ({why}): train one with `memograd"
-            " train relations`, or reinstall memograd if it came with it."
+            f"{path} is not a whole relation model ({what_is_wrong(error)}): give a file that"
+            " `memograd train relations` wrote, or reinstall memograd if it came with it."
         ) from error
     return Weights(known, matrices, arrays)
+
+
+def _about_of(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What the file says of itself, which is taken out of its arrays.
+
+    Raises:
+        KeyError, ValueError: it says nothing, or no JSON object.
+    """
+    try:
+        about = json.loads(str(arrays.pop("about")))
+    except json.JSONDecodeError:
+        about = None
+    if not isinstance(about, dict):
+        raise ValueError("it does not say what it is")
+    return about

@@ -3,10 +3,11 @@
 What an embedder and `analyse` make of a text depends on the text alone, so it is kept by content
 hash, for each owner apart: purging one owner neither leaves nor takes anything of another. A
 bounded cache in the process holds what was just used. Search terms, which cost little, are computed
-when they are needed. Vectors of long messages, which no decision needs, are computed behind the
-answer of `Memory.add`, in a thread that lives as long as there is something to do; a search needs
-them all, so it computes what is still missing and never finds less for being early. A crash loses
-nothing: the next search computes what has no vector, from the journal.
+when they are needed. Vectors that no decision needed, those of messages and of what assistants
+said, are computed behind the answer of `Memory.add`, in a thread that lives as long as there is
+something to do, short texts first: the next message is compared with the items, so it computes
+those that are still missing, and a search computes all and never finds less for being early. A
+crash loses nothing: whoever needs a vector next computes it from the journal.
 
 Invariants: what comes back for a text equals what embedder and analysis say of it, whether it came
 from the process, the table or the model. After `finish` no thread runs and every text was handed to
@@ -20,6 +21,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.analysis import analyse
@@ -35,7 +37,8 @@ logger = logging.getLogger(__name__)
 HELD_TEXTS: Final = 20_000  # 30 MB of vectors at 384 dimensions
 EMBED_BATCH: Final = 256
 FULL_SCAN_FROM: Final = 2_000
-TEXTS_A_BATCH: Final = 8  # a search may have to wait for one batch
+TEXTS_A_BATCH: Final = 8  # a search may have to wait for one batch, and so may the next message
+CHARACTERS_A_BATCH: Final = 2_000
 Derivation = tuple["np.ndarray", tuple[str, ...]]
 WordsFirst = tuple["np.ndarray | None", tuple[str, ...]]
 Embed = Callable[[str, Sequence[str], int], object]  # owner, texts, the last event that was seen
@@ -199,7 +202,7 @@ class EmbeddingBehind:
             return
         with self._lock:
             before, _ = self._waiting.get(owner, ([], 0))
-            self._waiting[owner] = ([*before, *texts], seen)
+            self._waiting[owner] = (sorted([*before, *texts], key=len), seen)
             # In a forked child the parent's thread is not alive.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -242,8 +245,10 @@ class EmbeddingBehind:
                 self._thread = None
                 return None
             owner, (texts, seen) = next(iter(self._waiting.items()))
-            if len(texts) > TEXTS_A_BATCH:
-                self._waiting[owner] = (texts[TEXTS_A_BATCH:], seen)
+            sums = accumulate(len(text) for text in texts[:TEXTS_A_BATCH])
+            count = max(1, sum(characters <= CHARACTERS_A_BATCH for characters in sums))
+            if len(texts) > count:
+                self._waiting[owner] = (texts[count:], seen)
             else:
                 del self._waiting[owner]
-            return owner, texts[:TEXTS_A_BATCH], seen
+            return owner, texts[:count], seen

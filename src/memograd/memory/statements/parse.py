@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
@@ -201,6 +202,7 @@ def _slot(noun: str) -> str:
 LONGEST = 300  # characters; a longer text is a story, not a statement
 
 
+@lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def parse_statement(text: str) -> Statement | None:
     """What the sentence says, if it has one of the typical forms of its language."""
     text = simplified(unicodedata.normalize("NFKC", text)).replace("’", "'").strip()

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from memograd.errors import MemogradError
+from memograd.memory.analysis import analyse
 from memograd.memory.reader import Fact
 from memograd.memory.records.events import EventKind, NewEvent, said_again
 from memograd.memory.records.items import Kind, MemoryItem
@@ -179,10 +182,18 @@ class Made:
         """All that is to be written down, in order."""
         return [self.event] if self.again is None else [self.event, self.again]
 
-    def apply(self, state: MemoryState, store: MemoryStore) -> None:
-        """Do to the fork what the event will do to the owner's state."""
+    def apply(self, state: MemoryState, store: MemoryStore, *, compared_later: bool) -> None:
+        """Do to the fork what the event will do to the owner's state.
+
+        compared_later: whether anything will be compared with the item by meaning; else it gets no
+        vector in this fork, and the one in the owner's state is computed behind the answer.
+        """
         if self.after is not None:
-            [(vector, terms)] = store.texts.derive(self.after.scope.owner, [self.after.text])
+            owner, text = self.after.scope.owner, self.after.text
+            if compared_later:
+                [(vector, terms)] = store.texts.derive(owner, [text])
+            else:
+                vector, terms = np.zeros(state.items.dimension, np.float32), analyse(text)
             change = state.add_item if self.before is None else state.replace_item
             change(self.after, vector, terms)
         elif self.before is not None:

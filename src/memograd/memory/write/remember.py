@@ -6,9 +6,13 @@ Decisions are made on a fork of the owner's state, so that each sees what the on
 and everything is written in one transaction. If another process changed one of the items meanwhile,
 the decisions are made again on what it left.
 
+Vectors are computed before the answer where a decision compares them, and behind it otherwise: what
+an assistant says changes no item, so its facts are only looked up by their words, and the first
+message of somebody has nothing to be compared with.
+
 Invariants: the journal gets all events of one call or none; folding these events gives the items
 that the operations meant; what is to be seen in a picture is remembered as such and changes nothing
-else.
+else; no decision compares vectors that are not there yet.
 """
 
 from __future__ import annotations
@@ -17,10 +21,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
 from memograd.errors import MemogradError
+from memograd.memory.analysis import analyse
 from memograd.memory.journal import AlreadyKnown, Conflict
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import Change, MemoryManager, MessageManager
@@ -172,33 +178,30 @@ def _deciding(
             Heard(_turn_of(fact, turns), facts=(fact,), forget=fact.forget)
             for fact in reader.read(turns)
         ]
-    searched = _queries if whole else _fact_texts
-    listed = list(dict.fromkeys(text for one in messages for text in searched(one)))
-    derived = {
-        text: Query(text, *found)
-        for text, found in zip(listed, store.texts.derive(owner, listed), strict=True)
-    }
+    queries = _Queries(store, owner, messages, by_message=whole is not None)
 
     def decide(work: MemoryState) -> list[NewEvent]:
         told = ToldItems(work, turns, before)
         events: list[NewEvent] = []
-        for message in messages:
+        for number, message in enumerate(messages):
+            compared_later = number < queries.last
             eligible = filing.may_speak_of(store.now(), forget=message.forget)
             if whole is not None:
                 if not message.forget:
                     eligible = _may_change(message.turn, eligible)
-                queries = [derived[text] for text in _queries(message)]
                 items = _items_for(work, message, eligible, queries, told)
                 changes = whole.decide_heard(message, items, told.just_before(message.turn))
             else:
                 [fact] = message.facts
-                query = derived[fact.text]
+                query = queries.of(fact.text)
                 hits = find_related(work.items, query, eligible=eligible)
                 items = [hit.record for hit in hits]
                 decision = manager.decide(work, fact, query, hits)
                 changes = [Change(decision, fact, hide=fact.forget)]
             if message.everything:
                 events.append(_asked_for_everything(message, scope, manager.actor))
+            if compared_later and changes:
+                queries.ready()
             for change in changes:
                 made = carry_out(
                     change.decision,
@@ -208,7 +211,7 @@ def _deciding(
                     filing.linked(change.may_change),
                     store.now(),
                 )
-                made.apply(work, store)
+                made.apply(work, store, compared_later=compared_later)
                 events += made.events
                 told.note(made, hide=change.hide, request=message.forget)
             if message.secret or message.everything or message.forget:
@@ -239,7 +242,7 @@ def _deciding(
                 reason=reason("same", item.text, quoted=True),
             )
             made = Made(event)
-            made.apply(work, store)
+            made.apply(work, store, compared_later=False)  # it brings no item
             told.note(made, hide=False, request=False)
             found.append(event)
         return found
@@ -261,10 +264,6 @@ def _kept_of(turn: RawTurn, events: Sequence[NewEvent]) -> list[str]:
         and turn.id in event.after.get("sources", ())
         and (event.kind in (EventKind.ADD, EventKind.UPDATE) or said_again(event) is not None)
     ]
-
-
-def _fact_texts(heard: Heard) -> list[str]:
-    return [fact.text for fact in heard.facts]
 
 
 def _may_change(
@@ -290,28 +289,74 @@ def _may_change(
     return may_change
 
 
-def _queries(heard: Heard) -> list[str]:
-    """What related items are looked for with; what an assistant says changes no other item."""
-    said = [heard.turn.index_text()] if heard.turn.said_as == "user" else []
-    return said + _fact_texts(heard)
+class _Queries:
+    """What related items are looked for with, each with its vector: all are computed at once, when
+    the first of them is needed.
+
+    last: the number of the last message that is compared by meaning; what comes of it and of those
+    behind it needs no vector before the answer.
+    """
+
+    def __init__(
+        self, store: MemoryStore, owner: str, messages: Sequence[Heard], *, by_message: bool
+    ) -> None:
+        self._store, self._owner = store, owner
+        compared = [n for n, one in enumerate(messages) if not by_message or _is_compared(one)]
+        self.last = compared[-1] if compared else -1
+        said = [_texts(one, whole=by_message) for one in messages[: self.last + 1]]
+        self._texts = list(dict.fromkeys(text for texts in said for text in texts))
+        self._derived: dict[str, Query] | None = None
+
+    def ready(self) -> dict[str, Query]:
+        """All of them."""
+        if self._derived is None:
+            found = self._store.texts.derive(self._owner, self._texts)
+            self._derived = {
+                text: Query(text, *one) for text, one in zip(self._texts, found, strict=True)
+            }
+        return self._derived
+
+    def of(self, text: str) -> Query:
+        """One of them."""
+        return self.ready()[text]
+
+
+def _is_compared(heard: Heard) -> bool:
+    """Whether it may change an item: what an assistant says changes none."""
+    return heard.turn.said_as == "user"
+
+
+def _texts(heard: Heard, *, whole: bool) -> list[str]:
+    """What of a message is compared with items. whole: also all of it, where it may change some."""
+    said = [heard.turn.index_text()] if whole and _is_compared(heard) else []
+    return said + [fact.text for fact in heard.facts]
 
 
 def _items_for(
     work: MemoryState,
     heard: Heard,
     eligible: Callable[[MemoryItem], bool],
-    queries: Sequence[Query],
+    queries: _Queries,
     told: ToldItems,
 ) -> list[MemoryItem]:
-    """The living items that a message may speak of: what was just told, then the nearest ones."""
+    """The living items that a message may speak of: what was just told, then the nearest ones.
+
+    Of what an assistant says one only asks whether an item says it already, in the same words.
+    """
     recent = told.just_before(heard.turn)
-    found = {item.id: item for item in work.items.last(RECENT_ITEMS, eligible) if item.id in recent}
     # A request names a topic in words of its own, and must not fail for want of looking.
     most = FORGET_ITEMS if heard.forget else RELATED_ITEMS
-    rankings = [
-        [hit.record for hit in retrieve(work.items, query, top_k=most, eligible=eligible)]
-        for query in queries
-    ]
+    newest = work.items.last(RECENT_ITEMS, eligible)
+    if not newest:
+        return []
+    found = {item.id: item for item in newest if item.id in recent}
+    if _is_compared(heard):
+        near = partial(retrieve, work.items, top_k=most, eligible=eligible)
+        texts = _texts(heard, whole=True)
+        rankings = [[hit.record for hit in near(queries.of(text))] for text in texts]
+    else:
+        by_words = partial(work.items.lexical, k=RELATED_ITEMS, eligible=eligible)
+        rankings = [[hit.record for hit in by_words(analyse(one.text))] for one in heard.facts]
     for row in zip_longest(*rankings):
         found |= {item.id: item for item in row if item is not None}
     return list(found.values())[: MOST_ITEMS if len(heard.facts) > 1 and not heard.forget else most]

@@ -25,6 +25,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 SECONDS: Final = 0.9
+MOST_SECONDS: Final = 60.0
 SECONDS_VARIABLE: Final = "MEMOGRAD_HOOK_SECONDS"
 NAME: Final = "memograd"
 VERSION: Final = "2026-07-28"
@@ -147,9 +148,17 @@ def _said(entry: dict[str, Any]) -> str:
     return "" if said.startswith("<") else said  # <command-name> and the like
 
 
+def _seconds() -> float:
+    """How long it may take; `SECONDS` where the setting is no number of seconds."""
+    try:
+        seconds = float(os.environ.get(SECONDS_VARIABLE) or SECONDS)
+    except ValueError:
+        return SECONDS
+    return seconds if 0 < seconds <= MOST_SECONDS else SECONDS
+
+
 def _run() -> None:
-    seconds = float(os.environ.get(SECONDS_VARIABLE) or SECONDS)
-    deadline = threading.Timer(seconds, lambda: os._exit(0))
+    deadline = threading.Timer(_seconds(), lambda: os._exit(0))
     deadline.daemon = True
     deadline.start()
     try:

@@ -3,7 +3,8 @@
 A key that opens everybody's memory needs the header `X-Memograd-Owner: user:alice`, which belongs
 to the settings of a client and is out of the model's reach. Invariants: every message is checked by
 its own key, not by the one that began the session; a session answers to the key that began it; what
-a key holds open, a question to the user too, is cut within seconds of its end.
+a key holds open, a question to the user too, is cut within seconds of its end; the sessions of one
+owner's key leave most of the room to all others.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -23,13 +25,15 @@ from mcp.server.mcpserver import Context
 from mcp.server.request_state import RequestStateSecurity
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.keys import KNOWN_SECONDS, checked_owner
+from memograd.serve.limits import SHARES
 from memograd.serve.mcp.server import memory_server
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Forbidden, Refused, Unprocessable
@@ -37,6 +41,7 @@ from memograd.serve.served import Served
 
 PATH: Final = "/mcp"
 OWNER_HEADER: Final = "x-memograd-owner"
+SESSION_HEADER: Final = "mcp-session-id"
 _IDENTITY: Final = "memograd.identity"
 
 
@@ -48,9 +53,13 @@ def add_to(app: FastAPI, served: Served) -> AbstractAsyncContextManager[Any]:
         assert isinstance(request, Request)
         return served.memory_of(request.scope[_IDENTITY], via="mcp")
 
-    server = memory_server(memory_for, request_state=_request_state(served))
+    def turn(asking: Context[Any, Any]) -> AbstractAsyncContextManager[None]:
+        return served.turns.taken(memory_for(asking).identity.owner)
+
+    server = memory_server(memory_for, turn=turn, request_state=_request_state(served))
     server.streamable_http_app(
         max_request_body_size=served.settings.limits.max_body,
+        max_sessions=served.settings.limits.max_sessions,
         # HostCheck stands before every route.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
@@ -65,6 +74,8 @@ class _Endpoint:
     def __init__(self, served: Served, sessions: StreamableHTTPSessionManager) -> None:
         self._served = served
         self._protocol = AuthContextMiddleware(sessions.handle_request)
+        self._of_one = max(1, served.settings.limits.max_sessions // SHARES)
+        self._sessions: dict[str, OrderedDict[str, None]] = {}  # of a key, latest used last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; raises `Refused` before anything is sent."""
@@ -77,7 +88,39 @@ class _Endpoint:
         # A GET is a stream that is held open; a POST is a call.
         places = self._served.streams if request.method == "GET" else self._served.places
         with places.taken(known):
+            if known.owner is not None:
+                send = self._counted(known.key_id, scope, send)
             await self._while_known(request, self._protocol(scope, receive, send))
+
+    def _counted(self, key_id: str, scope: Scope, send: Send) -> Send:
+        """Note the session that a call begins or uses, and end the key's one that was not used for
+        longest where it has more than its share."""
+
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                session = Headers(raw=message["headers"]).get(SESSION_HEADER)
+                if session is not None:
+                    mine = self._sessions.setdefault(key_id, OrderedDict())
+                    mine[session] = None
+                    mine.move_to_end(session)
+                    while len(mine) > self._of_one:
+                        await self._end(mine.popitem(last=False)[0], scope)
+            await send(message)
+
+        return counting
+
+    async def _end(self, session: str, scope: Scope) -> None:
+        """End a session as its own client would; one that has ended already stays so."""
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def to_nobody(_: Message) -> None:
+            pass
+
+        headers = [(SESSION_HEADER.encode(), session.encode())]
+        asked = {**scope, "method": "DELETE", "headers": headers}
+        await self._protocol(asked, nothing, to_nobody)
 
     async def _while_known(self, request: Request, answering: Awaitable[None]) -> None:
         """Answer, and cut what is still open once its key opens nothing any more."""

@@ -11,7 +11,8 @@ stay in the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -33,11 +34,19 @@ from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, checked_owner
-from memograd.serve.mcp.tools import MemoryFor, add_forget_all, add_resources, add_tools
+from memograd.serve.mcp.tools import (
+    FORGET_ALL,
+    MemoryFor,
+    add_forget_all,
+    add_resources,
+    add_tools,
+)
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.served import Served, ServeSettings
 
 logger = logging.getLogger(__name__)
+
+TurnOf = Callable[[Context[Any, Any]], AbstractAsyncContextManager[None]]
 
 INSTRUCTIONS = (
     "A memory of what the user told in earlier conversations. Search it before you answer what"
@@ -48,7 +57,18 @@ INSTRUCTIONS = (
 
 
 class MemoryServer(MCPServer[Any]):
-    """An MCP server that tells refusals as sentences, and refuses what it does not know."""
+    """An MCP server that tells refusals as sentences, and refuses what it does not know.
+
+    turn: what a call waits for before it takes a thread; what asks the user takes none, since the
+    answer is a call of the same owner.
+    """
+
+    def __init__(self, turn: TurnOf, **given: Any) -> None:
+        super().__init__(**given)
+        self._turn_of = turn
+
+    def _turn(self, asking: Context[Any, Any] | None) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if asking is None else self._turn_of(asking)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -62,7 +82,8 @@ class MemoryServer(MCPServer[Any]):
                 " Whose memory it is comes from the key of the server."
             )
         try:
-            return await super().call_tool(name, arguments, context)
+            async with self._turn(None if name == FORGET_ALL else context):
+                return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
             sentence = _sentence(error.__cause__)
             if sentence is None:
@@ -74,7 +95,8 @@ class MemoryServer(MCPServer[Any]):
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
         """Read a resource; raises ResourceError with a sentence."""
         try:
-            return await super().read_resource(uri, context)
+            async with self._turn(context):
+                return await super().read_resource(uri, context)
         except UnexpectedResourceError as error:
             cause = error.__cause__
             while isinstance(cause, UnexpectedResourceError):
@@ -99,14 +121,18 @@ class MemoryServer(MCPServer[Any]):
 
 
 def memory_server(
-    memory_for: MemoryFor, *, request_state: RequestStateSecurity | None = None
+    memory_for: MemoryFor,
+    *,
+    turn: TurnOf = lambda _: nullcontext(),
+    request_state: RequestStateSecurity | None = None,
 ) -> MemoryServer:
     """The server over the memory that `memory_for` gives for each call.
 
-    request_state: protects what a client hands back after a question; None: by a key of this
-    process.
+    turn: see `MemoryServer`. request_state: protects what a client hands back after a question;
+    None: by a key of this process.
     """
     server = MemoryServer(
+        turn,
         name="memograd",
         title="memograd",
         version=memograd.__version__,

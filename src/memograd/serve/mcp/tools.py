@@ -49,6 +49,7 @@ MemoryFor = Callable[[Context[Any, Any]], OwnedMemory]
 Asking = Context[Any, Any]
 
 NO_IDS: Final[dict[str, str | None]] = {}  # all of them are the key's
+FORGET_ALL: Final = "delete_all_memories"
 MOST_FOUND: Final = 100
 MOST_LISTED: Final = 1000
 
@@ -182,6 +183,7 @@ def add_forget_all(server: MCPServer[Any], memory_for: MemoryFor) -> None:
         return Elicit(f"Forget all {count} memories of {whose!r}?", Confirmation)
 
     @server.tool(
+        name=FORGET_ALL,
         title="Forget everything",
         annotations=told_of("Forget everything", destroys=True, repeatable=True),
     )

@@ -123,17 +123,21 @@ def say(view: Viewing, user: Annotated[str, Form()], text: Annotated[str, Form()
 
 
 def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> Iterator[str]:
-    """The answer to a message, as server-sent events of HTML."""
+    """The answer to a message, as server-sent events of HTML.
+
+    The talk is locked between two parts and never while one is sent: whoever hangs up leaves this
+    where it stands, and nobody would let go of the lock.
+    """
     try:
+        recalled = memory.context(text, ids={"user_id": user})
+        yield _event(view, "said", text=text, recalled=_recalled(recalled))
         with talk.lock:
             talk.decisions.begin()
-            recalled = memory.context(text, ids={"user_id": user})
-            yield _event(view, "said", text=text, recalled=_recalled(recalled))
             operations, answer = memory.told(text, user, talk.memory, talk.conversation)
             rows = [
                 (operation_result(event), talk.decisions.probability(event)) for event in operations
             ]
-            yield _event(view, "answered", answer=answer, operations=rows)
+        yield _event(view, "answered", answer=answer, operations=rows)
     except MemogradError as error:
         yield _event(view, "failed", sentence=_said(view, error))
 

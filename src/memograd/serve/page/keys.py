@@ -1,8 +1,9 @@
 """Keys and the access log: who may come in, and who read, wrote or erased what.
 
-    GET  /keys              all keys, and the newest lines of the log; before= goes on
+    GET  /keys              all keys, the browsers that are signed in, and the newest lines of the
+                            log; before= goes on
     POST /keys              make a key; its secret is shown this once
-    POST /keys/ID/revoke    let a key open nothing from now on
+    POST /keys/ID/revoke    let a key or a browser open nothing from now on
 
 For an admin key that is bound to no owner. Invariant: a secret is in the answer that makes its key
 and in no other.
@@ -69,12 +70,15 @@ def _page(view: View, *, before: int | None = None, made: NewKey | None = None) 
     return view.page(
         "keys.html",
         keys=[(key.shown(), key.opens()) for key in reversed(view.served.keys.list())],
+        sessions=[session.shown() for session in reversed(view.served.keys.sessions())],
+        own=view.identity.key_id,
         rights=list(Right),
         made=made,
         lines=lines[:PAGE_LINES],
         before=before,
         did=partial(_did, view),
         via=partial(_via, view),
+        by=partial(_by, view),
         kept_days=view.served.settings.access_days,
         older=lines[PAGE_LINES - 1].seq if len(lines) > PAGE_LINES else None,
     )
@@ -94,10 +98,18 @@ def _seconds(view: View, days: str) -> float | None:
 
 def _did(view: View, action: str) -> str:
     """What was done, in the language of the page; as it stands where another version wrote it."""
-    known = f"access.did.{action}" in catalogue()[view.language]
+    known = _knows(view, f"access.did.{action}")
     return view.say("access.did." + action) if known else action
 
 
 def _via(view: View, door: str) -> str:
-    known = f"access.by.{door}" in catalogue()[view.language]
-    return view.say("access.by." + door) if known else door
+    return view.say("access.by." + door) if _knows(view, f"access.by.{door}") else door
+
+
+def _by(view: View, name: str) -> str:
+    """Who did it: a key by the name that somebody gave it, what has no key by ours."""
+    return view.say("access.key." + name) if _knows(view, f"access.key.{name}") else name
+
+
+def _knows(view: View, text: str) -> bool:
+    return text in catalogue()[view.language]

@@ -21,6 +21,7 @@ from memograd.serve.page import api, chat, keys, memories, runs, traces, version
 from memograd.serve.page.view import PREFIX, STATIC, YEAR_SECONDS, View
 from memograd.serve.refusals import Refused, failure
 from memograd.serve.served import Served
+from memograd.web.allowed import allowed
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,10 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
         nowhere = error.status_code in (404, 405)
         key = "nowhere" if nowhere else "form"  # there is no other but of a body
         shown = view(request)
-        return shown.refused(error.status_code, shown.say("refused." + key))
+        answer = shown.refused(error.status_code, shown.say("refused." + key))
+        if error.status_code == 405:
+            answer.headers["Allow"] = allowed(page.routes, request.scope)
+        return answer
 
     @page.exception_handler(RequestValidationError)
     async def unfitting(request: Request, error: RequestValidationError) -> Response:

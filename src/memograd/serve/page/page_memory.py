@@ -20,6 +20,7 @@ from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.memory.results import history_result, item_result, turn_json
 from memograd.memory.state import MemoryState
 from memograd.serve.keys import Right, checked_owner, owner_field
+from memograd.serve.limits import LONGEST_TEXT
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Forbidden, NotFound
 
@@ -191,7 +192,8 @@ class PageMemory(OwnedMemory):
 
     def related(self, memory_id: str, text: str, owner: str) -> Iterator[dict[str, Any]]:
         """The living items nearest to an item, without itself."""
-        found = self._search(text, owner, [], top_k=RELATED + 1)
+        # A text of an import may be longer than what may be asked.
+        found = self._search(text[:LONGEST_TEXT], owner, [], top_k=RELATED + 1)
         hits = [hit for hit in found if hit["id"] != memory_id]
         yield from hits[:RELATED]
 

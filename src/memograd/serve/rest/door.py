@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter
+from starlette.concurrency import run_in_threadpool
 
 from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Unprocessable
-from memograd.serve.rest.bodies import Listing
+from memograd.serve.rest.bodies import Listing, NewMemories, at_most
 from memograd.serve.served import Asking, Served
+from memograd.serve.wall import Ids
 from memograd.web.strict_json import StrictRoute
 
 _ANY: Final[TypeAdapter[Any]] = TypeAdapter(Any)  # writes what is JSON as it stands
@@ -65,6 +68,32 @@ Door = Annotated[OwnedMemory, Depends(_owned)]
 
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
+
+
+async def in_turn(served: Served, memory: OwnedMemory, ids: Ids, write: Callable[[], Any]) -> Any:
+    """What a call gives that writes for one owner, in a thread, in its turn among these calls.
+
+    A key with an owner has its turn already (`served.asking`); the key of everybody's memory speaks
+    for many owners, and says whom in the body.
+    """
+    if memory.identity.owner is not None:
+        return await run_in_threadpool(write)
+    async with served.turns.taken(memory.whose(ids)):
+        return await run_in_threadpool(write)
+
+
+async def add_in_turn(
+    served: Served, memory: OwnedMemory, asked: NewMemories, request_id: str | None
+) -> Response:
+    """The answer to a call that adds. request_id: its name, by which it can be made again."""
+    at_most(asked.messages, served.settings.limits.max_batch, "messages")
+    ids, given = asked.ids_alone(), asked.given()
+
+    def add() -> Response:
+        return told(memory.add(asked.messages, ids=ids, request_id=request_id, **given))
+
+    answer: Response = await in_turn(served, memory, ids, add)
+    return answer
 
 
 def told(result: Any) -> Response:

@@ -23,7 +23,7 @@ from memograd.serve.rest.bodies import (
     SeveralIds,
     at_most,
 )
-from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, router, told
+from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, add_in_turn, router, told
 from memograd.serve.rest.mem0_server import EntityType
 from memograd.serve.served import Asking, Served
 
@@ -42,11 +42,9 @@ def routes(served: Served) -> APIRouter:
         return {"status": "ok", "org_id": PROJECT, "project_id": PROJECT, "user_email": None}
 
     @api.post("/v3/memories/add/")
-    def add(asked: NewMemories, memory: Door, idempotency_key: IdempotencyKey = None) -> Any:
+    async def add(asked: NewMemories, memory: Door, idempotency_key: IdempotencyKey = None) -> Any:
         """Remember what matters in chat messages."""
-        at_most(asked.messages, most, "messages")
-        ids, given = asked.ids_alone(), asked.given()
-        return told(memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given))
+        return await add_in_turn(served, memory, asked, idempotency_key)
 
     @api.post("/v3/memories/search/")
     def search(asked: Search, memory: Door) -> Any:

@@ -11,8 +11,17 @@ from typing import Any, Literal
 from fastapi import APIRouter
 
 from memograd.memory.records.scope import SCOPE_FIELDS
-from memograd.serve.rest.bodies import ItemChange, Listing, NewMemories, Search, at_most
-from memograd.serve.rest.door import PAGE, Door, IdempotencyKey, Limit, listed, router, told
+from memograd.serve.rest.bodies import ItemChange, Listing, NewMemories, Search
+from memograd.serve.rest.door import (
+    PAGE,
+    Door,
+    IdempotencyKey,
+    Limit,
+    add_in_turn,
+    listed,
+    router,
+    told,
+)
 from memograd.serve.served import Served
 
 EntityType = Literal["user", "agent", "run"]
@@ -21,14 +30,11 @@ EntityType = Literal["user", "agent", "run"]
 def routes(served: Served) -> APIRouter:
     """`/memories`, `/search`, `/reset`, `/entities`."""
     api = router("memories")
-    most = served.settings.limits.max_batch
 
     @api.post("/memories")
-    def add(asked: NewMemories, memory: Door, idempotency_key: IdempotencyKey = None) -> Any:
+    async def add(asked: NewMemories, memory: Door, idempotency_key: IdempotencyKey = None) -> Any:
         """Remember what matters in a text or in chat messages."""
-        at_most(asked.messages, most, "messages")
-        ids, given = asked.ids_alone(), asked.given()
-        return told(memory.add(asked.messages, ids=ids, request_id=idempotency_key, **given))
+        return await add_in_turn(served, memory, asked, idempotency_key)
 
     @api.get("/memories")
     def get_all(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from memograd.serve.rest.bodies import (
     Purge,
     at_most,
 )
-from memograd.serve.rest.door import Door, Limit, router
+from memograd.serve.rest.door import Door, Limit, in_turn, router
 from memograd.serve.served import Asking, Served
 
 
@@ -57,9 +58,11 @@ def routes(served: Served) -> APIRouter:
         return memory.purge(one)
 
     @api.post("/compact")
-    def compact(asked: Compaction, memory: Door) -> Any:
+    async def compact(asked: Compaction, memory: Door) -> Any:
         """Merge what is said twice and retire what is worth least, until the rest fits."""
-        return memory.compact(asked.budget, ids=asked.ids_alone())
+        ids = asked.ids_alone()
+        compacting = partial(memory.compact, asked.budget, ids=ids)
+        return await in_turn(served, memory, ids, compacting)
 
     @api.post("/compact/{batch_id}/undo")
     def undo_compact(batch_id: str, memory: Door) -> Any:
@@ -78,10 +81,11 @@ def routes(served: Served) -> APIRouter:
         return memory.feedback(answer_id, asked.verdict)
 
     @api.post("/memories/batch")
-    def add_many(asked: NewBatch, memory: Door) -> Any:
+    async def add_many(asked: NewBatch, memory: Door) -> Any:
         """Remember several things, in order; all are checked before the first is written."""
         at_most(asked.memories, served.settings.limits.max_batch, "memories")
-        return memory.add_many(asked.entries(), ids=asked.ids_alone())
+        entries, ids = asked.entries(), asked.ids_alone()
+        return await in_turn(served, memory, ids, partial(memory.add_many, entries, ids=ids))
 
     @api.post("/sweep")
     def sweep(asked: Owned, memory: Door) -> Any:
@@ -137,9 +141,12 @@ def routes(served: Served) -> APIRouter:
 
     @api.get("/keys")
     def keys(identity: Asking) -> Any:
-        """All keys; for an admin key."""
+        """All keys, and the browsers that are signed in; for an admin key."""
         identity.need_operator()
-        return {"results": [key.shown() for key in served.keys.list()]}
+        return {
+            "results": [key.shown() for key in served.keys.list()],
+            "sessions": [session.shown() for session in served.keys.sessions()],
+        }
 
     @api.post("/keys", status_code=201)
     def create_key(asked: NewKeyAsked, identity: Asking) -> Any:
@@ -153,7 +160,7 @@ def routes(served: Served) -> APIRouter:
 
     @api.delete("/keys/{key_id}")
     def revoke_key(key_id: str, identity: Asking) -> Any:
-        """Let a key open nothing from now on; for an admin key."""
+        """Let a key, or a browser that is signed in, open nothing from now on; for an admin key."""
         identity.need_operator()
         try:
             return served.keys.revoke(key_id).shown()

@@ -7,6 +7,7 @@ The paths that are taken here begin with /memories, /search, /reset, /entities, 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -50,9 +51,10 @@ def _about(served: Served) -> APIRouter:
     away = {"model": RefusalBody, "description": "The database is away."}
 
     @routes.get("/healthz", responses={503: away})
-    def healthz() -> dict[str, Any]:
+    async def healthz() -> dict[str, Any]:
         """Whether the memory can be reached; needs no key and tells nothing else."""
-        served.memory.store.journal.last_seq()
+        # In none of the threads that carry out calls: a busy server is a healthy one.
+        await asyncio.to_thread(served.memory.store.journal.last_seq)
         return {"status": "ok", "version": memograd.__version__}
 
     @routes.get("/openapi.json", include_in_schema=False)

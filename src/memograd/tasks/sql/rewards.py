@@ -7,8 +7,10 @@
 - `evidence` from 0 to 1: how much of what the gold rows say is said in the final answer, in its own
   words and to the point. It is a product of three:
   - recall: the share of a quote's character pairs (of words, for words in Latin letters) that the
-    answer has, mean over the quotes. Pairs that stand in the question are not counted, so repeating
-    it earns nothing; pairs in a pasted stretch count in part.
+    answer has, mean over the quotes. Those that stand in no piece of the quote (`PIECE` letters on
+    end, or all between two signs) count for `CRUMB` only, so crumbs of a row earn little in
+    whatever order. Pairs that stand in the question are not counted, so repeating it earns nothing;
+    pairs in a pasted stretch count in part.
   - precision: the share of the answer's pairs that are not pasted; and of those that it takes from
     the rows that were found, the share that the evidence has: 1 from `PRECISE` on, falling below.
   - length: 1 up to `ROOM` units and twice the evidence's, falling with the length beyond.
@@ -25,7 +27,8 @@ nothing that the row did not. The two differ in how much stands there unbroken:
 - A passage is copied where every `PASSAGE` units of it (Chinese characters, words, numbers) stand
   so in a row. Signs, tags and line breaks are no units, so a list of the pieces is copied too.
 - Copied passages that are no further apart than the shorter one is long make one stretch; fillers
-  between pieces do not break it.
+  between pieces do not break it. All copied passages of `LONG` units or more are together as well,
+  wherever they stand, so what is said between them does not break them either.
 - `QUOTABLE` units of a stretch are quotation; of a longer one, the rest is pasted, and its units
   count for that share only.
 
@@ -38,7 +41,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
@@ -140,9 +143,12 @@ def covered(answer: str, quotes: Sequence[str], question: str, rows: Sequence[st
     units = sum(map(len, runs))
     if not wanted or not units:
         return 0.0
-    shares = counted_share(runs, [*quotes, *rows])
+    grams = _grams([*quotes, *rows])
+    shares = counted_share(runs, grams)
     said = _pairs(runs, shares)
-    recall = fmean(sum(said.get(pair, 0.0) for pair in pairs) / len(pairs) for pairs in wanted)
+    told = _pairs(runs, shares, _in_pieces(runs, quotes))
+    told = {pair: max(told.get(pair, 0.0), CRUMB * share) for pair, share in said.items()}
+    recall = fmean(sum(told.get(pair, 0.0) for pair in pairs) / len(pairs) for pairs in wanted)
     written = fmean(said.values()) if said else 1.0
     asked = {pair for pairs in wanted for pair in pairs}
     read = {pair for row in rows for pair in _pairs(runs_of(row))} - known.keys()
@@ -152,24 +158,74 @@ def covered(answer: str, quotes: Sequence[str], question: str, rows: Sequence[st
     return recall * written * precise * min(1.0, room / units)
 
 
-def _pairs(runs: Runs, shares: Sequence[float] | None = None) -> dict[str, float]:
+def _pairs(
+    runs: Runs, shares: Sequence[float] | None = None, pieces: Sequence[int] | None = None
+) -> dict[str, float]:
     """Words, numbers, and all neighbours (Chinese characters, words) of a text, each with the share
-    for which it counts: 1, or by `shares`, one a unit."""
+    for which it counts: 1, or by `shares`, one a unit. With `pieces`, one a unit, only what stands
+    in a piece (`_in_pieces`)."""
     found: dict[str, float] = {}
     place = 0
     for run in runs:
         counts = [1.0] * len(run) if shares is None else shares[place : place + len(run)]
+        ends = [len(run)] * len(run)
+        if pieces is not None:
+            ends = [end - place for end in pieces[place : place + len(run)]]
         place += len(run)
-        for unit, share in zip(run, counts, strict=True):
-            if len(unit) > 1 or unit.isdigit():
+        for at, (unit, share, end) in enumerate(zip(run, counts, ends, strict=True)):
+            if at < end and (len(unit) > 1 or unit.isdigit()):
                 found[unit] = max(found.get(unit, 0.0), share)
-        for (first, one), (second, other) in pairwise(zip(run, counts, strict=True)):
-            pair = first + second
-            found[pair] = max(found.get(pair, 0.0), min(one, other))
+        for at, ((first, one), (second, other)) in enumerate(
+            pairwise(zip(run, counts, strict=True))
+        ):
+            if at + 1 < ends[at]:
+                pair = first + second
+                found[pair] = max(found.get(pair, 0.0), min(one, other))
     return found
 
 
+PIECE = 4
+"""Letters that must stand together to be taken for a part of a quote."""
+CRUMB = 0.25
+"""For how much a pair counts that stands in no piece."""
+
+
+def _in_pieces(runs: Runs, quotes: Iterable[str]) -> list[int]:
+    """For each unit of the answer, where the piece of a quote that it stands in ends, at the
+    latest; the unit's own place where it stands in none."""
+    pieces: set[tuple[str, ...]] = set()
+    for quote in quotes:
+        parts = runs_of(quote)
+        pieces.update(tuple(part) for part in parts if sum(map(len, part)) < PIECE)
+        pieces.update(_pieces_of([unit for part in parts for unit in part]))
+    lengths = {len(piece) for piece in pieces} - {0}
+    said = [unit for run in runs for unit in run]
+    ends = list(range(len(said)))
+    for begin in range(len(said)):
+        for length in lengths:
+            piece = tuple(said[begin : begin + length])
+            if len(piece) == length and piece in pieces:
+                for place in range(begin, begin + length):
+                    ends[place] = max(ends[place], begin + length)
+    return ends
+
+
+def _pieces_of(units: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """From each unit on, and up to each unit, as few as have `PIECE` letters."""
+    for place in range(len(units)):
+        for step in (1, -1):
+            letters, other = 0, place
+            while 0 <= other < len(units) and letters < PIECE:
+                letters += len(units[other])
+                other += step
+            if letters < PIECE:
+                continue
+            yield tuple(units[place:other] if step > 0 else units[other + 1 : place + 1])
+    yield from (pair for pair in pairwise(units) if max(map(len, pair)) >= PIECE)
+
+
 PASSAGE = 4
+LONG = 8
 QUOTABLE = 24
 _NEAR = 2
 """Copied passages that are this near make one stretch, however short they are."""
@@ -200,19 +256,29 @@ def runs_of(text: str) -> Runs:
     return [_UNITS.findall(run) for run in _SIGNS.split(plain)]
 
 
-def counted_share(runs: Runs, rows: Iterable[str]) -> list[float]:
+def counted_share(runs: Runs, grams: Collection[tuple[str, ...]]) -> list[float]:
     """The share for which each unit of an answer counts: 1, less where it stands in a pasted
-    stretch. One number a unit, in the order said."""
+    stretch, of passages in `grams`. One number a unit, in the order said."""
     said = [unit for run in runs for unit in run]
     shares = [1.0] * len(said)
     if len(said) <= QUOTABLE:
         return shares
-    for passages in _stretches(_copied(said, _grams(rows))):
-        copied = sum(passage.length for passage in passages)
-        if copied > QUOTABLE:
-            begin, end = passages[0].begin, passages[-1].end
-            shares[begin:end] = [QUOTABLE / copied] * (end - begin)
+    passages = _copied(said, grams)
+    for stretch in _stretches(passages):
+        _lower(shares, stretch, [Passage(stretch[0].begin, stretch[-1].end)])
+    quoted = [passage for passage in passages if passage.length >= LONG]
+    _lower(shares, quoted, quoted)
     return shares
+
+
+def _lower(shares: list[float], copied: Sequence[Passage], places: Sequence[Passage]) -> None:
+    """Let units at `places` count for as much as may be quoted of what is copied there."""
+    length = sum(passage.length for passage in copied)
+    if length <= QUOTABLE:
+        return
+    for place in places:
+        for at in range(place.begin, place.end):
+            shares[at] = min(shares[at], QUOTABLE / length)
 
 
 def _grams(rows: Iterable[str]) -> set[tuple[str, ...]]:
@@ -226,7 +292,7 @@ def _windows(units: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(units[start:] for start in range(PASSAGE)), strict=False)
 
 
-def _copied(said: Sequence[str], grams: set[tuple[str, ...]]) -> list[Passage]:
+def _copied(said: Sequence[str], grams: Collection[tuple[str, ...]]) -> list[Passage]:
     found: list[Passage] = []
     for begin, gram in enumerate(_windows(said)):
         if gram not in grams:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.memory.manager.trained.network import Shape, Weights
 from memograd.memory.manager.trained.observation import FACT_FEATURES, PAIR_FEATURES, SLOTS
+from memograd.memory.records.archives import read_arrays, what_is_wrong
 from memograd.memory.records.versions import VersionsFolder
 
 FORMAT: Final = 1
@@ -93,14 +93,16 @@ def load_head(folder: Path) -> TrainedHead:
             raise BadInput(
                 f"The head in {folder} was trained by another version of memograd: train it again."
             )
-        with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as stored:
-            weights = {name: stored[name] for name in stored.files}
+        weights = read_arrays(folder / WEIGHTS_FILE)
         head = TrainedHead(weights, Shape(**about["shape"]), about["embedder"], about["about"])
         version = about["version"]
     except BadInput:
         raise
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise BadInput(f"The trained head in {folder} cannot be read: {error}.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"The trained head in {folder} cannot be read ({what_is_wrong(error)}): copy it again,"
+            " or train it again with memograd train memory-ops."
+        ) from None
     if head.version != version:
         raise BadInput(
             f"The trained head in {folder} is damaged: its weights are not those of version"

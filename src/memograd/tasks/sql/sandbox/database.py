@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from memograd.errors import BadInput
 from memograd.tasks.sql.sandbox.processes import Ended, Processes
-from memograd.tasks.sql.sandbox.result import Result, SqlLimits, Value, decode
+from memograd.tasks.sql.sandbox.result import IS_VIRTUAL, Result, SqlLimits, Value, decode
 
 _PROCESSES = Processes()
 
@@ -83,26 +83,27 @@ class Sandbox:
             )
         listing = (
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
-            "AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY rowid"
+            f"AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND NOT ({IS_VIRTUAL}) ORDER BY rowid"
         )
-        columns = "SELECT name, type FROM pragma_table_info(?)"
         try:
             with closing(self._connect()) as connection:
-                tables = tuple(
-                    Table(
-                        name,
-                        tuple(
-                            (str(column), str(kind).lower())
-                            for column, kind in connection.execute(columns, (name,))
-                        ),
-                    )
-                    for (name,) in connection.execute(listing).fetchall()
-                )
+                names = [name for (name,) in connection.execute(listing).fetchall()]
+                tables = tuple(Table(name, self._columns(connection, name)) for name in names)
         except sqlite3.Error as error:
             raise BadInput(f"{self.database} cannot be read as a SQLite file ({error}).") from error
         if not tables:
             raise BadInput(f"{self.database} has no tables; nothing can be asked of it.")
         return tables
+
+    def _columns(self, connection: sqlite3.Connection, table: str) -> tuple[tuple[str, str], ...]:
+        asked = "SELECT name, type FROM pragma_table_info(?)"
+        try:
+            found = connection.execute(asked, (table,)).fetchall()
+        except sqlite3.OperationalError as error:  # a view of what is no longer there
+            raise BadInput(
+                f"In {self.database}, {table} cannot be read ({error}); mend or drop that view."
+            ) from error
+        return tuple((str(column), str(kind).lower()) for column, kind in found)
 
 
 @lru_cache(maxsize=8)

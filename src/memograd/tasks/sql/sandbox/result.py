@@ -10,6 +10,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+IS_VIRTUAL = "type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%'"
+"""Which tables of `sqlite_master` are of an extension: they cannot be read in the sandbox."""
+
 Value = str | int | float | bytes | None
 """What a cell of a result holds."""
 

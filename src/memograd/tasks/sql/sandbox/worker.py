@@ -48,7 +48,7 @@ from memograd.tasks.sql.sandbox.functions import (
     Guards,
     searches_briefly,
 )
-from memograd.tasks.sql.sandbox.result import Result, SqlLimits, Value, encode
+from memograd.tasks.sql.sandbox.result import IS_VIRTUAL, Result, SqlLimits, Value, encode
 from memograd.tasks.sql.sandbox.size import folded, query_parts
 
 HEADER = struct.Struct(">I")
@@ -141,6 +141,7 @@ _STEPS_BETWEEN_LOOKS = 100
 _PROGRAM = 50_000
 """Instructions of a statement's program, at most."""
 TOO_MUCH = "the query needs too much memory; make it simpler or more selective"
+_FUNCTION_FAILED = "user-defined function raised exception"
 TOO_LONG = "the query takes too long; make it simpler or more selective"
 
 
@@ -179,6 +180,7 @@ class _Statement:
         self._steps = 0
         self._ends = time.thread_time() + limits.seconds
         self._tables = tables_and_views(connection)
+        self._virtual = virtual_tables(connection)
         self._ctes = frozenset(
             name
             for one in query.find_all(exp.CTE)
@@ -192,6 +194,7 @@ class _Statement:
             MemoryError: it takes more memory than there is.
             Refusal: it grows too large.
         """
+        self._refuse_virtual_tables()
         parts = query_parts(self._query, self._view)
         if parts > self._limits.parts:
             raise Refusal(
@@ -208,9 +211,22 @@ class _Statement:
                 rows, cut = self._rows(cursor)
             except (sqlite3.Error, ValueError, OverflowError) as error:
                 said = self._refused or self._stopped or str(error) or type(error).__name__
+                if said == _FUNCTION_FAILED:  # functions of ours say why, if they are called at all
+                    said = "a function was given a text that is not UTF-8"
                 return Result(error=said, steps=self._steps)
         columns = tuple(str(described[0]) for described in cursor.description or ())
         return Result(columns, rows, cut, steps=self._steps)
+
+    def _refuse_virtual_tables(self) -> None:
+        """To open one, SQLite writes a schema into its memory, which the authorizer refuses in
+        words that do not help."""
+        for table in self._query.find_all(exp.Table):
+            name = folded(table.name)
+            if name in self._virtual and (table.db or name not in self._ctes):
+                raise Refusal(
+                    f"the table {table.name} is a virtual one (full-text search and its like), "
+                    "which cannot be read here; ask another table"
+                )
 
     def _guards(self) -> Guards:
         return Guards(self._refuse_call, self._count, self._limits.value_bytes)
@@ -322,3 +338,9 @@ def tables_and_views(connection: sqlite3.Connection) -> Mapping[str, str | None]
         "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
     return dict(connection.execute(asked).fetchall())
+
+
+def virtual_tables(connection: sqlite3.Connection) -> frozenset[str]:
+    """Names of the virtual tables, `folded`."""
+    asked = f"SELECT lower(name) FROM sqlite_master WHERE {IS_VIRTUAL}"
+    return frozenset(name for (name,) in connection.execute(asked))
