@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SHORT_REQUEST: Final = 25  # characters
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
-NAMED: Final = 0.3  # what the words of a request add to the part that they name
+NAMED: Final = 0.5  # what the words of a request add to the part that they name
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"

@@ -437,12 +437,21 @@ _TRIES_OUT: Final = re.compile(
     re.IGNORECASE,
 )
 
+_COMES_AND_GOES: Final = re.compile(
+    r"\W*(?:ttyl|brb(?: \w+)?|(?:ok )?back(?: now)?|gtg|g2g|cya|see ya|laters?|night ?night"
+    r"|(?:right,? )?off to bed|that'?s all(?: for (?:now|today))?"
+    r"|(?:even )?(?:shorter|longer|simpler))(?: x+)?\W*"
+    r"|\W*(?:那|好)?(?:下[回次]|回[头頭]|改天|[晚遲迟][点啲]|得[闲閒])再?[聊说說倾傾谈談]吧?\W*"
+    r"|\W*我?先?[撤溜闪閃睡][了啦]\W*|\W*再(?:短|长|長|简单|簡單|正式|详细|詳細|口语)(?:一?[点些])?\W*",
+    re.IGNORECASE,
+)
+
 
 def _is_idle(text: str) -> bool:
     """Whether it has too little in it, or only greets and reacts."""
     if len(re.findall(r"\w", text)) < 2:
         return True
-    if _TRIES_OUT.fullmatch(text):
+    if _TRIES_OUT.fullmatch(text) or _COMES_AND_GOES.fullmatch(text):
         return True
     chinese = language_of(text) == "zh"
     if len(text) > 8 if chinese else len(text.split()) > 3:

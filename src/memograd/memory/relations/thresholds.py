@@ -58,7 +58,7 @@ class Thresholds:
     # What a request to forget means.
     forget_above: float = 0.35
     """An item that is meant."""
-    meant_share: float = 0.6
+    meant_share: float = 0.75
     """Of the probability of the item that is meant most, from which others are meant too."""
     faint_above: float = 0.175
     """The item that is meant most, where nothing else is."""
@@ -82,7 +82,7 @@ class Thresholds:
     """A sentence of an assistant."""
     wish_above: float = 0.5
     """A sentence that asks to forget, or not to save."""
-    wish_unsaid_above: float = 0.75
+    wish_unsaid_above: float = 0.55
     """One without any word that such requests have."""
 
     def __post_init__(self) -> None:
