@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 MOST: Final = 150  # dialogues of an author batch
 TOGETHER: Final = 6  # dialogues that one memory hears
 SITTINGS: Final = 4  # of a conversation, in between
-ALONE: Final = 0.5  # share of dialogues that are a sitting of their own
 ALIKE: Final = 0.9  # cosine of two questions that may have one answer
 STRANGERS: Final = 2  # questions of other memories
 KEPT: Final = {"user": 0.6, "assistant": 0.25}  # share of the sentences of a conversation
@@ -180,9 +179,10 @@ def memories_of_dialogues(
     *,
     seed: int = 0,
 ) -> list[MemoryMaterial]:
-    """Memories of `TOGETHER` dialogues between `SITTINGS` sittings that follow each other.
+    """Memories of `TOGETHER` dialogues and `SITTINGS` sittings that follow each other.
 
-    Of every batch at most `MOST` dialogues, so that no author outweighs the others.
+    In every other one the dialogues are sittings of their own, else they are parts of the others.
+    Of every batch at most `MOST` dialogues are told, so that no author outweighs the others.
     """
     memories = []
     dialogues: list[Dialogue] = []
@@ -200,11 +200,12 @@ def memories_of_dialogues(
         flat = embedder.embed_queries([one for some in questions for one in some])
         vectors = np.split(flat, np.cumsum([len(some) for some in questions])[:-1])
         for number, group in enumerate(_groups(vectors)):
+            alone = number % 2 == 0 or not beside
             start = draw.randrange(max(1, len(beside) - SITTINGS + 1))
             talk = beside[start : start + SITTINGS]
             told: list[list[Dialogue]] = [[one] for one in talk] or [[]]
             for at in group:
-                if draw.random() < ALONE or not talk:
+                if alone:
                     told.insert(draw.randrange(len(told) + 1), [own[at]])
                 else:
                     draw.choice([some for some in told if some[0] in talk]).append(own[at])
@@ -216,9 +217,10 @@ def memories_of_dialogues(
                 for question, vector in zip(questions[at], vectors[at], strict=True)
                 if float((heard @ vector).max()) < ALIKE
             ][:STRANGERS]
-            name = f"{'zh' if chinese else 'en'}-{number}"
+            name = f"dialogues, {'Chinese' if chinese else 'English'}"
+            name += ", alone" if alone else ", in talk"
             woven = [_woven(parts, draw) for parts in told if parts]
-            memories.append(_memory(name, woven, strange))
+            memories.append(_memory(f"{name}, {number}", name, woven, strange))
     return memories
 
 
@@ -267,7 +269,9 @@ def _answered(part: Dialogue, draw: random.Random) -> list[RawTurn]:
     return turns
 
 
-def _memory(name: str, parts: Sequence[Dialogue], strange: Sequence[str]) -> MemoryMaterial:
+def _memory(
+    name: str, set_name: str, parts: Sequence[Dialogue], strange: Sequence[str]
+) -> MemoryMaterial:
     conversations = tuple(
         tuple(replace(turn, session=session) for turn in part.turns)
         for session, part in enumerate(parts, 1)
@@ -279,4 +283,4 @@ def _memory(name: str, parts: Sequence[Dialogue], strange: Sequence[str]) -> Mem
     ]
     asked += [Asking(question, frozenset(), "stranger") for question in strange]
     items = tuple(item for part in parts for item in part.items)
-    return MemoryMaterial(name, "dialogues", "dialogues", conversations, tuple(asked), items)
+    return MemoryMaterial(name, set_name, "dialogues", conversations, tuple(asked), items)
