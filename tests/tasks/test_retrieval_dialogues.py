@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_a_dialogue_inside_a_sitting_is_no_sitting_of_its_own(tmp_path: Path) ->
                 assert len({turn.time for turn in turns}) == 1
                 # Somebody answers, as in the talk around it.
                 roles = [turn.said_as for turn in turns]
-                assert all(one != two for one, two in zip(roles, roles[1:], strict=False))
+                assert all(one != two for one, two in pairwise(roles))
     assert within
 
 
