@@ -15,6 +15,8 @@ from memograd import Memory
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
+from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
 from memograd.memory.search import Query
 from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
 from memograd.memory.search.ranker.files import (
@@ -29,6 +31,7 @@ from memograd.memory.search.ranker.trained import (
     asked,
     candidates_of,
     choose_ranking,
+    judge_items,
     judge_turns,
 )
 from memograd.memory.state import MemoryState
@@ -231,3 +234,42 @@ def test_what_was_rewritten_is_found_by_its_own_words(tmp_path: Path) -> None:
         memory.add("guess who's a Denver local now!", user_id="alice")
         best = memory.search("Where does she live?", user_id="alice")["results"][0]
     assert "Denver" in best["memory"]
+
+
+def items_of(*texts: str) -> MemoryState:
+    state, vectors = MemoryState(8), unit(np.random.default_rng(5), len(texts))
+    items = [
+        MemoryItem(f"i{n}", text, Scope(user_id="u"), START, START) for n, text in enumerate(texts)
+    ]
+    state.items.add_many(items, vectors, [analyse(text) for text in texts])
+    return state
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("Which car does the user drive?", ("User asked what User and User's kids eat.", "A car.")),
+        ("用户在哪家公司？", ("用户说用户的妈问用户。", "公司很大。")),
+    ],
+)
+def test_the_name_of_the_user_is_no_word_of_a_question(question: str, texts: tuple[str]) -> None:
+    state = items_of(*texts, "Tea.", "Rain.")
+    query = Query(question, unit(np.random.default_rng(1), 1)[0], analyse(question))
+    seen = asked(
+        state, query, asked_at=None, item_eligible=None, turn_eligible=None, with_turns=False
+    )
+    words = seen.items.words
+    assert words.bm25[0] == 0 and words.bm25[1] > 0
+    assert words.cover[0] == 0
+
+
+def test_a_question_with_no_other_word_is_ranked_by_meaning() -> None:
+    state = items_of("User is a florist.", "User asked: what can User do?", "Rain.")
+    query = Query("What does the user do?", unit(np.random.default_rng(5), 3)[0], analyse("user"))
+    seen = asked(
+        state, query, asked_at=None, item_eligible=None, turn_eligible=None, with_turns=False
+    )
+    assert not seen.items.words.bm25.any()
+    judged = judge_items(seen, shipped_ranker().items)
+    assert judged is not None and np.isfinite(judged.scores).all()
+    assert judged.lists.numbers[int(judged.scores.argmax())] == 0

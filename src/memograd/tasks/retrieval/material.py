@@ -36,7 +36,7 @@ _NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A question and the ids of the turns that answer it; none: nothing does.
+    """A question and the ids of the turns (or items) that answer it; none: nothing does.
 
     asked: as the data have it, with the right answers; None where only the evidence is known.
     """
@@ -52,7 +52,8 @@ class Asking:
 class MemoryMaterial:
     """What one memory hears, as conversations apart, and what is asked of it.
 
-    set: rows of a set share their weight. group: what is held out together.
+    set: rows of a set share their weight. group: what is held out together. items: what a reader
+    made of it, where evidence names items; None: turns are evidence, and the rule reader reads.
     """
 
     name: str
@@ -60,6 +61,7 @@ class MemoryMaterial:
     group: str
     conversations: tuple[tuple[RawTurn, ...], ...]
     asked: tuple[Asking, ...]
+    items: tuple[MemoryItem, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,11 @@ def state_of(told: MemoryMaterial, embedder: Embedder, *, verbatim: bool = False
     """The memory after all that was told; verbatim: as with `infer=False`, items word for word."""
     state = MemoryState(embedder.dimension)
     turns = [turn for conversation in told.conversations for turn in conversation]
+    if told.items is not None:  # items are ranked by the words of their turns alone
+        vectors = np.zeros((len(turns), embedder.dimension), np.float32)
+        state.turns.add_many(turns, vectors, [analyse(turn.index_text()) for turn in turns])
+        _add_items(state, told.items, embedder)
+        return state
     if verbatim:
         facts: list[tuple[str, tuple[str, ...]]] = [
             (turn.text.strip(), (turn.id,)) for turn in turns if turn.text.strip()
@@ -162,10 +169,14 @@ def state_of(told: MemoryMaterial, embedder: Embedder, *, verbatim: bool = False
         )
         for number, (text, sources) in enumerate(facts)
     ]
+    _add_items(state, items, embedder)
+    return state
+
+
+def _add_items(state: MemoryState, items: Sequence[MemoryItem], embedder: Embedder) -> None:
     if items:
         texts = [item.text for item in items]
         state.items.add_many(items, embedder.embed(texts), [analyse(text) for text in texts])
-    return state
 
 
 def rows_of(
@@ -205,7 +216,7 @@ def row_of(state: MemoryState, query: Query, asking: Asking, told: MemoryMateria
         asked_at=asking.asked_at,
         item_eligible=None,
         turn_eligible=None,
-        with_turns=True,
+        with_turns=told.items is None,
     )
     return Row(
         told.set,
@@ -214,13 +225,15 @@ def row_of(state: MemoryState, query: Query, asking: Asking, told: MemoryMateria
         asking.kind,
         asking.text,
         len(asking.evidence),
-        _candidates(seen, asking, of_items=False),
-        _candidates(seen, asking, of_items=True),
+        None if told.items is not None else _candidates(seen, asking, of_items=False),
+        _candidates(seen, asking, of_items=True, by_id=told.items is not None),
         asking.asked,
     )
 
 
-def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | None:
+def _candidates(
+    seen: Asked, asking: Asking, *, of_items: bool, by_id: bool = False
+) -> Candidates | None:
     own = seen.items if of_items else seen.turns
     if of_items:
         lists = item_lists(own, seen.turns, seen.sources)
@@ -232,7 +245,7 @@ def _candidates(seen: Asked, asking: Asking, *, of_items: bool) -> Candidates | 
     numbers = {id: number for number, id in enumerate(sorted(asking.evidence))}
     sources, lines = [], []
     for record in own.scored.records(lists.numbers):
-        shown = record.sources if of_items else (record.id,)
+        shown = record.sources if of_items and not by_id else (record.id,)
         sources.append(tuple(numbers[id] for id in shown if id in numbers))
         lines.append(record.text if of_items else record.render())
     facts = question_facts(own, seen.turns, lists, features.column("who.match"))

@@ -30,6 +30,11 @@ from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe
 from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
+from memograd.tasks.retrieval.dialogues import (
+    memories_of_dialogues,
+    read_dialogues,
+    sittings_of,
+)
 from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
 from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.settings import RetrievalConfig
@@ -84,6 +89,16 @@ def memories_of(
             name = f"single, {size} together" if source.single else "long"
             memories += told_of(told, set_name=name, group=source.name, together=size)
     return memories
+
+
+def told_dialogues(config: RetrievalConfig, embedder: Embedder) -> list[MemoryMaterial]:
+    """The memories of written dialogues beside sittings of conversations."""
+    return memories_of_dialogues(
+        [read_dialogues(path) for path in config.dialogues],
+        [one for path in config.beside for talk in load_any(path) for one in sittings_of(talk)],
+        embedder,
+        seed=config.seed,
+    )
 
 
 def generated(config: RetrievalConfig) -> list[Source]:
@@ -215,15 +230,20 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
             memories_of(part, config.together, config.seed) for part in split(sources, config)
         )
         reader = embedder or open_embedder(config.embedder)
+        told = told_dialogues(config, reader)
         rows: list[Row] = []
         held: list[Row] = []
 
         def describe(run: RunFolder) -> None:
-            check_began_with(run, fingerprint([*to_train, *to_judge]))
+            check_began_with(run, fingerprint([*to_train, *told, *to_judge]))
             console.print(
-                f"embedding {len(to_train)} memories to train on, {len(to_judge)} to judge by"
+                f"embedding {len(to_train) + len(told)} memories to train on, {len(to_judge)} to"
+                " judge by"
             )
-            rows.extend(rows_of(to_train, reader, strangers=config.strangers))
+            unread = {path.name for path in config.turns_only}
+            for row in rows_of(to_train, reader, strangers=config.strangers):
+                rows.append(replace(row, items=None) if row.group in unread else row)
+            rows.extend(rows_of(told, reader))
             held.extend(rows_of(to_judge, reader))
 
         def training(stage: Stage) -> RankerTraining:
@@ -297,6 +317,9 @@ def settled(config: RetrievalConfig) -> RetrievalConfig:
     update = {
         "data": [path.resolve() for path in config.data],
         "eval_data": [path.resolve() for path in config.eval_data],
+        "dialogues": [path.resolve() for path in config.dialogues],
+        "beside": [path.resolve() for path in config.beside],
+        "turns_only": [path.resolve() for path in config.turns_only],
     }
     given = {name: value for name, value in update.items() if name in config.model_fields_set}
     return config.model_copy(update=given)
@@ -309,6 +332,8 @@ def fingerprint(memories: Sequence[MemoryMaterial]) -> str:
         for conversation in told.conversations:
             for turn in conversation:
                 digest.update(f"{turn.id}\0{turn.index_text()}\0".encode())
+        for item in told.items or ():
+            digest.update(f"{item.id}\0{item.text}\0".encode())
         for asking in told.asked:
             digest.update(f"{asking.text}\0{sorted(asking.evidence)}\0".encode())
     return digest.hexdigest()

@@ -25,6 +25,13 @@ class RetrievalConfig(RunSettings):
     docs/data.md; none: generated life logs."""
     eval_data: list[Path] = []
     """Files to measure on and to judge by; none: conversations held out of data."""
+    dialogues: list[Path] = []
+    """Author batches of written dialogues (corpus/dialogues), whose questions teach what to find
+    among memories as a memory words them; turns are not learnt from them."""
+    beside: list[Path] = []
+    """Conversations that a memory hears sittings of, in between the dialogues."""
+    turns_only: list[Path] = []
+    """Files of data that memories are not learnt from, because these are measured beside them."""
     held_out: Share = 0.2
     """Share of the conversations of data that is never trained on, without eval_data."""
     embedder: Text = "e5"
@@ -66,6 +73,14 @@ class RetrievalConfig(RunSettings):
             raise ValueError(
                 "reward=answer needs algorithm=grpo: supervised learns from the evidence."
             )
+        if bool(self.dialogues) != bool(self.beside):
+            raise ValueError(
+                "dialogues and beside belong together: give conversations that a memory hears in"
+                " between the dialogues, or neither."
+            )
+        if missing := set(self.turns_only) - set(self.data):
+            names = ", ".join(sorted(str(path) for path in missing))
+            raise ValueError(f"turns_only names files that are not in data: {names}.")
         return self
 
 

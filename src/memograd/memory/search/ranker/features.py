@@ -2,6 +2,7 @@
 
 A name is `group.name`; groups are what `explain` speaks of. Everything is relative to the question
 (the best hit, the most that its words could score) so that a number means the same in every memory.
+Among items "user" (用户) is no word of a question: nearly all of them say it.
 What neighbours and the sitting say fades in monologues and tiny sittings (`state/corpus_view.py`).
 
 Invariant: a change of any feature is another `VERSION`, and weights of another version are refused.
@@ -19,7 +20,7 @@ from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
 from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.state.columns import BIT
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 GROUPS: Final = {
     "dense": "its meaning",

@@ -91,6 +91,17 @@ class QuestionCues:
     spans: tuple[Span, ...]
 
 
+_SUBJECT: Final = frozenset({"user", "用户", "用戶"})
+
+
+def telling(terms: Sequence[str]) -> Sequence[str]:
+    """The terms of a question that tell items apart: nearly all of them say "the user".
+
+    None where it has no other one ("What does the user do?"), and then meaning alone tells.
+    """
+    return [term for term in terms if term not in _SUBJECT]
+
+
 def read_question(
     text: str, *, asked_at: datetime | None, names: Sequence[str], years: Sequence[int]
 ) -> QuestionCues:

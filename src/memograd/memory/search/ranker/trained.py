@@ -45,7 +45,7 @@ from memograd.memory.search.ranker.lists import (
     sources_of,
     turn_lists,
 )
-from memograd.memory.search.ranker.question import QuestionCues, read_question
+from memograd.memory.search.ranker.question import QuestionCues, read_question, telling
 from memograd.memory.search.retriever import Candidate
 from memograd.memory.state import Corpus, MemoryState
 
@@ -141,7 +141,7 @@ def asked(
     with_turns: bool,
 ) -> Asked:
     """What lists and the question's wording say; without turns, those are seen by words alone."""
-    of_items = state.items.scored(query.vector, query.terms)
+    of_items = state.items.scored(query.vector, telling(query.terms))
     told = state.turns.scored(query.vector if with_turns else None, query.terms)
     items = seen(of_items, item_eligible, around=False)
     turns = seen(told, turn_eligible, around=True, best=with_turns)
