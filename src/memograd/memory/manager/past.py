@@ -158,7 +158,11 @@ def _pairs(text: str) -> set[str]:
 
 
 _NUMERALS: Final = frozenset("零〇一二两三四五六七八九十百千万年月日号天")
-_OF_NOTES: Final = frozenset(("profi", "memor", "recor", "notes", "files"))
+_OF_NOTES: Final = stems(
+    "profile memory record notes files take leave drop keep kept wipe forget delete remove strike"
+    " scrap store save saved write written wrote get rid want please would could"
+)
+"""What requests to forget are worded with; it names nothing."""
 
 
 def named_in(message: str, text: str) -> int:

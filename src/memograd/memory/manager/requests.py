@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SHORT_REQUEST: Final = 25  # characters
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
-NAMED: Final = 0.5  # what the words of a request add to the part that they name
+NAMED: Final = 0.5  # what the words of a request add to the part that they name most
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
@@ -91,8 +91,8 @@ def forgotten(
             for part in parts
             if part.sure >= least or (part.item in around and part.sure >= POINTED_SHARE * best)
         ]
-    if len(meant) == len(parts) > 1 and to_be_kept(heard.own):
-        meant.remove(min(meant, key=lambda part: part.sure))  # something is to stay
+    if to_be_kept(heard.own):
+        meant = _with_something_kept(parts, meant)
     if meant and _names_what_was_not_kept(heard, [part.text for part in meant]):
         return []
     if meant:
@@ -114,6 +114,22 @@ def forgotten(
         most = max(parts, key=lambda part: part.sure)
         return [_without(heard, items[most.item], {most.place}, set())]
     return []
+
+
+def _with_something_kept(parts: Sequence[_Part], meant: Sequence[_Part]) -> list[_Part]:
+    """What a request means that also says what is to stay.
+
+    Where that is another item, all of an item that is meant goes: of "my brother owes money, they
+    rang me here" and "my shop sells incense", "the shop is fine" leaves nothing of the first. Where
+    nothing has its words, what is meant least stays.
+    """
+    around = {part.item for part in meant}
+    if any(part.kept for part in parts if part.item not in around):
+        return [part for part in parts if part.item in around and not part.kept]
+    found = list(meant)
+    if len(found) == len(parts) > 1:
+        found.remove(min(found, key=lambda part: part.sure))
+    return found
 
 
 def only_points(heard: Heard, items: Sequence[MemoryItem]) -> bool:
@@ -152,8 +168,9 @@ def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> l
         for before in (heard.before, ())
     ]
     named = [named_in(_asking(heard), part.text) for part in parts]
+    most = max([*named, 1])
     for part, score, count in zip(parts, np.mean(read, axis=0), named, strict=True):
-        part.sure = float(score) + (NAMED if 0 < count == max(named) else 0.0)
+        part.sure = float(score) + NAMED * count / most
         if kept_in(heard.own, part.text) > count:
             part.sure, part.kept = 0.0, True
     return parts

@@ -21,7 +21,7 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b"
+    r"\b(?:can|may|should) stay\b|\bstays\b|\byou can (?:have|keep)\b"
     r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\bleave (?:the (?:rest|others?)|everything else"
     r"|(?:the|my) [\w-]+ (?:where it is|in|alone|as is))\b"
@@ -29,7 +29,8 @@ KEEPS: Final = re.compile(
     r"|(?<![别別勿甭])(?<!不[要必用])(?:可以留|要留|留[着著]|保留)"
     r"|无所谓|無所謂|没事|没关系|沒關係|不要紧|不用[删刪]|还是要记|^[^别別不勿甭]*[照存][留存着著]|(?<!不)可以[。!！]*$"
     r"|(?:别的|其他的?|其余的?)(?:随便|隨便|都行|无妨)|照[旧舊说說样樣常]|倒?是真的|随便[。！!]*$"
-    r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)|你就[记記留存](?!住)",
+    r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)|你就[记記留存](?!住)"
+    r"|(?<!不)可以[记記]|(?:该|該|还是|還是)(?:要|得)?[记記](?!不)|不[碍礙](?:事|的)?[。!！]*$",
     re.IGNORECASE,
 )
 """A clause of a request to forget that says what is to stay."""

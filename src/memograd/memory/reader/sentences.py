@@ -112,6 +112,10 @@ _SECRET: Final = re.compile(
     r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
     r"|\b(?:safe|gate|padlock|locker|vault|key ?pad|alarm)(?:'s| is| was)(?: (?:set )?to)? "
     r"(?!(?:[01]\d|2[0-3])[0-5]\d\b)\d{4,8}\b"  # an alarm at 0630 is none
+    r"|\b(?:key ?safe|locker|padlock|strong ?box)\b[^.!?\n]{0,40}?\b(?:is|to)\b[^.!?\n]{0,50}?"
+    r"(?<![\d:/.,£$€-])(?!(?:19|20)\d\d(?!\d))\d{4,8}(?![\d:/])"
+    r"|(?<!\S)(?=\S*\d)(?=\S*[A-Za-z])[^\s,.]{6,} is (?:the|my|our)"
+    r" (?:pass ?(?:word|code)|pin|code)\b"
     r"|\b(?:card|account|key ?pad)(?:'s)? (?:\w+ ){0,2}digits?\b[^.!?\n]{0,60}?\d{4,}"
     r"|\bdigits? (?:of|on) (?:my|the|his|her|our) (?:\w+ )?card\b[^.!?\n]{0,30}?\d{4}"
     # What looks like a password stands for one beside a word for what it opens.
@@ -121,6 +125,7 @@ _SECRET: Final = re.compile(
     r"|(?:密码|口令|验证码|驗證碼|密碼|卡号|卡號|银行卡|信用卡|密钥|身份证号?|身分證|支付码|门禁"
     r"|锁屏|助记词|pin码|安全码|报警器|警报器|[四六46]位[数码])"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
+    r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     r"|短信(?:[来來发發收]|说)[^。！？\n]{0,10}?(?<!\d)\d{4,8}(?!\d)"
     r"|(?:保险柜|保險櫃|密码箱|密碼箱)[^。！？\n]{0,30}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"

@@ -260,6 +260,7 @@ class TrainedReader:
         for (start, end, text), row in zip(sentences, worth, strict=True):
             if NOT_SAVED_AHEAD.search(text):
                 kept_back = True
+                resumed = _TOLD_CODE.search(text) is not None  # that was all of it
                 continue
             resumed = resumed or is_another_matter(text, asks=_asks(text))
             if kept_back and not resumed:
@@ -437,6 +438,7 @@ _TRIES_OUT: Final = re.compile(
     re.IGNORECASE,
 )
 
+_TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
 _COMES_AND_GOES: Final = re.compile(
     r"\W*(?:ttyl|brb(?: \w+)?|(?:ok )?back(?: now)?|gtg|g2g|cya|see ya|laters?|night ?night"
     r"|(?:right,? )?off to bed|that'?s all(?: for (?:now|today))?"
