@@ -259,7 +259,7 @@ def goes_on(part: str, joint: str) -> bool:
         joint.strip() == ","
         and not is_chinese(part)
         and _AGAIN.match(part) is None
-        and parse_statement(f"User {part}") is None
+        and _PREDICATE.match(part) is None
     )
 
 
@@ -271,6 +271,8 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     )
 
 
+_PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b", re.IGNORECASE)
+"""Of "User is 51, rents in Leeds"."""
 _FOLLOWS: Final = re.compile(
     r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
     r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",

@@ -50,7 +50,8 @@ _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
     " changed mind again now wait never here there say said tell told get got rid bit thing part"
-    " shouldn typed wrote 请麻烦吧把不对刚才算了谢"
+    " shouldn typed wrote what which who whom where when how why about used have with from this"
+    " 请麻烦吧把不对刚才算了谢掉除清空下帮您"
 )
 
 
@@ -85,15 +86,18 @@ def forgotten(
     least = max(sure.forget_above, sure.meant_share * best)
     meant = [part for part in parts if part.sure >= least]
     if BARE_REQUEST.search(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
-        around = {part.item for part in meant}
+        around = {part.item for part in meant} | {
+            n for n, it in enumerate(items) if it.id in recent
+        }
+        share = max(sure.part_above, POINTED_SHARE * best)
         meant = [
             part
             for part in parts
-            if part.sure >= least or (part.item in around and part.sure >= POINTED_SHARE * best)
+            if part.sure >= least or (part.item in around and part.sure >= share)
         ]
     if to_be_kept(heard.own):
         meant = _with_something_kept(parts, meant)
-    if meant and _names_what_was_not_kept(heard, [part.text for part in meant]):
+    if _names_what_was_not_kept(heard, [part.text for part in meant or parts]):
         return []
     if meant:
         kept = [{p.place for p in parts if p.item == n and p.kept} for n in range(len(items))]
@@ -185,7 +189,11 @@ def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
     own = asked_for(heard.own)
     told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
     least = CHARACTERS if is_chinese(own) else 1
-    return len(stems(own) & told) >= least and not any(speaks_of(own, text) for text in texts)
+    names = (stems(own) & told) - _OF_ASKING
+    if len(names) < least or any(speaks_of(own, text) for text in texts):
+        return False
+    kept = {stem for text in texts for stem in stems(text)}  # "vote" and "votes" end unlike
+    return not any(one.startswith(other) for one in names for other in kept if len(other) > 2)
 
 
 def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) -> Change:

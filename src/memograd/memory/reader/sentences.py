@@ -112,7 +112,8 @@ _SECRET: Final = re.compile(
     r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
     r"|\b(?:safe|gate|padlock|locker|vault|key ?pad|alarm)(?:'s| is| was)(?: (?:set )?to)? "
     r"(?!(?:[01]\d|2[0-3])[0-5]\d\b)\d{4,8}\b"  # an alarm at 0630 is none
-    r"|\b(?:key ?safe|locker|padlock|strong ?box)\b[^.!?\n]{0,40}?\b(?:is|to)\b[^.!?\n]{0,50}?"
+    r"|\b(?:(?:key ?safe|padlock|strong ?box)\b[^.!?\n]{0,40}?\b(?:is|to)"
+    r"|locker\b[^.!?\n]{0,40}?\bset\b[^.!?\n]{0,20}? to)\b[^.!?\n]{0,50}?"
     r"(?<![\d:/.,£$€-])(?!(?:19|20)\d\d(?!\d))\d{4,8}(?![\d:/])"
     r"|(?<!\S)(?=\S*\d)(?=\S*[A-Za-z])[^\s,.]{6,} is (?:the|my|our)"
     r" (?:pass ?(?:word|code)|pin|code)\b"

@@ -58,7 +58,7 @@ class Thresholds:
     # What a request to forget means.
     forget_above: float = 0.35
     """An item that is meant."""
-    meant_share: float = 0.75
+    meant_share: float = 0.8
     """Of the probability of the item that is meant most, from which others are meant too."""
     faint_above: float = 0.175
     """The item that is meant most, where nothing else is."""

@@ -1,0 +1,155 @@
+"""What a request to forget takes away where several things were told: what it means, nothing else.
+
+The default memory with the weights that ship; the sentences are none that they learnt from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from memograd.memory import Memory, RawTurn
+from memograd.memory.manager.past import goes_on, with_subject
+from memograd.memory.manager.requests import only_points
+from memograd.memory.reader.fact import Heard
+from memograd.memory.reader.trained import TrainedReader
+from memograd.memory.relations import load_relation_model
+
+# What is told, what is asked, what is gone and what stays (of the items, in small letters).
+ASKED = [
+    (
+        "I'm 58 and I drive a tram in Ghent. I have gout.",
+        "Forget my illness please.",
+        ["gout"],
+        ["tram"],
+    ),
+    (
+        "My salary is 41k. I keep three alpacas.",
+        "wipe what I earn, the alpacas can stay",
+        ["41k"],
+        ["alpacas"],
+    ),
+    (
+        "I'm Catholic, and I teach welding.",
+        "Please leave my religion out of it.",
+        ["catholic"],
+        ["welding"],
+    ),
+    (
+        "My brother owes the bank nine grand, they rang me about it. My bakery opens at six.",
+        "Delete the business about my brother, the bakery is fine.",
+        ["nine grand", "rang"],
+        ["bakery"],
+    ),
+    (
+        "My wife's expecting, ten weeks. I play the tuba.",
+        "nobody may know about the baby yet so delete that",
+        ["expecting", "ten weeks"],
+        ["tuba"],
+    ),
+    ("我在渔政上班，我有痛风。", "把我的病删掉吧。", ["痛风"], ["渔政"]),
+    ("我月薪七千二。我养了三只羊驼。", "工资那句别记了，羊驼可以记。", ["七千二"], ["羊驼"]),
+    (
+        "我表哥欠了网贷，催收的电话打到我这里来了。我开裁缝铺，在东街。",
+        "表哥的事从你那儿拿走，裁缝铺没关系。",
+        ["网贷", "催收"],
+        ["裁缝铺"],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    folder = tmp_path_factory.mktemp("memory")
+    with Memory.open(folder, reader="trained", manager="trained", env_file=None) as memory:
+        yield memory
+
+
+def texts(memory: Memory, user: str) -> str:
+    found = memory.get_all(user_id=user)["results"]
+    return "\n".join(item["memory"] for item in found).lower()
+
+
+@pytest.mark.parametrize("number", range(len(ASKED)))
+def test_what_is_meant_goes_and_nothing_else(memory: Memory, number: int) -> None:
+    told, request, gone, stays = ASKED[number]
+    user = f"u{number}"
+    memory.add(told, user_id=user)
+    before = texts(memory, user)
+    assert all(word in before for word in (*gone, *stays))
+    memory.add(request, user_id=user)
+    after = texts(memory, user)
+    assert not [word for word in gone if word in after]
+    assert all(word in after for word in stays)
+
+
+def test_an_old_fact_is_found_among_many(memory: Memory) -> None:
+    """Among more items than the eight that other messages are compared with."""
+    memory.add("I have a conviction for shoplifting.", user_id="many")
+    for one in (
+        "I keep three alpacas.",
+        "My car is a red Panda.",
+        "I sing in a choir on Mondays.",
+        "My sister Odile lives in Namur.",
+        "I am allergic to walnuts.",
+        "I bake rye bread every weekend.",
+        "We are moving to Arlon in May.",
+        "My office is on the fourth floor.",
+        "I prefer window seats.",
+        "My dentist is Dr Quist.",
+    ):
+        memory.add(one, user_id="many")
+    memory.add("What is a good soup for a cold day?", user_id="many")
+    memory.add("Delete what I told you about my criminal record.", user_id="many")
+    after = texts(memory, "many")
+    assert "shoplifting" not in after and len(after.splitlines()) == 10
+
+
+def test_people_who_cheer_each_other_ask_for_nothing() -> None:
+    reader = TrainedReader(load_relation_model())
+    turns = [
+        RawTurn("1", "Mel", "I run a charity race on Sunday.", None, 1),
+        RawTurn("2", "Jon", "Believe in yourself and keep going!", None, 1),
+        RawTurn("3", "Mel", "Thanks! Never mind the rain.", None, 1),
+    ]
+    assert not [heard for heard in reader.hear(turns, []) if heard.forget]
+
+
+@pytest.mark.parametrize(
+    ("request_", "points"),
+    [
+        ("Forget that, please.", True),
+        ("I shouldn't have told you. Please forget it.", True),
+        ("Leave my religion out of it.", False),
+        ("把刚才那条删掉吧。", True),
+        ("工资那句撤回,别留", False),
+    ],
+)
+def test_a_request_that_only_points_says_nothing_of_what_it_means(
+    request_: str, points: bool
+) -> None:
+    heard = Heard(RawTurn("1", "user", request_, None, 1), own=request_)
+    assert only_points(heard, []) is points
+
+
+@pytest.mark.parametrize(
+    ("part", "joint", "goes"),
+    [
+        ("eight weeks", ", ", True),
+        ("but nobody knows", ", ", True),
+        ("their boss has no idea", " and ", True),
+        ("I teach welding", ", and ", False),
+        ("works nights", ", ", False),
+        ("只是没人知道", ",", True),
+        ("学古筝五年", ",", False),
+    ],
+)
+def test_what_goes_on_about_the_part_before_it(part: str, joint: str, goes: bool) -> None:
+    assert goes_on(part, joint) is goes
+
+
+def test_a_chinese_part_is_read_with_its_subject() -> None:
+    assert with_subject("用户住在甘南，养了一只狗。", "养了一只狗") == "用户养了一只狗"
+    assert with_subject("用户说：住在甘南，养狗。", "养狗") == "养狗"
+    assert with_subject("User is 51 and rents in Leeds.", "rents in Leeds") == "rents in Leeds"
