@@ -28,7 +28,7 @@ class Thresholds:
     """What it replaces or ends becomes past."""
     doubt_above: float = 0.4
     """Below that, but from here on, the item says that it is in doubt."""
-    crowded_doubt_above: float = 0.65
+    crowded_doubt_above: float = 0.74
     """The same, where the item is one of many that lie near the message: some always looks so."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
