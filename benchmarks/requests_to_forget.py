@@ -1,6 +1,6 @@
 """What a request to forget takes from a memory in which much was told: what it means, or more?
 
-    python benchmarks/requests_to_forget.py                          # the batches kept for measuring
+    python benchmarks/requests_to_forget.py          # the batches that are kept for measuring
     python benchmarks/requests_to_forget.py --dialogues corpus/dialogues/en-h.jsonl --failures 10
 
 Every dialogue with a request to forget (corpus/README.md) is told to a memory of its own user, turn
