@@ -106,6 +106,14 @@ def test_an_old_fact_is_found_among_many(memory: Memory) -> None:
     assert "shoplifting" not in after and len(after.splitlines()) == 10
 
 
+def test_the_past_of_an_item_is_forgotten_alone(memory: Memory) -> None:
+    memory.add("I live in Ottawa.", user_id="past")
+    memory.add("I live in Montreal now, I moved last week.", user_id="past")
+    assert "ottawa" in texts(memory, "past") and "montreal" in texts(memory, "past")
+    memory.add("Please forget that I ever lived in Ottawa.", user_id="past")
+    assert "ottawa" not in texts(memory, "past") and "montreal" in texts(memory, "past")
+
+
 def test_people_who_cheer_each_other_ask_for_nothing() -> None:
     reader = TrainedReader(load_relation_model())
     turns = [

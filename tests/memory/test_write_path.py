@@ -119,7 +119,9 @@ def test_how_sure_it_must_be_is_the_models(
             return texts(memory)
 
     assert any("perhaps no longer" in text for text in told("doubted", close_above=0.9))
-    assert any("formerly" in text for text in told("closed", close_above=0.7))
+    assert any(
+        "formerly" in text for text in told("closed", close_above=0.7, crowded_doubt_above=0.6)
+    )
     assert told("dropped", keep_above=0.95) == []
 
 
@@ -471,7 +473,7 @@ def closing(sure: float) -> float:
     return (sure - 3 / 8) * 8 / 5
 
 
-@pytest.mark.parametrize(("sure", "doubted"), [(0.55, 0), (0.62, 0), (0.7, 1)])
+@pytest.mark.parametrize(("sure", "doubted"), [(0.55, 0), (0.7, 0), (0.77, 1)])
 def test_one_item_at_most_is_doubted_and_among_many_a_surer_one(
     tmp_path: Path, embedder: Any, sure: float, doubted: int
 ) -> None:

@@ -22,6 +22,7 @@ from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
 from memograd.memory.manager.past import (
     CHARACTERS,
+    formerly,
     goes_on,
     is_readable,
     kept_in,
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 SHORT_REQUEST: Final = 25  # characters
+THE_PAST: Final = -1  # the place of what an item says was so before
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 NAMED: Final = 0.5  # what the words of a request add to the part that they name most
+_THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
@@ -85,7 +88,7 @@ def forgotten(
     best = max((part.sure for part in parts), default=0.0)
     least = max(sure.forget_above, sure.meant_share * best)
     meant = [part for part in parts if part.sure >= least]
-    if BARE_REQUEST.search(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
+    if _points(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
         around = {part.item for part in meant} | {
             n for n, it in enumerate(items) if it.id in recent
         }
@@ -142,12 +145,17 @@ def only_points(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     "Leave my religion out of it" says what, though no item may have the word.
     """
     own = _asking(heard)
-    if BARE_REQUEST.search(own) is None:
+    if not _points(own):
         return False
     bare = BARE_REQUEST.sub(" ", own)
     if any(speaks_of(bare, item.text) for item in items):
         return False
     return not stems(BARE_REQUEST.sub(" ", MAY_ASK.sub(" ", heard.own))) - _OF_ASKING
+
+
+def _points(own: str) -> bool:
+    """Whether it points: "delete that" does, "delete that I was married" does not."""
+    return BARE_REQUEST.search(_THAT.sub(" ", own)) is not None
 
 
 def _asking(heard: Heard) -> str:
@@ -164,6 +172,9 @@ def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> l
         _Part(n, place, with_subject(item.text, text))
         for n, item in enumerate(items)
         for place, (text, _) in enumerate(parts_of(present(item.text)))
+    ]
+    parts += [
+        _Part(n, THE_PAST, past) for n, item in enumerate(items) if (past := formerly(item.text))
     ]
     texts = [part.text for part in parts]
     closing = [RELATIONS.index(name) for name in CLOSING]
@@ -198,15 +209,20 @@ def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
 
 def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) -> Change:
     """The item without the parts that are meant and what only goes on about them; forgotten where
-    nothing of it is left to read."""
+    nothing of it is left to read. What it tells of the past goes with any of them."""
+    if meant == {THE_PAST}:
+        return _rewritten(heard, item, present(item.text))
     parts = parts_of(present(item.text))
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     if not any(is_readable(item.text, parts[n][0]) for n in stay):
         return _forgets(heard, item)
-    op = MemoryOp.update(item.id, left_of(item.text, parts, stay))
-    decision = Decision(op, reason("forget", item.text, quoted=True))
-    return Change(decision, _fact_of(heard), hide=True)
+    return _rewritten(heard, item, left_of(item.text, parts, stay))
+
+
+def _rewritten(heard: Heard, item: MemoryItem, text: str) -> Change:
+    why = reason("forget", item.text, quoted=True)
+    return Change(Decision(MemoryOp.update(item.id, text), why), _fact_of(heard), hide=True)
 
 
 def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:

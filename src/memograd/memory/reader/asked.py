@@ -78,7 +78,8 @@ FORGETS: Final = re.compile(
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 IDLE: Final = re.compile(
     r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
-    r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b)\w+(?!\W*$)"
+    r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b"
+    r"|(?:i|my|we|our)\b(?! (?:asked|said|wrote)))\w+(?!\W*$)"
     r"|(?:scrap|scratch|drop|skip"
     r"|ditch)"
     r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff|from|off|out)\b)\w+"
