@@ -47,7 +47,6 @@ def web() -> TestClient:
         ('{"a": ' + "[" * 100 + "]" * 100 + "}", "nested too deep"),
         ('{"a": ' + '{"a": ' * 150 + "1" + "}" * 151, "nested too deep"),
         ('{"a": ' + "[" * 100_000, "nested too deep"),
-        ('{"a": ' + "9" * 5000 + "}", "a number has too many digits"),
     ],
 )
 def test_what_others_would_read_in_another_way_is_refused(

@@ -138,7 +138,7 @@ def test_a_request_that_only_points_says_nothing_of_what_it_means(
     request_: str, points: bool
 ) -> None:
     heard = Heard(RawTurn("1", "user", request_, None, 1), own=request_)
-    assert only_points(heard, []) is points
+    assert only_points(heard) is points
 
 
 @pytest.mark.parametrize(

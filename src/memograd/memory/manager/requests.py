@@ -49,11 +49,13 @@ THE_PAST: Final = -1  # the place of what an item says was so before
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 NAMED: Final = 0.5  # what the words of a request add to the part that they name most
 _THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
+_SPOKEN_OF: Final = re.compile("[那这][句段条件个些]|的事|关于")
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
     " changed mind again now wait never here there say said tell told get got rid bit thing part"
     " shouldn typed wrote what which who whom where when how why about used have with from this"
+    " notes memory records your mind head books"
     " 请麻烦吧把不对刚才算了谢掉除清空下帮您"
 )
 
@@ -82,21 +84,25 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if said and (ALL_SAID.search(heard.own) or only_points(heard, items)):
+    if said and (ALL_SAID.search(heard.own) or only_points(heard)):
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items)
     best = max((part.sure for part in parts), default=0.0)
-    least = max(sure.forget_above, sure.meant_share * best)
-    meant = [part for part in parts if part.sure >= least]
+    meant = [
+        part
+        for part in parts
+        if part.sure >= sure.forget_above and part.sure >= sure.meant_share * best
+    ]
     if _points(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
-        around = {part.item for part in meant} | {
-            n for n, it in enumerate(items) if it.id in recent
-        }
-        share = max(sure.part_above, POINTED_SHARE * best)
-        meant = [
+        around = {part.item for part in meant}
+        around |= {n for n, item in enumerate(items) if item.id in recent}
+        meant += [
             part
             for part in parts
-            if part.sure >= least or (part.item in around and part.sure >= share)
+            if part not in meant
+            and part.item in around
+            and part.sure >= sure.part_above
+            and part.sure >= POINTED_SHARE * best
         ]
     if to_be_kept(heard.own):
         meant = _with_something_kept(parts, meant)
@@ -139,18 +145,21 @@ def _with_something_kept(parts: Sequence[_Part], meant: Sequence[_Part]) -> list
     return found
 
 
-def only_points(heard: Heard, items: Sequence[MemoryItem]) -> bool:
+def only_points(heard: Heard) -> bool:
     """Whether the request says nothing of what it means: "Forget that, please."
 
     "Leave my religion out of it" says what, though no item may have the word.
     """
     own = _asking(heard)
-    if not _points(own):
+    bare_ask = _points(own)
+    if is_chinese(own):  # says first what it speaks of: 这句收回,传出去要出大事
+        own, *rest = re.split("[，,；;]", own)
+        bare_ask = _points(own) or MAY_ASK.search(own) is not None
+        if any(_SPOKEN_OF.search(clause) for clause in rest):
+            return False
+    if not bare_ask:
         return False
-    bare = BARE_REQUEST.sub(" ", own)
-    if any(speaks_of(bare, item.text) for item in items):
-        return False
-    return not stems(BARE_REQUEST.sub(" ", MAY_ASK.sub(" ", heard.own))) - _OF_ASKING
+    return not stems(MAY_ASK.sub(" ", BARE_REQUEST.sub(" ", own))) - _OF_ASKING
 
 
 def _points(own: str) -> bool:
