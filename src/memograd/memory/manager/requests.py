@@ -46,9 +46,15 @@ if TYPE_CHECKING:
 
 SHORT_REQUEST: Final = 25  # characters
 THE_PAST: Final = -1  # the place of what an item says was so before
+APART: Final = 0.3  # by that much more surely than what was just said an older item is pointed at
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 NAMED: Final = 0.5  # what the words of a request add to the part that they name most
 _THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
+_JUST_SAID: Final = re.compile(
+    r"这[句条段]|刚[才刚]|上一?[条句]|\blast (?:message|thing|bit|one|part)\b"
+    r"|\bjust (?:said|told|wrote)\b",
+    re.IGNORECASE,
+)
 _SPOKEN_OF: Final = re.compile("[那这][句段条件个些]|的事|关于")
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
@@ -84,9 +90,16 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if said and (ALL_SAID.search(heard.own) or only_points(heard)):
+    points = bool(said) and only_points(heard)
+    if said and (ALL_SAID.search(heard.own) or (points and not _says_of(heard.own))):
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items)
+    if points:  # "My history with food. Scratch it." means what was just said, or that surely
+        most = max((part.sure for part in parts if items[part.item].id in recent), default=0.0)
+        least = max(sure.close_above, most + APART)
+        if _JUST_SAID.search(heard.own):
+            least = float("inf")
+        parts = [p for p in parts if items[p.item].id in recent or p.sure >= least]
     best = max((part.sure for part in parts), default=0.0)
     meant = [
         part
@@ -114,6 +127,8 @@ def forgotten(
             _without(heard, items[n], {part.place for part in meant if part.item == n}, kept[n])
             for n in dict.fromkeys(part.item for part in meant)
         ]
+    if points:
+        return [_forgets(heard, item) for item in said]
     topic = request_to_forget(asked_for(heard.own))
     if topic is not None:
         fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
@@ -146,7 +161,7 @@ def _with_something_kept(parts: Sequence[_Part], meant: Sequence[_Part]) -> list
 
 
 def only_points(heard: Heard) -> bool:
-    """Whether the request says nothing of what it means: "Forget that, please."
+    """Whether what asks says nothing of what it means: "Forget that, please."
 
     "Leave my religion out of it" says what, though no item may have the word.
     """
@@ -159,7 +174,12 @@ def only_points(heard: Heard) -> bool:
             return False
     if not bare_ask:
         return False
-    return not stems(MAY_ASK.sub(" ", BARE_REQUEST.sub(" ", own))) - _OF_ASKING
+    return not _says_of(own)
+
+
+def _says_of(own: str) -> frozenset[str]:
+    """The words of a request for what it means."""
+    return stems(MAY_ASK.sub(" ", BARE_REQUEST.sub(" ", own))) - _OF_ASKING
 
 
 def _points(own: str) -> bool:
