@@ -139,8 +139,8 @@ def forgotten(
         stays = stems(to_be_kept(heard.own))
         return [_forgets(heard, item) for item in said if not stays & stems(item.text)]
     if best >= sure.faint_above:
-        most = max(parts, key=lambda part: part.sure)
-        return [_without(heard, items[most.item], {most.place}, set())]
+        surest = max(parts, key=lambda part: part.sure)
+        return [_without(heard, items[surest.item], {surest.place}, set())]
     return []
 
 
