@@ -201,11 +201,6 @@ def negates(message: str, text: str) -> bool:
     return any(wording(one).negated and speaks_of(one, text) for one in clauses)
 
 
-def to_stay(message: str) -> frozenset[str]:
-    """The stems of what a request to forget says is to stay: "the dog can stay"."""
-    return stems(to_be_kept(message))
-
-
 # A part that speaks of what is taken out says nothing without it.
 LEANS: Final = re.compile(
     r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I

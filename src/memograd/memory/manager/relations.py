@@ -178,7 +178,7 @@ class RelationManager:
         told = left.rewritten or any(_tells(change, heard) for change in changes)
         if (changes or doubtful) and not left.facts and heard.whole and not told:
             # What ended something, or may have, is worth keeping should the model be wrong.
-            left.facts.append(replace(_fact_of(heard), text=heard.whole))
+            left.facts.append(replace(heard.as_fact, text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
         unsure = [n for n in open_ if closing[n] >= self.thresholds.link_above]
@@ -236,7 +236,7 @@ class RelationManager:
             if (part := self._meant(heard, item)) is not None:
                 op = MemoryOp.update(item.id, part)
             decision = Decision(op, reason("retract", item.text, quoted=True), sure)
-            return Change(decision, _fact_of(heard), hide=True)
+            return Change(decision, heard.as_fact, hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
         value = substitution.corrected(present(item.text), heard.own)
@@ -408,7 +408,7 @@ class RelationManager:
         decision = Decision(
             MemoryOp.update(item.id, text), reason(relation, item.text, quoted=True), confidence
         )
-        return Change(decision, _fact_of(heard), hide=hide)
+        return Change(decision, heard.as_fact, hide=hide)
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
         for item in items:
@@ -433,9 +433,3 @@ class _Left:
 def _tells(change: Change, heard: Heard) -> bool:
     """Whether the new text of an item says what the message says."""
     return heard.whole.rstrip(" .。") in (change.decision.op.text or "")
-
-
-def _fact_of(heard: Heard) -> Fact:
-    """The message as a fact that only says where and when."""
-    turn = heard.turn
-    return Fact(turn.text, (turn.id,), valid_from=turn.time, told_at=turn.time, forget=heard.forget)

@@ -36,7 +36,7 @@ from memograd.memory.manager.past import (
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.forget import MAY_ASK, asked_for, request_to_forget, to_be_kept
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
@@ -106,7 +106,7 @@ def forgotten(
         for part in parts
         if part.sure >= sure.forget_above and part.sure >= sure.meant_share * best
     ]
-    if _points(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
+    if _points_back(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
         around = {part.item for part in meant}
         around |= {n for n, item in enumerate(items) if item.id in recent}
         meant += [
@@ -131,7 +131,7 @@ def forgotten(
         return [_forgets(heard, item) for item in said]
     topic = request_to_forget(asked_for(heard.own))
     if topic is not None:
-        fact = replace(_fact_of(heard), text=topic[0], retracts=True, forget=True)
+        fact = replace(heard.as_fact, text=topic[0], retracts=True, forget=True)
         decision = decide_by_rules(fact, items)
         if decision.op.kind is not OpKind.NONE:
             return [Change(decision, fact, hide=True)]
@@ -166,10 +166,10 @@ def only_points(heard: Heard) -> bool:
     "Leave my religion out of it" says what, though no item may have the word.
     """
     own = _asking(heard)
-    bare_ask = _points(own)
+    bare_ask = _points_back(own)
     if is_chinese(own):  # says first what it speaks of: 这句收回,传出去要出大事
         own, *rest = re.split("[，,；;]", own)
-        bare_ask = _points(own) or MAY_ASK.search(own) is not None
+        bare_ask = _points_back(own) or MAY_ASK.search(own) is not None
         if any(_SPOKEN_OF.search(clause) for clause in rest):
             return False
     if not bare_ask:
@@ -182,7 +182,7 @@ def _says_of(own: str) -> frozenset[str]:
     return stems(MAY_ASK.sub(" ", BARE_REQUEST.sub(" ", own))) - _OF_ASKING
 
 
-def _points(own: str) -> bool:
+def _points_back(own: str) -> bool:
     """Whether it points: "delete that" does, "delete that I was married" does not."""
     return BARE_REQUEST.search(_THAT.sub(" ", own)) is not None
 
@@ -251,7 +251,7 @@ def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) ->
 
 def _rewritten(heard: Heard, item: MemoryItem, text: str) -> Change:
     why = reason("forget", item.text, quoted=True)
-    return Change(Decision(MemoryOp.update(item.id, text), why), _fact_of(heard), hide=True)
+    return Change(Decision(MemoryOp.update(item.id, text), why), heard.as_fact, hide=True)
 
 
 def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
@@ -265,10 +265,4 @@ def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence
 
 def _forgets(heard: Heard, item: MemoryItem) -> Change:
     decision = Decision(MemoryOp.delete(item.id), reason("forget", item.text, quoted=True))
-    return Change(decision, _fact_of(heard), hide=True)
-
-
-def _fact_of(heard: Heard) -> Fact:
-    """The message as a fact that only says where and when."""
-    turn = heard.turn
-    return Fact(turn.text, (turn.id,), valid_from=turn.time, told_at=turn.time, forget=heard.forget)
+    return Change(decision, heard.as_fact, hide=True)

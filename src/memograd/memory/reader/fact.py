@@ -87,6 +87,14 @@ class Heard:
         """The day it was said, where that is known."""
         return self.turn.time.date() if self.turn.time else None
 
+    @property
+    def as_fact(self) -> Fact:
+        """The message as a fact that only says where and when."""
+        time = self.turn.time
+        return Fact(
+            self.turn.text, (self.turn.id,), valid_from=time, told_at=time, forget=self.forget
+        )
+
 
 @runtime_checkable
 class MessageReader(Protocol):

@@ -88,7 +88,10 @@ def _purge(
     subjects: Mapping[str, Sequence[str]] | None = None,
     owners: Sequence[str] = (),
 ) -> None:
-    """Erase subjects by owner, and whole owners, at once; the process forgets them whatever."""
+    """Erase subjects by owner, and whole owners, at once; their states leave the process whatever.
+
+    Caches of the texts that were read last keep them in the process until others take their place.
+    """
     try:
         store.journal.purge(subjects=subjects or {}, owners=owners, actor="user", reason=REASON)
     finally:
