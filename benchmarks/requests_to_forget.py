@@ -25,7 +25,8 @@ from typing import Any, Final
 from memograd import Memory
 from memograd.memory.manager.past import stems
 
-KEPT: Final = [f"corpus/dialogues/{language}-o.jsonl" for language in ("en", "zh")]
+CORPUS: Final = Path(__file__).resolve().parents[1] / "corpus" / "dialogues"
+KEPT: Final = [CORPUS / f"{language}-o.jsonl" for language in ("en", "zh")]
 ROLES: Final = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
 SHARE: Final = 0.6  # of the content words of a quotation
 
@@ -95,10 +96,12 @@ def told(
 def main() -> None:
     """Tell and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--dialogues", nargs="+", type=Path, default=[Path(one) for one in KEPT])
+    parser.add_argument("--dialogues", nargs="+", type=Path, default=KEPT)
     parser.add_argument("--relations", type=Path, help="file of another relation model")
     parser.add_argument("--failures", type=int, default=0, help="how many to print")
     given = parser.parse_args()
+    if missing := [str(path) for path in given.dialogues if not path.is_file()]:
+        parser.error(f"There is no file {', '.join(missing)}: give batches of corpus/dialogues.")
     settings = {"relations": given.relations} if given.relations else {}
     for path in given.dialogues:
         with (

@@ -11,7 +11,7 @@ import pytest
 
 from memograd.memory import Memory, RawTurn
 from memograd.memory.manager.past import goes_on, with_subject
-from memograd.memory.manager.requests import only_points
+from memograd.memory.manager.requests import _Part, _with_something_kept, only_points
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.relations import load_relation_model
@@ -155,6 +155,14 @@ def test_a_request_that_only_points_says_nothing_of_what_it_means(
 )
 def test_what_goes_on_about_the_part_before_it(part: str, joint: str, goes: bool) -> None:
     assert goes_on(part, joint) is goes
+
+
+def test_what_is_to_stay_elsewhere_leaves_nothing_of_what_is_meant() -> None:
+    debt, rang, shop = _Part(0, 0, "owes"), _Part(0, 1, "rang"), _Part(1, 0, "shop", kept=True)
+    assert _with_something_kept([debt, rang, shop], [debt]) == [debt, rang]
+    named, other = _Part(0, 0, "fee", sure=0.9), _Part(0, 1, "talk", sure=0.8)
+    assert _with_something_kept([named, other], [named, other]) == [named]
+    assert _with_something_kept([named, other], [other]) == [other]
 
 
 def test_a_chinese_part_is_read_with_its_subject() -> None:

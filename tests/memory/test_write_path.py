@@ -287,6 +287,28 @@ def test_an_application_that_rewrites_an_item_hides_what_was_said(
         assert "4711" not in memory.context("locker number", user_id="u").text
 
 
+def test_a_request_is_compared_with_more_items_than_other_messages(
+    tmp_path: Path, embedder: Any
+) -> None:
+    looked_at: list[int] = []
+
+    class Counting(Answering):
+        def relate(
+            self, message: str, before: Any, items: Sequence[str], role: str = "user"
+        ) -> Any:
+            looked_at.append(len(items))
+            return super().relate(message, before, items, role)
+
+    model = Counting()
+    with opened(tmp_path, embedder, model) as memory:
+        for number in range(20):
+            memory.add(f"I keep a goat called Gaston {number}.", user_id="u")
+        assert max(looked_at) <= 8
+        model.worth_ = "forget"
+        memory.add("Please do not keep my salary.", user_id="u")
+        assert looked_at[-1] == 20
+
+
 def test_a_comment_leaves_the_parts_it_does_not_mean(tmp_path: Path, embedder: Any) -> None:
     model = Answering()
     with opened(tmp_path, embedder, model) as memory:
