@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from memograd import Memory
-from memograd.memory.manager.past import left_of, parts_of, stems, to_stay
+from memograd.memory.manager.past import left_of, parts_of, stems
 from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader.dates_chinese import resolve_chinese
 
