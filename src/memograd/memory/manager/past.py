@@ -2,6 +2,7 @@
 
     User lives in Montreal (formerly: User lives in Ottawa, until 7 May 2024).
     User sees a guy called Pascal (until 7 May 2024).
+    User lives at 205 (said before by mistake: User lives at 502).
     User works at Shell (until 7 May 2024; formerly: User works at BP, until 3 May 2024).
     User has a Galaxy S22 (perhaps no longer, since 7 May 2024).
 
@@ -37,10 +38,14 @@ _FORMERLY: Final = re.compile(
     r"|（(?:至[^（）；]{4,20}为止，现已不再；)?此前：(?P<zh>.+?)）[。！？]?$",
     re.S,
 )
+_MISTAKEN: Final = re.compile(
+    r" \(said before by mistake: (?P<en>.+?)\)[.!?]?$|（此前误说：(?P<zh>.+?)）[。！？]?$", re.S
+)
 _NOTE: Final = re.compile(
     r"(?P<before>[.!?。！？]?)"
-    r"(?: \((?:formerly: .+|until [^();]{4,40}(?:; formerly: .+)?|perhaps no longer[^()]{0,40})\)"
-    r"|（(?:此前：.+|至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?|[^（）]{0,14}或已不再)）)"
+    r"(?: \((?:(?:formerly|said before by mistake): .+|until [^();]{4,40}(?:; formerly: .+)?"
+    r"|perhaps no longer[^()]{0,40})\)"
+    r"|（(?:此前(?:误说)?：.+|至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?|[^（）]{0,14}或已不再)）)"
     r"(?P<stop>[.!?。！？]?)$",
     re.S,
 )
@@ -90,6 +95,17 @@ def doubted(text: str, day: date | None) -> str:
     return _noted(present(text), f"perhaps no longer, since {_day(day)}")
 
 
+def mistaken(new: str, old: str) -> str:
+    """The right statement, with the one that was wrong from the beginning.
+
+    That one is not the past, so nothing that comes later carries it on.
+    """
+    was = _STOP.sub("", present(old))
+    return _noted(
+        present(new), ("此前误说：" if is_chinese(new) else "said before by mistake: ") + was
+    )
+
+
 def instead(new: str, old: str, day: date | None) -> str:
     """The new statement, with the one it took the place of."""
     before = formerly(old)
@@ -115,6 +131,13 @@ def formerly(text: str) -> str:
     """What a statement tells of the past, empty where nothing."""
     found = _FORMERLY.search(text)
     return (found["en"] or found["zh"] or "") if found else ""
+
+
+def not_present(text: str) -> str:
+    """What a statement tells beside the present: of the past, or as a mistake; empty where
+    nothing."""
+    found = _MISTAKEN.search(text)
+    return (found["en"] or found["zh"] or "") if found else formerly(text)
 
 
 def _noted(text: str, note: str) -> str:
@@ -206,7 +229,7 @@ LEANS: Final = re.compile(
     r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I
 )
 _JOINT: Final = re.compile(
-    r"\s*(?:[,;，；、](?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= )|。"
+    r"\s*(?:(?:(?!(?<=\d),\d)[,，]|[;；、])(?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= )|。"
     r"|(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)\. )\s*"
 )
 SUBJECT: Final = re.compile(
@@ -279,6 +302,14 @@ _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用�
 # "User's son stutters, he is called Leo": he is User's son when the first part is gone.
 _WHOSE: Final = re.compile(r"User's (?:\w+ )?\w+(?= (?:is|has|was|\w+s)\b)|用户的?(?:" + KIN + ")")
 _STARTS: Final = re.compile(r"(?:and |but )?(?:he|she|it)\b|[他她它](?!们)", re.IGNORECASE)
+
+
+def rest_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> str | None:
+    """The item with the parts that stay, where its parts stand side by side; None where they do
+    not, or none of those that stay says something by itself."""
+    if not is_list(parts) or not any(is_readable(text, parts[n][0]) for n in stay):
+        return None
+    return left_of(text, parts, stay)
 
 
 def least_length(part: str) -> int:

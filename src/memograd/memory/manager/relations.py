@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
@@ -37,15 +39,15 @@ from memograd.memory.manager.past import (
     ended,
     instead,
     is_doubted,
-    is_list,
     is_past,
-    is_readable,
     keeping_past,
     least_length,
-    left_of,
+    mistaken,
     negates,
     parts_of,
     present,
+    rest_of,
+    with_subject,
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import forgotten
@@ -58,13 +60,12 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements import same_text
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from memograd.memory.relations import RelationModel, Thresholds
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
+SURELY: Final = 0.9  # from here on what is corrected was wrong, though no word says so
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
@@ -129,7 +130,8 @@ class RelationManager:
         found: np.ndarray,
         others: frozenset[str],
     ) -> list[Change]:
-        closing = found[:, self._closing].sum(1).tolist()
+        read = [self._read(heard, item, row) for item, row in zip(items, found, strict=True)]
+        closing = [one.sure for one in read]
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
         bounds = self.thresholds
@@ -142,7 +144,7 @@ class RelationManager:
         corrects = CORRECTS.search(heard.own) is not None
         for n in sorted(range(len(items)), key=lambda n: -closing[n]):
             item, sure = items[n], closing[n]
-            relation = self._names[self._closing[int(found[n, self._closing].argmax())]]
+            relation = read[n].relation
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
             if not corrects and of_other_person(heard.whole, present(item.text)):
@@ -156,7 +158,9 @@ class RelationManager:
             taken = None
             # Beside many items one always looks corrected.
             if len(items) <= FEW or relation == "retract" or sure >= bounds.crowded_doubt_above:
-                taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
+                taken = self._taken_back(
+                    heard, item, read[n], relation, sure, item.id in recent, left
+                )
             if taken is not None:
                 changes.append(taken)
                 continue
@@ -164,7 +168,7 @@ class RelationManager:
             if sure < self.thresholds.close_above and item.id in others:
                 sure, relation = self.thresholds.close_above, "replace"
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
-                changes.append(self._made_past(heard, item, relation, sure, left))
+                changes.append(self._made_past(heard, item, read[n], relation, sure, left))
             elif (
                 sure >= doubt_above
                 and doubtful is None
@@ -212,6 +216,7 @@ class RelationManager:
         self,
         heard: Heard,
         item: MemoryItem,
+        read: _Read,
         relation: str,
         sure: float,
         just_told: bool,
@@ -233,7 +238,7 @@ class RelationManager:
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
-            if (part := self._meant(heard, item)) is not None:
+            if (part := self._rest(item, read)) is not None:
                 op = MemoryOp.update(item.id, part)
             decision = Decision(op, reason("retract", item.text, quoted=True), sure)
             return Change(decision, heard.as_fact, hide=True)
@@ -272,6 +277,9 @@ class RelationManager:
             return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
         plain = sounds and not FAINT.search(heard.own)
+        if (rest := self._rest(item, read)) is not None:
+            text = rest if plain else _with_past(rest, item, relation, sure, heard)
+            return self._update(item, text, heard, "correct", sure)
         fit = self._fitting(heard, item, left.quotes)
         if fit is None or fit in left.used:
             if not heard.whole or left.rewritten:
@@ -279,12 +287,12 @@ class RelationManager:
             left.rewritten = True
             text = heard.whole
             if not plain:
-                text = instead(text, item.text, heard.day)
+                text = _with_past(text, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
         left.used.add(fit)
         text = left.facts[fit].text
         if not plain:
-            text = instead(text, item.text, heard.day)
+            text = _with_past(text, item, relation, sure, heard)
         op = MemoryOp.update(item.id, text)
         return Change(
             Decision(op, reason("correct", item.text, quoted=True), sure),
@@ -293,21 +301,26 @@ class RelationManager:
         )
 
     def _made_past(
-        self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: _Left
+        self,
+        heard: Heard,
+        item: MemoryItem,
+        read: _Read,
+        relation: str,
+        sure: float,
+        left: _Left,
     ) -> Change:
         """The item with what the message replaces or ends as its past."""
-        day = heard.day
-        part = self._meant(heard, item)
+        part = self._rest(item, read)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
         )
         if part is not None and (
             relation == "end" or fit is None or len(part) > least_length(part)
         ):
-            text = instead(part, item.text, day)
+            text = _with_past(part, item, relation, sure, heard)
         elif fit is not None and fit not in left.used:
             left.used.add(fit)
-            text = instead(left.facts[fit].text, item.text, day)
+            text = _with_past(left.facts[fit].text, item, relation, sure, heard)
             op = MemoryOp.update(item.id, text)
             return Change(
                 Decision(op, reason("replace", item.text, quoted=True), sure),
@@ -316,9 +329,9 @@ class RelationManager:
             )
         elif fit is None and relation != "end" and heard.whole and not left.rewritten:
             left.rewritten = True
-            text = instead(heard.whole, item.text, day)
+            text = _with_past(heard.whole, item, relation, sure, heard)
         else:
-            text = ended(item.text, day)
+            text = ended(item.text, heard.day)
         why = "end" if relation in ("end", "retract") else "replace"
         return self._update(item, text, heard, why, sure)
 
@@ -381,19 +394,34 @@ class RelationManager:
         ]
         return scores.index(max(scores))
 
-    def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
-        """The item without those of its parts that the message closes; None where all of it is, or
-        its parts do not stand side by side."""
+    def _read(self, heard: Heard, item: MemoryItem, row: np.ndarray) -> _Read:
+        """How surely the message closes the item: as a whole, or that part of it which it means.
+
+        Beside an allotment, its leeks and an age a message that ends one of them looks like none.
+        """
+        read = _Read(float(row[self._closing].sum()), self._relation(row))
         parts = parts_of(present(item.text))
-        if len(parts) < 2 or not is_list(parts):
+        if len(parts) < 2 or read.sure < self.thresholds.link_above:
+            return read
+        texts = [with_subject(item.text, part) for part, _ in parts]
+        rows = self._model.relate(heard.turn.text, heard.before, texts)
+        scores = rows[:, self._closing].sum(1).tolist()
+        sure = max(read.sure, *scores)
+        return _Read(sure, read.relation, tuple(parts), tuple(scores))
+
+    def _relation(self, row: np.ndarray) -> str:
+        return self._names[self._closing[int(row[self._closing].argmax())]]
+
+    def _rest(self, item: MemoryItem, read: _Read) -> str | None:
+        """The item without those of its parts that the message closes; None where all of it is, or
+        what is left cannot be read alone."""
+        if not read.parts:
             return None
-        found = self._model.relate(heard.turn.text, heard.before, [part for part, _ in parts])
-        scores = found[:, self._closing].sum(1).tolist()
-        least = max(self.thresholds.part_above, self.thresholds.part_share * max(scores))
-        stay = [n for n in range(len(parts)) if scores[n] < least]
-        if len(stay) == len(parts) or not any(is_readable(item.text, parts[n][0]) for n in stay):
+        least = max(self.thresholds.part_above, self.thresholds.part_share * max(read.scores))
+        stay = [n for n in range(len(read.parts)) if read.scores[n] < least]
+        if len(stay) == len(read.parts):
             return None
-        return left_of(item.text, parts, stay)
+        return rest_of(item.text, read.parts, stay)
 
     def _update(
         self,
@@ -420,6 +448,16 @@ class RelationManager:
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
 
 
+@dataclass(frozen=True)
+class _Read:
+    """How surely a message closes an item, and each of its parts, none where it has but one."""
+
+    sure: float
+    relation: str
+    parts: tuple[tuple[str, str], ...] = ()
+    scores: tuple[float, ...] = ()
+
+
 @dataclass
 class _Left:
     """The facts of a message; used: those that already stand in an item. rewritten: all of it."""
@@ -428,6 +466,14 @@ class _Left:
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
+
+
+def _with_past(text: str, item: MemoryItem, relation: str, sure: float, heard: Heard) -> str:
+    """The statement with the item's behind it, as what was so or was said by mistake."""
+    says_so = CORRECTS.search(heard.own) is not None and not FAINT.search(heard.own)
+    if relation == "correct" and (says_so or sure >= SURELY):
+        return mistaken(text, item.text)
+    return instead(text, item.text, heard.day)
 
 
 def _tells(change: Change, heard: Heard) -> bool:

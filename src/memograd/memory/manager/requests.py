@@ -22,12 +22,12 @@ from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
 from memograd.memory.manager.past import (
     CHARACTERS,
-    formerly,
     goes_on,
     is_readable,
     kept_in,
     left_of,
     named_in,
+    not_present,
     parts_of,
     present,
     speaks_of,
@@ -203,7 +203,7 @@ def _parts(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> l
         for place, (text, _) in enumerate(parts_of(present(item.text)))
     ]
     parts += [
-        _Part(n, THE_PAST, past) for n, item in enumerate(items) if (past := formerly(item.text))
+        _Part(n, THE_PAST, past) for n, item in enumerate(items) if (past := not_present(item.text))
     ]
     texts = [part.text for part in parts]
     closing = [RELATIONS.index(name) for name in CLOSING]
@@ -226,7 +226,7 @@ def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
     "My PIN is 4711." is never kept, so "Forget my PIN." is about no item. What is to stay is not
     what the request names: "don't keep the medication, the desk is fine".
     """
-    own = asked_for(heard.own)
+    own = asked_for(_asking(heard))
     told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
     least = CHARACTERS if is_chinese(own) else 1
     names = (stems(own) & told) - _OF_ASKING

@@ -268,7 +268,10 @@ def bare_value(message: str) -> str | None:
         first = re.split(r"[，,。！!？?\s；;]", rest)[0]
         value = first.rstrip("啦了哈呢吧啊才对先啱")
         # "东门拆了" and "咋可能" are clauses, and no values.
-        clause = first.endswith("了") or re.search("[咋怎哪]|什么|可能|估计", value)
+        # 后面那个 answers a question: it points at a value and is none.
+        clause = first.endswith("了") or re.search(
+            "[咋怎哪]|什么|可能|估计|[这那]个|[前后]者|第[一二三四]", value
+        )
         fit = (
             0 < len(value) <= 6
             and not clause
@@ -294,6 +297,7 @@ def bare_value(message: str) -> str | None:
 
 _CLAUSE: Final = re.compile(
     r"\b(?:i|i'?m|my|we|he|she|they|it|you|that'?s|this|did|does|do|is|are|was|were|has|have|can|will"
+    r"|says|said|rang|rings|tells?|told|informs?|informed|reckons|swears|texted|laughed|checked"
     r"|same|right|wrong|always|went|came|bought|sold|\w+ed (?:in|out|up|to|on|off|away|back|by))\b",
     re.I,
 )
@@ -379,6 +383,7 @@ def _respelt(old: str, message: str) -> str | None:
         return None
     known = {word.casefold() for word in _WORD.findall(old)}
     found = []
+    message = _FILLERS.sub("", message)  # "Scratch that" is no other spelling of a watch
     for written in _WORD.findall(message):
         new = re.sub(r"['’]s?$", "", written)
         plain = not new[0].isupper() and f"{new}*" not in message and f"*{new}" not in message

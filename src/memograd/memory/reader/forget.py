@@ -21,7 +21,7 @@ from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
 KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b|\byou can (?:have|keep)\b"
+    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:with|between|among)\b)|\byou can (?:have|keep)\b"
     r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
     r"|\bleave (?:the (?:rest|others?)|everything else"
     r"|(?:the|my) [\w-]+ (?:where it is|in|alone|as is))\b"

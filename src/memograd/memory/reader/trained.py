@@ -65,8 +65,10 @@ SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 ASSISTANT_READ: Final = 1_000  # characters
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
-_CLAUSE: Final = re.compile(r"[^,，;；]+[,，;；]?")
-_TOLD_APART: Final = re.compile(r"(?:(?! and (?:my|i|i'm|our|we)\b)[^,，;；])+[,，;；]?", re.I)
+_CLAUSE: Final = re.compile(r"(?:[^,，;；]|(?<=\d),(?=\d))+[,，;；]?")  # 34,500 is one number
+_TOLD_APART: Final = re.compile(
+    r"(?:(?! and (?:my|i|i'm|our|we)\b)(?:[^,，;；]|(?<=\d),(?=\d)))+[,，;；]?", re.I
+)
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
