@@ -17,7 +17,13 @@ import numpy as np
 
 from memograd.memory.search.ranker.features import Features
 from memograd.memory.search.ranker.files import Linear
-from memograd.memory.search.ranker.newer import PAIRS, Newer, pair_rows, speech_of
+from memograd.memory.search.ranker.newer import (
+    PAIRS,
+    Newer,
+    asks_before,
+    pair_rows,
+    speech_of,
+)
 from memograd.tasks.retrieval.learning import logistic_fit
 from memograd.tasks.retrieval.material import Row
 
@@ -40,6 +46,8 @@ def _pairs(linear: Linear, row: Row) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The pairs of a question, if there are some, and whether the newer one is evidence."""
     items = row.items
     if items is None or items.told is None or items.alike is None or row.cues is None:
+        return
+    if asks_before(row.cues):
         return
     scores = linear.scores(items.features)
     first = np.argsort(-scores, kind="stable")[:FIRST]

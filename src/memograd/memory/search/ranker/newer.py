@@ -3,11 +3,13 @@
 What a turn changes by the way ("that's six times now that I've worn them") may leave the old value
 standing beside the new one. Which of two such items a question wants is judged for each of the
 first three hits and those below it that were told later: by how much better it matches, how alike
-the two are, and whether the question asks for the past. Two items of one memory are alike by
-language and subject anyway, so likeness is the cosine of what is left without the mean of the
-`CENTRE` best.
+the two are, and whether the question asks for the present or for what happened. Two items of one
+memory are alike by language and subject anyway, so likeness is the cosine of what is left without
+the mean of the `CENTRE` best.
 
     older, newer of the first three  ->  P(the newer holds the answer and the older does not)
+
+A question that asks for what was first or before ("originally", 以前) is left alone.
 
 Invariants: the first three stay the same three, so what is found within three or more does not
 change; nothing is passed by what was told before it; only items are compared.
@@ -30,8 +32,8 @@ CENTRE: Final = 20  # candidates whose mean is what they have in common
 NEAR: Final = 1.5  # of a score: from here on a better match is clearly better
 SMALL: Final = np.float32(1e-9)
 PAIRS: Final = (
-    "gap", "near", "alike", "alike_squared", "asks_first", "asks_now", "asks_did", "alike_did",
-    "newer_question", "newer_assistant",
+    "gap", "near", "alike", "alike_squared", "asks_now", "asks_did", "alike_did", "newer_question",
+    "newer_assistant",
 )  # fmt: skip
 """What is seen of an older and a newer item, in the order of the columns."""
 
@@ -59,8 +61,10 @@ class Newer:
         order: int64, candidates best first. scores: float64 `[c]`. speech: float64 `[c, 2]`,
         whether a candidate asks and whether the assistant said it (`speech_of`).
         """
+        if asks_before(question):
+            return order, {}
         first = order[:COMPARED]
-        older, newer = _pairs_of(lists.turn[first])
+        older, newer = _pairs_of(lists.turn[first], lists.numbers[first])
         if not len(older):
             return order, {}
         vectors = centred(scored, lists, first)
@@ -81,17 +85,24 @@ class Newer:
         return np.concatenate([first[places], order[COMPARED:]]), passed
 
 
+def asks_before(question: QuestionCues) -> bool:
+    """Whether it asks for what was first or before, to which the older is the answer."""
+    return "first" in question.asks
+
+
 def speech_of(features: Features) -> np.ndarray:
     """float64 `[c, 2]`: whether a candidate asks something, and whether the assistant said it."""
     return features.rows[:, _SPEECH]
 
 
-def _pairs_of(told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of older and of newer ones behind them, by the turns they were told in."""
-    known = len(told) > _BELOW
+def _pairs_of(turn: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of older and of newer ones behind them: by the turns they were told in, or, where one
+    came from none that is kept, by the order in which they were learnt."""
+    known = len(turn) > _BELOW
     older, newer = _OLDER[known], _BELOW[known]
-    rising = (told[older] >= 0) & (told[newer] > told[older])
-    return older[rising], newer[rising]
+    told = (turn[older] >= 0) & (turn[newer] >= 0)
+    later = np.where(told, turn[newer] > turn[older], number[newer] > number[older])
+    return older[later], newer[later]
 
 
 def centred(scored: Scored[Any], lists: Lists, at: np.ndarray) -> np.ndarray:
@@ -118,7 +129,7 @@ def pair_rows(
     rows[:, 1] = np.exp(gaps / -NEAR)
     rows[:, 2] = alike
     rows[:, 3] = np.maximum(alike, 0.0) ** 2
-    rows[:, 4:7] = ["first" in question.asks, "now" in question.asks, "did" in question.asks]
-    rows[:, 7] = rows[:, 6] * alike
-    rows[:, 8:] = newer
+    rows[:, 4:6] = ["now" in question.asks, "did" in question.asks]
+    rows[:, 6] = rows[:, 5] * alike
+    rows[:, 7:] = newer
     return rows
