@@ -99,6 +99,15 @@ def test_a_history_of_writes_and_removals_answers_like_a_fresh_memory() -> None:
     np.testing.assert_allclose([s for _, s in fresh], [s for _, s in lived], atol=1e-4)
 
 
+def test_vectors_are_those_of_the_living_records() -> None:
+    texts = TEXTS + [f"late {word}" for word in WORDS]
+    state = state_of(texts, removed=(0, 7, 40), at_once=False)
+    scored = state.turns.scored(None, ())
+    numbers = np.array([0, 3, 3, 37, len(scored) - 1])
+    ids = [scored.record(number).id for number in numbers.tolist()]
+    np.testing.assert_array_equal(scored.vectors(numbers), state.turns.vectors(ids))
+
+
 def test_only_what_is_eligible_is_found() -> None:
     found = search(state_of(TEXTS), "cats", eligible=lambda turn: turn.speaker == "Ann")
     assert found

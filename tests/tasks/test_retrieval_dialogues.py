@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -15,15 +16,21 @@ from tests.tasks.test_retrieval import Letters, conversation, written
 from memograd.data import Conversation
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
-from memograd.memory.search.ranker.files import load_ranker
+from memograd.memory.analysis import analyse
+from memograd.memory.search import Query
+from memograd.memory.search.ranker.features import FEATURES
+from memograd.memory.search.ranker.files import load_ranker, shipped_ranker
+from memograd.memory.search.ranker.newer import PAIRS, centred
+from memograd.memory.search.ranker.trained import asked, judge_items
 from memograd.tasks.base.life import train_task
+from memograd.tasks.retrieval.changes import fit_newer
 from memograd.tasks.retrieval.dialogues import (
     Dialogue,
     memories_of_dialogues,
     read_dialogues,
     sittings_of,
 )
-from memograd.tasks.retrieval.material import rows_of
+from memograd.tasks.retrieval.material import row_of, rows_of, state_of
 from memograd.tasks.retrieval.recipe import recipe_with
 from memograd.tasks.retrieval.settings import RetrievalConfig
 
@@ -151,3 +158,93 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ValueError, match=r"turns_only names files that are not in data: .*b\.jsonl"
     ):
         RetrievalConfig(data=[tmp_path / "a.jsonl"], turns_only=[tmp_path / "b.jsonl"])
+
+
+def many(path: Path, count: int = 40) -> Path:
+    """Changes of as many unlike matters."""
+    cases = []
+    for n in range(count):
+        thing = "".join(chr(97 + (n * 7 + k * (n + 3)) % 26) for k in range(6))
+        old, new = f"my {thing} costs {n} euros", f"the {thing} costs {n + 50} euros now"
+        cases.append(
+            {
+                "k": "change",
+                "t": [
+                    ["u", old, [["f1", old, old]]],
+                    ["u", new, [["f2", new, new]], [["f1", "replace"]]],
+                ],
+                "q": [[f"What does the {thing} cost?", ["f2"], str(n + 50)]],
+            }
+        )
+    return file_of(path, *cases)
+
+
+def test_half_of_the_dialogues_leave_old_values_open(tmp_path: Path) -> None:
+    path = many(tmp_path / "en-x.jsonl")
+    closed, opened = read_dialogues(path), read_dialogues(path, left_open=True)
+    assert {len(one.items) for one in closed} == {1}
+    held = [len(one.items) for one in opened]
+    assert 10 < held.count(2) < 30
+    assert held.count(1) == 40 - held.count(2)
+    for one, other in zip(closed, opened, strict=True):
+        assert [question for question, _ in one.asked] == [question for question, _ in other.asked]
+        assert other.asked[0][1] == {other.items[-1].id}
+
+
+def test_what_was_to_be_forgotten_is_left_open_by_none(tmp_path: Path) -> None:
+    opened = read_dialogues(file_of(tmp_path / "en-x.jsonl", *[GYM] * 20), left_open=True)
+    texts = {item.text for one in opened for item in one.items}
+    assert "User plays squash." in texts
+    assert not any("Rex" in text for text in texts)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_second_part_of_a_dialogue_is_told_later(tmp_path: Path, beside: bool) -> None:
+    opened = read_dialogues(many(tmp_path / "en-x.jsonl"), left_open=True)
+    sittings = sittings_of(chat()) if beside else []
+    memories = memories_of_dialogues([opened], sittings, Letters(), cut=True)
+    apart = 0
+    for told in memories:
+        place = {turn.id: turn.session for talk in told.conversations for turn in talk}
+        order = [turn.id for talk in told.conversations for turn in talk]
+        for name in {":".join(id.split(":")[:2]) for id in order if id.startswith("en-x")}:
+            assert order.index(f"{name}:0") < order.index(f"{name}:1")
+            apart += place[f"{name}:0"] < place[f"{name}:1"]
+    assert apart > 10
+    asked = [asking for told in memories for asking in told.asked if asking.evidence]
+    assert len(asked) == 40
+
+
+def test_a_run_learns_that_the_newer_value_comes_first(tmp_path: Path) -> None:
+    opened = read_dialogues(many(tmp_path / "en-x.jsonl"), left_open=True)
+    told = memories_of_dialogues([opened], sittings_of(chat()), Letters(), cut=True)
+    rows = list(rows_of(told, Letters()))
+    even = replace(shipped_ranker().items, weights=np.zeros(len(FEATURES)))
+    newer = fit_newer(even, rows)
+    assert newer is not None
+    surely = newer.weights[-1] + newer.weights[PAIRS.index("near")]
+    assert surely + 0.9 * newer.weights[PAIRS.index("alike")] > 0
+    assert newer.weights[PAIRS.index("alike")] > 0
+    assert fit_newer(even, [replace(row, items=None) for row in rows]) is None
+
+
+def test_what_a_pair_is_learnt_by_is_what_search_computes(tmp_path: Path) -> None:
+    opened = read_dialogues(many(tmp_path / "en-x.jsonl"), left_open=True)
+    told = memories_of_dialogues([opened], sittings_of(chat()), Letters(), cut=True)[0]
+    asking = next(one for one in told.asked if one.evidence)
+    vector = Letters().embed_queries([asking.text])[0]
+    query = Query(asking.text, vector, analyse(asking.text))
+    state = state_of(told, Letters())
+    row = row_of(state, query, asking, told)
+    assert row.items is not None
+    assert row.items.told is not None
+    assert row.items.alike is not None
+    seen = asked(
+        state, query, asked_at=None, item_eligible=None, turn_eligible=None, with_turns=False
+    )
+    judged = judge_items(seen, shipped_ranker().items)
+    assert judged is not None
+    vectors = centred(judged.own.scored, judged.lists, np.arange(len(row.items.hit)))
+    expected = (vectors @ vectors.T)[row.items.hit]
+    np.testing.assert_allclose(row.items.alike, expected, atol=1e-6)
+    np.testing.assert_array_equal(row.items.told, judged.lists.turn)

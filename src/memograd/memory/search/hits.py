@@ -69,7 +69,8 @@ class Why:
     By the trained ranking, `fused` is `probability`, that the hit holds what was asked; window_rank
     is the rank by the words of a turn and its neighbours; reasons are what spoke for or against the
     hit the most, in words, with what each adds to the score (when an explanation is asked for).
-    not_trained: why the hits are ordered by rank fusion. beside: the hit whose neighbour this is.
+    newer: the newer hit of about the same that this one went behind. not_trained: why the hits are
+    ordered by rank fusion. beside: the hit whose neighbour this is.
     """
 
     dense_rank: int | None
@@ -84,6 +85,7 @@ class Why:
     window_rank: int | None = None
     probability: float | None = None
     reasons: tuple[tuple[str, float], ...] = ()
+    newer: str | None = None
     not_trained: str = ""
     beside: str | None = None
 
@@ -148,6 +150,8 @@ def _english(why: Why) -> str:
     if weighed := _weighed(why):
         told = ", ".join(f"{reason} ({value:+.1f})" for reason, value in weighed)
         sentence += f"; what weighed most: {told}"
+    if why.newer is not None:
+        sentence += f"; it stands behind {why.newer}, which was told later"
     if why.not_trained:
         sentence += f" (by rank fusion: {why.not_trained.rstrip('.')})"
     if why.recency != 1.0:
@@ -178,6 +182,8 @@ def _chinese(why: Why) -> str:
             f"{_GROUPS_ZH.get(reason, reason)}（{value:+.1f}）" for reason, value in weighed
         )
         sentence += f"；影响最大的是{told}"
+    if why.newer is not None:
+        sentence += f"；排在后来说的 {why.newer} 之后"
     if why.not_trained:
         sentence += f"（按名次融合排序：{why.not_trained.rstrip('.')}）"
     if why.recency != 1.0:

@@ -248,6 +248,7 @@ def trained(
         most=deeper * request.top_k,
         threshold=request.threshold,
         explain=request.explain,
+        newer=ranker.newer,
     )
     hits = finish(state.items, query, items, request.top_k, weighing)
     if not turns:

@@ -92,6 +92,7 @@ class Candidate(Generic[T]):
     window_rank: int | None = None
     probability: float | None = None
     reasons: tuple[tuple[str, float], ...] = ()
+    newer: str | None = None
 
     @property
     def score(self) -> float:
@@ -263,6 +264,7 @@ def _hit(candidate: Candidate[T], matched: tuple[str, ...], not_trained: str) ->
         window_rank=candidate.window_rank,
         probability=candidate.probability,
         reasons=candidate.reasons,
+        newer=candidate.newer,
         not_trained=not_trained,
     )
     return Hit(candidate.record, candidate.score, why)

@@ -20,7 +20,7 @@ from typing import Final, Generic
 import numpy as np
 
 from memograd.memory.state.bm25 import WordScores
-from memograd.memory.state.corpus_view import CorpusView, Layout
+from memograd.memory.state.corpus_view import CorpusView, Layout, gathered
 from memograd.memory.state.segment import T
 
 LEAST_SPREAD: Final = 0.008  # of the cosines of a memory of few turns
@@ -75,6 +75,12 @@ class Scored(Generic[T]):
             held += [records[at - start] for at in places[cuts[number] : cuts[number + 1]].tolist()]
         tail, start = self._pending, self._starts[-1]
         return held + [tail[at - start].record for at in places[cuts[-2] :].tolist()]
+
+    def vectors(self, numbers: np.ndarray) -> np.ndarray:
+        """float32 `[len(numbers), d]`: the unit vectors of the records at these numbers, of which
+        there are some and none is below the one before it."""
+        places = numbers if self.layout.places is None else self.layout.places[numbers]
+        return gathered(self._view, self._starts, self._pending, places)
 
     def numbers(self, ids: Sequence[str]) -> np.ndarray:
         """int64 `[ids]`: where their records stand in the order of insertion, -1 for one that is

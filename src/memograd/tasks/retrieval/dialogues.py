@@ -8,6 +8,11 @@ turn changes is changed as the default manager words it (`manager/past.py`).
 
     memory = sittings and dialogues in a drawn order      question -> the items of its facts
 
+A memory in use does not notice every change. To teach which of two values is asked for
+(`search/ranker/newer.py`), half of the dialogues are told to other memories with the old values
+`left_open`: nothing that ends or replaces a fact is done, except that what was to be forgotten is.
+There most dialogues are cut in two, the second part told later.
+
 Invariants: a function of the files and the seed, so relation weights may change without changing
 what is trained here; no dialogue answers the question of another one of its memory.
 """
@@ -48,6 +53,7 @@ TOGETHER: Final = 6  # dialogues that one memory hears
 SITTINGS: Final = 4  # of a conversation, in between
 ALIKE: Final = 0.9  # cosine of two questions that may have one answer
 STRANGERS: Final = 2  # questions of other memories
+CUT: Final = 0.7  # share of the dialogues that are told in two parts
 KEPT: Final = {"user": 0.6, "assistant": 0.25}  # share of the sentences of a conversation
 ANSWERS: Final = {
     False: ("Noted.", "Thanks for telling me.", "I see.", "Good to know.", "Got it."),
@@ -67,12 +73,16 @@ class Dialogue:
     asked: tuple[tuple[str, frozenset[str]], ...]
 
 
-def read_dialogues(path: Path) -> list[Dialogue]:
-    """The dialogues of an author batch. Raises BadInput where a line is not one."""
+def read_dialogues(path: Path, *, left_open: bool = False) -> list[Dialogue]:
+    """The dialogues of an author batch. Raises BadInput where a line is not one.
+
+    left_open: half of them leave old values as they are.
+    """
     found = []
     for number, case in json_lines(path, "dialogues"):
         try:
-            found.append(_dialogue(case, f"{path.stem}:{number}"))
+            name = f"{path.stem}:{number}"
+            found.append(_dialogue(case, name, left_open=left_open and _draw_of(name) < 0.5))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise BadInput(
                 f"Line {number} of {path} is not a dialogue ({error!r}): see corpus/README.md, and"
@@ -81,7 +91,12 @@ def read_dialogues(path: Path) -> list[Dialogue]:
     return found
 
 
-def _dialogue(case: dict[str, Any], name: str) -> Dialogue:
+def _draw_of(text: str) -> float:
+    """A number from 0 to below 1 that is drawn by the text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32
+
+
+def _dialogue(case: dict[str, Any], name: str, *, left_open: bool) -> Dialogue:
     reader, turns = DialogueReader(), []
     held: dict[str, MemoryItem] = {}
     for number, turn in enumerate(case["t"]):
@@ -94,7 +109,7 @@ def _dialogue(case: dict[str, Any], name: str) -> Dialogue:
         worded = reader.worded(role, text, at, [quote for _, quote, _ in facts])
         lapsed = ""
         for fact, relation in part_of(turn, 3):
-            if (old := held.get(fact)) is None:
+            if (old := held.get(fact)) is None or (left_open and relation != "retract"):
                 continue
             if relation == "end":
                 held[fact] = replace(old, text=ended(old.text, time.date()))
@@ -140,8 +155,8 @@ class _Drawn:
     ) -> np.ndarray:
         found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
         for number, segment in enumerate(segments):
-            draw = int.from_bytes(hashlib.sha256(segment.encode()).digest()[:4], "big") / 2**32
-            found[number, WORTHS.index("fact" if draw < KEPT[role] else "nothing")] = 1.0
+            kept = _draw_of(segment) < KEPT[role]
+            found[number, WORTHS.index("fact" if kept else "nothing")] = 1.0
         return found
 
     def may_close(
@@ -178,10 +193,12 @@ def memories_of_dialogues(
     embedder: Embedder,
     *,
     seed: int = 0,
+    cut: bool = False,
 ) -> list[MemoryMaterial]:
     """Memories of `TOGETHER` dialogues and `SITTINGS` sittings that follow each other.
 
     In every other one the dialogues are sittings of their own, else they are parts of the others.
+    cut: `CUT` of the dialogues are told in two parts, the second later than the first.
     Of every batch at most `MOST` dialogues are told, so that no author outweighs the others.
     """
     memories = []
@@ -204,7 +221,9 @@ def memories_of_dialogues(
             start = draw.randrange(max(1, len(beside) - SITTINGS + 1))
             talk = beside[start : start + SITTINGS]
             told: list[list[Dialogue]] = [[one] for one in talk] or [[]]
-            for at in group:
+            if cut:
+                told = _told_in_parts([own[at] for at in group], talk, draw, alone=alone)
+            for at in [] if cut else group:
                 if alone:
                     told.insert(draw.randrange(len(told) + 1), [own[at]])
                 else:
@@ -236,6 +255,41 @@ def _groups(vectors: Sequence[np.ndarray]) -> Iterator[list[int]]:
                 break
         left = [at for at in left if at not in group]
         yield group
+
+
+def _told_in_parts(
+    dialogues: Sequence[Dialogue], talk: Sequence[Dialogue], draw: random.Random, *, alone: bool
+) -> list[list[Dialogue]]:
+    """What each sitting holds: parts of dialogues by themselves (alone), else within the talk."""
+    told = [(float(place), [one]) for place, one in enumerate(talk)]
+    within = [parts for _, parts in told]
+    for dialogue in dialogues:
+        parts = _parts_of(dialogue, draw)
+        if alone:
+            places = sorted(draw.uniform(-0.5, len(talk) - 0.5) for _ in parts)
+            told += [(place, [part]) for place, part in zip(places, parts, strict=True)]
+            continue
+        sittings = sorted(draw.randrange(len(within)) for _ in parts)
+        if len(set(sittings)) < len(parts):  # two parts of one sitting would be told in any order
+            parts = [dialogue]
+        for sitting, part in zip(sittings, parts, strict=False):
+            within[sitting].append(part)
+    return [parts for _, parts in sorted(told, key=lambda one: one[0])]
+
+
+def _parts_of(dialogue: Dialogue, draw: random.Random) -> list[Dialogue]:
+    """The dialogue, or two parts of it, cut before something that the user says."""
+    cuts = [n for n, turn in enumerate(dialogue.turns) if n and turn.role == "user"]
+    if not cuts or draw.random() >= CUT:
+        return [dialogue]
+    cut = draw.choice(cuts)
+    told = {turn.id for turn in dialogue.turns[:cut]}
+    first = tuple(item for item in dialogue.items if item.sources[-1] in told)
+    rest = tuple(item for item in dialogue.items if item.sources[-1] not in told)
+    return [
+        replace(dialogue, turns=dialogue.turns[:cut], items=first, asked=()),
+        replace(dialogue, turns=dialogue.turns[cut:], items=rest),
+    ]
 
 
 def _woven(parts: Sequence[Dialogue], draw: random.Random) -> Dialogue:

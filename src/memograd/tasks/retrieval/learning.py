@@ -195,10 +195,10 @@ def fit_probability(
             is_hit.append(found.hit[best])
     rising = np.array([True, True, False, False])
     rows_of_facts = np.array(facts, np.float64).reshape(-1, len(FACTS))
-    answerable = _logistic_fit(rows_of_facts, np.array(answered), ridge, FACT_SIGNS)
+    answerable = logistic_fit(rows_of_facts, np.array(answered), ridge, FACT_SIGNS)
     rows_of_hits = np.concatenate(hits) if hits else np.zeros((0, len(HIT_FACTS)))
     labels = np.concatenate(is_hit) if is_hit else np.zeros(0, bool)
-    hit = _logistic_fit(rows_of_hits, labels, ridge, np.where(rising, 1.0, 0.0))
+    hit = logistic_fit(rows_of_hits, labels, ridge, np.where(rising, 1.0, 0.0))
     return Probability(answerable, hit)
 
 
@@ -212,8 +212,16 @@ FACT_SIGNS: Final = np.array(
 """1: more of it never makes an answer less probable; -1: never more; 0: either."""
 
 
-def _logistic_fit(x: np.ndarray, y: np.ndarray, ridge: float, signs: np.ndarray) -> np.ndarray:
+def logistic_fit(
+    x: np.ndarray,
+    y: np.ndarray,
+    ridge: float,
+    signs: np.ndarray,
+    weight: np.ndarray | None = None,
+) -> np.ndarray:
     """Weights and bias for raw values `[n, f]`; signs: what a weight must be, 0 for either.
+
+    weight: float64 `[n]`, how much each counts; None: 1 for all.
 
     By accelerated projected gradients (Beck and Teboulle, *A Fast Iterative Shrinkage-Thresholding
     Algorithm*, 2009), with a step of one over the largest curvature.
@@ -225,14 +233,15 @@ def _logistic_fit(x: np.ndarray, y: np.ndarray, ridge: float, signs: np.ndarray)
     mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST_SCALE)
     rows = np.column_stack([(x - mean) / scale, np.ones(len(x))])
     pull = np.append(np.full(count, ridge), 0.0)
-    step = 1.0 / (0.25 * float(np.linalg.eigvalsh(rows.T @ rows)[-1]) + ridge)
+    weighed = rows if weight is None else rows * weight[:, None]
+    step = 1.0 / (0.25 * float(np.linalg.eigvalsh(weighed.T @ rows)[-1]) + ridge)
     lowest = np.append(np.where(signs > 0, 0.0, -np.inf), -np.inf)
     highest = np.append(np.where(signs < 0, 0.0, np.inf), np.inf)
     found = ahead = np.zeros(count + 1)
     momentum = 1.0
     for _ in range(LOGISTIC_STEPS):
         chance = 1 / (1 + np.exp(-(rows @ ahead)))
-        slope = rows.T @ (chance - y) + pull * ahead
+        slope = weighed.T @ (chance - y) + pull * ahead
         moved = np.clip(ahead - step * slope, lowest, highest)
         if np.abs(moved - found).max() < LOGISTIC_CLOSE:
             break

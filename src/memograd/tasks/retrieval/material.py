@@ -27,6 +27,8 @@ from memograd.memory.search import Query
 from memograd.memory.search.ranker.features import candidate_features
 from memograd.memory.search.ranker.files import question_facts
 from memograd.memory.search.ranker.lists import item_lists, turn_lists
+from memograd.memory.search.ranker.newer import centred
+from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.search.ranker.trained import Asked, asked
 from memograd.memory.state import MemoryState
 
@@ -69,7 +71,9 @@ class Candidates:
     """features float32 `[c, f]`, hit bool `[c]`, fused float32 `[c]`, facts float64 `[facts - 2]`.
 
     sources: of each candidate the numbers of the turns that it shows, among those of the evidence;
-    -1 where it shows none. lines: the candidates as a prompt shows them.
+    -1 where it shows none. lines: the candidates as a prompt shows them. told: int64 `[c]`, the
+    turn that an item came from, and alike: float32 `[hits, c]`, how alike evidence is to all of
+    them (`ranker/newer.py`); None for turns.
     """
 
     features: np.ndarray
@@ -78,11 +82,14 @@ class Candidates:
     facts: np.ndarray
     sources: tuple[tuple[int, ...], ...]
     lines: tuple[str, ...] = ()
+    told: np.ndarray | None = None
+    alike: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question. evidence: how many turns answer it. asked: as in `Asking`."""
+    """One question. evidence: how many turns answer it. asked: as in `Asking`. cues: what its
+    wording asks for."""
 
     set: str
     memory: str
@@ -93,6 +100,7 @@ class Row:
     turns: Candidates | None
     items: Candidates | None
     asked: Question | None = None
+    cues: QuestionCues | None = None
 
 
 def told_of(
@@ -228,6 +236,7 @@ def row_of(state: MemoryState, query: Query, asking: Asking, told: MemoryMateria
         None if told.items is not None else _candidates(seen, asking, of_items=False),
         _candidates(seen, asking, of_items=True, by_id=told.items is not None),
         asking.asked,
+        seen.question,
     )
 
 
@@ -249,11 +258,18 @@ def _candidates(
         sources.append(tuple(numbers[id] for id in shown if id in numbers))
         lines.append(record.text if of_items else record.render())
     facts = question_facts(own, seen.turns, lists, features.column("who.match"))
+    hit = np.array([bool(one) for one in sources])
+    alike = None
+    if of_items:
+        vectors = centred(own.scored, lists, np.arange(len(hit)))
+        alike = (vectors[hit] @ vectors.T).astype(np.float32)
     return Candidates(
         features.rows.astype(np.float32),
-        np.array([bool(one) for one in sources]),
+        hit,
         (lists.fused + 1e-6 * own.scored.dense[lists.numbers]).astype(np.float32),
         facts,
         tuple(sources),
         tuple(lines),
+        lists.turn if of_items else None,
+        alike,
     )

@@ -30,6 +30,7 @@ from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe
 from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
+from memograd.tasks.retrieval.changes import fit_newer
 from memograd.tasks.retrieval.dialogues import (
     memories_of_dialogues,
     read_dialogues,
@@ -91,13 +92,19 @@ def memories_of(
     return memories
 
 
-def told_dialogues(config: RetrievalConfig, embedder: Embedder) -> list[MemoryMaterial]:
-    """The memories of written dialogues beside sittings of conversations."""
+def told_dialogues(
+    config: RetrievalConfig, embedder: Embedder, *, left_open: bool = False
+) -> list[MemoryMaterial]:
+    """The memories of written dialogues beside sittings of conversations.
+
+    left_open: those that did not notice every change, from which the newer of two is learnt.
+    """
     return memories_of_dialogues(
-        [read_dialogues(path) for path in config.dialogues],
+        [read_dialogues(path, left_open=left_open) for path in config.dialogues],
         [one for path in config.beside for talk in load_any(path) for one in sittings_of(talk)],
         embedder,
         seed=config.seed,
+        cut=left_open,
     )
 
 
@@ -143,11 +150,15 @@ def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Sour
 
 @dataclass
 class RankerTraining:
-    """Trains a ranker on rows and writes metrics and checkpoints into the run folder."""
+    """Trains a ranker on rows and writes metrics and checkpoints into the run folder.
+
+    changes: what is learnt from which of two items that answer the same is wanted.
+    """
 
     trainer: RankerTrainer
     rows: list[Row]
     held: list[Row]
+    changes: list[Row]
     config: RetrievalConfig
     embedder: str
     stage: Stage
@@ -217,6 +228,7 @@ class RankerTraining:
             items,
             fit_probability(turns, self.rows, turns_part),
             fit_probability(items, self.rows, items_part),
+            fit_newer(items, self.changes),
             made_from,
         )
 
@@ -231,11 +243,13 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         )
         reader = embedder or open_embedder(config.embedder)
         told = told_dialogues(config, reader)
+        changing = told_dialogues(config, reader, left_open=True)
         rows: list[Row] = []
         held: list[Row] = []
+        changes: list[Row] = []
 
         def describe(run: RunFolder) -> None:
-            check_began_with(run, fingerprint([*to_train, *told, *to_judge]))
+            check_began_with(run, fingerprint([*to_train, *told, *changing, *to_judge]))
             console.print(
                 f"embedding {len(to_train) + len(told)} memories to train on, {len(to_judge)} to"
                 " judge by"
@@ -244,6 +258,9 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
             for row in rows_of(to_train, reader, strangers=config.strangers):
                 rows.append(replace(row, items=None) if row.group in unread else row)
             rows.extend(rows_of(told, reader))
+            beside = {path.name for path in config.beside}
+            changes.extend(row for row in rows if row.group in beside)
+            changes.extend(rows_of(changing, reader))
             held.extend(rows_of(to_judge, reader))
 
         def training(stage: Stage) -> RankerTraining:
@@ -255,7 +272,7 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
                     "No question of data has a right answer beside its evidence, so reward=answer"
                     " can learn nothing: give `answer`, or take reward=evidence."
                 )
-            return RankerTraining(trainer, rows, held, config, reader.name, stage)
+            return RankerTraining(trainer, rows, held, changes, config, reader.name, stage)
 
         return Job(
             training=training,

@@ -6,8 +6,9 @@
 A `Ranker` has weights for turns and for items and, for each, a `Probability`: two logistic models,
 of which the first reads facts of the question as a whole (how similar the best record is, how many
 of its words any record holds), the second how far a hit is behind the best and which share of all
-scores it has. `RankerVersions` is a folder of rankers, of which one is current: what `memograd
-learn` makes and takes back (`records/versions.py` says how).
+scores it has. A ranker may say, too, when an older item goes behind a newer one (`newer.py`); one
+that learnt nothing of it leaves the order as it is. `RankerVersions` is a folder of rankers, of
+which one is current: what `memograd learn` makes and takes back (`records/versions.py` says how).
 
 Invariants: what `load_ranker` returns can rank: this version of the features, finite numbers, an
 embedder by name; anything else is BadInput in one sentence. Probabilities are in (0, 1) and sorted
@@ -31,6 +32,7 @@ from memograd.errors import BadInput
 from memograd.memory.records.versions import VersionsFolder
 from memograd.memory.search.ranker.features import FEATURES, VERSION, group_of
 from memograd.memory.search.ranker.lists import Lists, Seen
+from memograd.memory.search.ranker.newer import PAIRS, Newer
 
 FORMAT: Final = "memograd-ranker"
 RANKER_FILE: Final = "ranker.json"
@@ -82,13 +84,15 @@ class Probability:
 
 @dataclass(frozen=True)
 class Ranker:
-    """embedder: whose vectors it was trained on. made_from: what it says of its training."""
+    """embedder: whose vectors it was trained on. newer: when an older item goes behind a newer one,
+    None: never. made_from: what it says of its training."""
 
     embedder: str
     turns: Linear
     items: Linear
     turn_probability: Probability
     item_probability: Probability
+    newer: Newer | None = None
     made_from: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -123,6 +127,7 @@ def load_ranker(path: Path | str) -> Ranker:
         _linear(content, "items", path),
         _probability(content, "turns", path),
         _probability(content, "items", path),
+        _newer(content, path),
         made_from,
     )
 
@@ -138,6 +143,8 @@ def save_ranker(ranker: Ranker, path: Path) -> None:
         "turns": _written(ranker.turns, ranker.turn_probability),
         "items": _written(ranker.items, ranker.item_probability),
     }
+    if ranker.newer is not None:
+        content["newer"] = {"pairs": list(PAIRS), "weights": _rounded(ranker.newer.weights)}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -251,7 +258,11 @@ def _written(linear: Linear, probability: Probability) -> dict[str, Any]:
         "mean": linear.mean, "scale": linear.scale, "weights": linear.weights,
         "answerable": probability.answerable, "hit": probability.hit,
     }  # fmt: skip
-    return {name: [float(f"{one:.7g}") for one in values] for name, values in numbers.items()}
+    return {name: _rounded(values) for name, values in numbers.items()}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{one:.7g}") for one in values]
 
 
 def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
@@ -270,6 +281,18 @@ def _probability(content: Mapping[str, Any], part: str, path: Path) -> Probabili
         _numbers(content, part, "answerable", len(FACTS) + 1, path),
         _numbers(content, part, "hit", len(HIT_FACTS) + 1, path),
     )
+
+
+def _newer(content: Mapping[str, Any], path: Path) -> Newer | None:
+    part = content.get("newer")
+    if part is None:
+        return None
+    if not isinstance(part, dict) or part.get("pairs") != list(PAIRS):
+        raise BadInput(
+            f"The ranker in {path} learnt of newer items from other features than these: train it"
+            " again with memograd train retrieval."
+        )
+    return Newer(_numbers(content, "newer", "weights", len(PAIRS) + 1, path))
 
 
 def _numbers(

@@ -52,6 +52,7 @@ KINDS: Final = {
     r"|at the moment|last time|last)\b|现在|目前|最近|最新|如今|还在|当前",
     "first": r"\b(?:first|originally|initially|initial|previous|previously|before|used to|earliest"
     r"|formerly)\b|第一次|最初|原来|以前|之前|最早",
+    "did": r"\b(?:did|was|were|had)\b|了|过|当时|那次|那天|曾",
 }
 _KINDS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in KINDS.items()}
 

@@ -5,7 +5,8 @@ the current one, which `FollowedRanking` follows), or rank fusion with the reaso
 cannot be used (another embedder, another version, no such file) is told once in the log, in every
 explanation and, where the settings name it, in every result; the memory goes on by fusion, because
 finding less well is better than not finding. Invariant: the scores of hits are probabilities, never
-rising from one hit to the next.
+rising from one hit to the next; an older item that goes behind a newer one leaves it its place and
+the probability of that place.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from memograd.memory.search.ranker.lists import (
     sources_of,
     turn_lists,
 )
+from memograd.memory.search.ranker.newer import Newer, speech_of
 from memograd.memory.search.ranker.question import QuestionCues, read_question, telling
 from memograd.memory.search.retriever import Candidate
 from memograd.memory.state import Corpus, MemoryState
@@ -157,8 +159,9 @@ def asked(
 
 @dataclass(frozen=True, slots=True)
 class Judged(Generic[T]):
-    """Candidates of one kind, best first: features, scores, and what is said of each."""
+    """Candidates of one kind: features, scores, and what is said of the question."""
 
+    question: QuestionCues
     own: Seen
     lists: Lists
     features: Features
@@ -187,7 +190,7 @@ def _judge(
     scores = linear.scores(features.rows)
     facts = question_facts(own, asked.turns, lists, features.column("who.match"))
     facts = with_best(facts, scores, features.column("fusion.agree3"))
-    return Judged(own, lists, features, scores, facts)
+    return Judged(asked.question, own, lists, features, scores, facts)
 
 
 def candidates_of(
@@ -200,14 +203,24 @@ def candidates_of(
     most: int,
     threshold: float | None,
     explain: bool,
+    newer: Newer | None = None,
 ) -> list[Candidate[T]]:
-    """The best `most` candidates of at least the probability `threshold`, best first."""
+    """The best `most` candidates of at least the probability `threshold`, best first.
+
+    newer: by what an older one goes behind a newer one; None: none does.
+    """
     if judged is None:
         return []
-    chances = probability.of(judged.scores, judged.facts)
-    order = np.argsort(-judged.scores, kind="stable")[:most]
-    if threshold is not None:
-        order = order[chances[order] >= threshold]
+    order = np.argsort(-judged.scores, kind="stable")
+    chances = probability.of(judged.scores, judged.facts)[order]
+    passed: dict[int, int] = {}
+    if newer is not None:
+        speech = speech_of(judged.features)
+        order, passed = newer.before(
+            judged.own.scored, judged.lists, judged.question, order, judged.scores, speech
+        )
+    count = len(order) if threshold is None else int((chances >= threshold).sum())
+    order = order[: min(most, count)]
     found: list[Candidate[T]] = []
     ranks, scored, rows = judged.lists.ranks, judged.own.scored, judged.features.rows
     numbers = judged.lists.numbers[order]
@@ -218,7 +231,7 @@ def candidates_of(
     listed = [*ranks[:3, order], by_source]
     dense, lexical, window, source = ([_rank(rank) for rank in row.tolist()] for row in listed)
     for place, at in enumerate(order.tolist()):
-        chance = float(chances[at])
+        chance = float(chances[place])
         candidate: Candidate[T] = Candidate(
             records[place],
             similarities[place],
@@ -230,6 +243,8 @@ def candidates_of(
             fused=chance,
             probability=chance,
         )
+        if at in passed:
+            candidate.newer = scored.record(int(judged.lists.numbers[passed[at]])).id
         if explain:
             candidate.reasons = _reasons(linear.contributions(rows[at], rows))
         found.append(candidate)
