@@ -93,3 +93,23 @@ def test_what_ends_keeps_the_past_that_it_told_of(first: str, second: str) -> No
     assert is_past(over) and not is_past(held)
     assert present(over) == second
     assert doubted(over, date(2024, 5, 8)) == over
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        ("User said: the wedding is at Thornbury Manor.", "fiancée says Thornbridge"),
+        ("User said: baby's due, its a boy.", "midwife just rang, its a girl"),
+        ("User's teacher is Mrs Lomax.", "Idris informs me it is Mr Petrakis"),
+        ("用户报了个驾校，科目二挂了一次。", "后面那个"),
+        ("用户的车是红的那辆。", "第二种"),
+    ],
+)
+def test_who_said_it_and_what_points_at_a_value_are_no_values(old: str, message: str) -> None:
+    assert put_in_place(old, message, lambda value, places: [1.0] * len(places)) is None
+
+
+def test_what_a_correction_begins_with_is_no_other_spelling() -> None:
+    told = "Scratch that, red watch. Blue is my brother-in-law's lot."
+    found = corrected("User is at Bridlington, blue watch.", told)
+    assert found is None or "Scratch" not in found

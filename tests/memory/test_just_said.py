@@ -10,6 +10,8 @@ from memograd.memory.manager.past import (
     instead,
     is_past,
     left_of,
+    mistaken,
+    not_present,
     parts_of,
     present,
 )
@@ -62,6 +64,26 @@ def test_a_replaced_value_is_the_items_past():
     assert present(new) == "User lives in Montreal." and not is_past(new)
     newer = instead("User lives in Rome.", new, day)
     assert "Montreal, until 7 May 2024; User lives in Ottawa" in formerly(newer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("User lives at 502.", "User lives at 205."), ("用户住502。", "用户住205。")],
+)
+def test_what_was_wrong_is_no_past_and_can_be_forgotten(wrong, right):
+    held = mistaken(right, wrong)
+    assert present(held) == right and "502" in held
+    assert not formerly(held) and "502" in not_present(held)
+    day = resolve_english("on 7 May 2024", None).day
+    newer = instead("User lives at 9.", held, day)
+    assert "205" in formerly(newer) and "502" not in newer
+
+
+def test_a_number_is_not_cut_at_its_comma():
+    assert [part for part, _ in parts_of("User earns 34,500, rents in Kendal.")] == [
+        "User earns 34,500",
+        "rents in Kendal",
+    ]
 
 
 @pytest.mark.parametrize("text", ["User has a car.", "用户开特斯拉。", "Is it so?"])
