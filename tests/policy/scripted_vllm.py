@@ -27,7 +27,7 @@ class ScriptedVllm:
 
     fault: one of `FAULTS`; it lies about it: what it echoes is what was sent. plan: is asked before
     every request, by its path, and may sleep, raise `Broken`, or return (status, message). asked:
-    every body by its path.
+    every body by its path. asleep: it gave its memory back, and refuses all work.
     """
 
     def __init__(self, folder: Path, *, name: str = "tiny", port: int = 0) -> None:
@@ -37,6 +37,7 @@ class ScriptedVllm:
         self.name = name
         self.folder = folder
         self.answered = 0
+        self.asleep = False
         self._models: dict[str, Any] = {}
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         self._loaded: dict[str, str] = {}
@@ -80,6 +81,7 @@ class ScriptedVllm:
         base = AutoModelForCausalLM.from_pretrained(self.folder).eval()
         self._models = {self.name: base}
         self._loaded, self._order, self._prefixes = {}, [], {}
+        self.asleep = False
         ThreadingHTTPServer.allow_reuse_address = True
         self._http = ThreadingHTTPServer(
             ("127.0.0.1", self.port if port is None else port), Handler
@@ -120,8 +122,12 @@ class ScriptedVllm:
         planned = self.plan(path, body)
         if planned is not None:
             return planned[0], {"error": {"message": planned[1]}}
+        if path in ("/sleep", "/wake_up"):
+            self.asleep = path == "/sleep"
         if path in ("/health", "/sleep", "/wake_up"):
             return 200, ""
+        if self.asleep:
+            return 400, {"error": {"message": "the engine is asleep"}}
         if path == "/v1/models":
             own = [{"id": self.name, "parent": None, "max_model_len": 512}]
             return 200, {"data": own + [{"id": n, "parent": self.name} for n in self._loaded]}

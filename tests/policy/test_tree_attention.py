@@ -106,6 +106,28 @@ def test_a_qwen3_is_computed_as_by_rows(trees) -> None:
     assert agreement.gradient_error <= 2e-5
 
 
+def test_compiled_layers_compute_a_packed_row(trees) -> None:
+    """`torch.compile` of every layer takes the row's attention whole, backward pass included.
+
+    The compiler's own code generator is left out: it takes a minute and is torch's to test.
+    """
+    found = []
+    for compiled in (False, True):
+        model = qwen3()
+        assert use_tree_attention(model)
+        if compiled:
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
+            for layer in model.model.layers:
+                layer.compile(backend="aot_eager", fullgraph=True)
+        scores = packed_logprobs(model, trees, temperature=0.8)
+        gradients = torch.autograd.grad(scores.logprobs_RT.sum(), list(model.parameters()))
+        found.append((scores.logprobs_RT, *gradients))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
+    for plain, made in zip(*found, strict=True):
+        torch.testing.assert_close(made, plain, atol=1e-5, rtol=1e-5)
+
+
 def test_attention_that_does_more_is_left_alone() -> None:
     """Gemma 2 caps its scores and is loaded with eager attention."""
     config = Gemma2Config(vocab_size=99, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
