@@ -304,14 +304,6 @@ _WHOSE: Final = re.compile(r"User's (?:\w+ )?\w+(?= (?:is|has|was|\w+s)\b)|用�
 _STARTS: Final = re.compile(r"(?:and |but )?(?:he|she|it)\b|[他她它](?!们)", re.IGNORECASE)
 
 
-def rest_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> str | None:
-    """The item with the parts that stay, where its parts stand side by side; None where they do
-    not, or none of those that stay says something by itself."""
-    if not is_list(parts) or not any(is_readable(text, parts[n][0]) for n in stay):
-        return None
-    return left_of(text, parts, stay)
-
-
 def least_length(part: str) -> int:
     """How long a part is at least that stands for itself."""
     return 5 if is_chinese(part) else 12

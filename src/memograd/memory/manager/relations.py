@@ -39,14 +39,16 @@ from memograd.memory.manager.past import (
     ended,
     instead,
     is_doubted,
+    is_list,
     is_past,
+    is_readable,
     keeping_past,
     least_length,
+    left_of,
     mistaken,
     negates,
     parts_of,
     present,
-    rest_of,
     with_subject,
 )
 from memograd.memory.manager.protocol import Change
@@ -130,7 +132,10 @@ class RelationManager:
         found: np.ndarray,
         others: frozenset[str],
     ) -> list[Change]:
-        read = [self._read(heard, item, row) for item, row in zip(items, found, strict=True)]
+        few = len(items) <= FEW
+        read = [
+            self._read(heard, item, row, few=few) for item, row in zip(items, found, strict=True)
+        ]
         closing = [one.sure for one in read]
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
@@ -158,9 +163,7 @@ class RelationManager:
             taken = None
             # Beside many items one always looks corrected.
             if len(items) <= FEW or relation == "retract" or sure >= bounds.crowded_doubt_above:
-                taken = self._taken_back(
-                    heard, item, read[n], relation, sure, item.id in recent, left
-                )
+                taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
                 continue
@@ -168,7 +171,7 @@ class RelationManager:
             if sure < self.thresholds.close_above and item.id in others:
                 sure, relation = self.thresholds.close_above, "replace"
             if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
-                changes.append(self._made_past(heard, item, read[n], relation, sure, left))
+                changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
                 sure >= doubt_above
                 and doubtful is None
@@ -216,7 +219,6 @@ class RelationManager:
         self,
         heard: Heard,
         item: MemoryItem,
-        read: _Read,
         relation: str,
         sure: float,
         just_told: bool,
@@ -238,7 +240,7 @@ class RelationManager:
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
-            if (part := self._rest(item, read)) is not None:
+            if (part := self._rest(heard, item)) is not None:
                 op = MemoryOp.update(item.id, part)
             decision = Decision(op, reason("retract", item.text, quoted=True), sure)
             return Change(decision, heard.as_fact, hide=True)
@@ -277,7 +279,7 @@ class RelationManager:
             return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
         plain = sounds and not FAINT.search(heard.own)
-        if (rest := self._rest(item, read)) is not None:
+        if (rest := self._rest(heard, item)) is not None:
             text = rest if plain else _with_past(rest, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
         fit = self._fitting(heard, item, left.quotes)
@@ -304,13 +306,12 @@ class RelationManager:
         self,
         heard: Heard,
         item: MemoryItem,
-        read: _Read,
         relation: str,
         sure: float,
         left: _Left,
     ) -> Change:
         """The item with what the message replaces or ends as its past."""
-        part = self._rest(item, read)
+        part = self._rest(heard, item)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
         )
@@ -394,34 +395,39 @@ class RelationManager:
         ]
         return scores.index(max(scores))
 
-    def _read(self, heard: Heard, item: MemoryItem, row: np.ndarray) -> _Read:
-        """How surely the message closes the item: as a whole, or that part of it which it means.
+    def _read(self, heard: Heard, item: MemoryItem, row: np.ndarray, *, few: bool) -> _Read:
+        """How surely the message closes the item: as a whole, or the clause of it that it means.
 
         Beside an allotment, its leeks and an age a message that ends one of them looks like none.
+        Among many items some clause always looks closed, so there the whole counts alone.
         """
         read = _Read(float(row[self._closing].sum()), self._relation(row))
-        parts = parts_of(present(item.text))
-        if len(parts) < 2 or read.sure < self.thresholds.link_above:
+        if not few or read.sure < self.thresholds.link_above:
             return read
-        texts = [with_subject(item.text, part) for part, _ in parts]
+        return replace(read, sure=max(read.sure, *self._clauses(heard, item)))
+
+    def _clauses(self, heard: Heard, item: MemoryItem) -> list[float]:
+        """How surely the message closes each part of the item."""
+        texts = [with_subject(item.text, part) for part, _ in parts_of(present(item.text))]
         rows = self._model.relate(heard.turn.text, heard.before, texts)
-        scores = rows[:, self._closing].sum(1).tolist()
-        sure = max(read.sure, *scores)
-        return _Read(sure, read.relation, tuple(parts), tuple(scores))
+        scores: list[float] = rows[:, self._closing].sum(1).tolist()
+        return scores
 
     def _relation(self, row: np.ndarray) -> str:
         return self._names[self._closing[int(row[self._closing].argmax())]]
 
-    def _rest(self, item: MemoryItem, read: _Read) -> str | None:
+    def _rest(self, heard: Heard, item: MemoryItem) -> str | None:
         """The item without those of its parts that the message closes; None where all of it is, or
         what is left cannot be read alone."""
-        if not read.parts:
+        parts = parts_of(present(item.text))
+        if len(parts) < 2 or not is_list(parts):
             return None
-        least = max(self.thresholds.part_above, self.thresholds.part_share * max(read.scores))
-        stay = [n for n in range(len(read.parts)) if read.scores[n] < least]
-        if len(stay) == len(read.parts):
+        scores = self._clauses(heard, item)
+        least = max(self.thresholds.part_above, self.thresholds.part_share * max(scores))
+        stay = [n for n in range(len(parts)) if scores[n] < least]
+        if len(stay) == len(parts) or not any(is_readable(item.text, parts[n][0]) for n in stay):
             return None
-        return rest_of(item.text, read.parts, stay)
+        return left_of(item.text, parts, stay)
 
     def _update(
         self,
@@ -450,12 +456,10 @@ class RelationManager:
 
 @dataclass(frozen=True)
 class _Read:
-    """How surely a message closes an item, and each of its parts, none where it has but one."""
+    """How surely a message closes an item, and by which relation."""
 
     sure: float
     relation: str
-    parts: tuple[tuple[str, str], ...] = ()
-    scores: tuple[float, ...] = ()
 
 
 @dataclass
