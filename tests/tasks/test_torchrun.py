@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -180,3 +181,28 @@ def test_two_machines_train_as_one_with_two_processes(
         given = [word for word in words if not word.startswith(("model=", "steps="))]
         code, _, error = finished(torchrun(*given, low, *model, f"out={tmp_path / 'three'}"))
         assert code == 0, error
+
+
+@pytest.mark.parametrize(
+    ("settings", "later"),
+    [((), 1), (("tuning=full", "shard=fsdp2", "beta=0.1"), 3)],
+    ids=["lora-then-one", "full-then-three"],
+)
+def test_what_two_machines_began_another_number_of_processes_ends(
+    tmp_path: Path, words: list[str], settings: tuple[str, ...], later: int
+) -> None:
+    words = [word for word in words if not (settings and word.startswith("lora"))]
+    folder, low = tmp_path / "run", f"--rewards={tmp_path}/rewards.py:low"
+    ended = [finished(one) for one in nodes(*words, low, *settings, f"out={folder}")]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    began = rows(folder)
+    # As if it had been stopped after its second step.
+    shutil.rmtree(folder / "final")
+    shutil.rmtree(folder / "checkpoint-3", ignore_errors=True)
+    launch = ["--standalone", f"--nproc_per_node={later}"]
+    code, shown, error = finished(torchrun("train", "text", f"resume={folder}", launch=launch))
+    assert code == 0, error
+    assert "going on after step 2" in shown
+    assert rows(folder)[:2] == began[:2]
+    assert [row["step"] for row in rows(folder)] == [1, 2, 3]
+    assert run_state(folder).name == "finished"
