@@ -134,3 +134,33 @@ def test_the_shipped_model_and_the_words_around_it(
         trained.add(step, user_id=user)
     found = "\n".join(texts(trained, user))
     assert re.search(has, found) and not (hasnt and re.search(hasnt, found))
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("others", "first", "then"),
+    [
+        (
+            ["I bake rye bread on Fridays.", "I play the oboe.", "I collect stamps of birds."],
+            "Our anniversary is 12 June, I want to book somewhere with tablecloths",
+            "She's reading over my shoulder and I've been hit with a cushion. The eleventh. For the"
+            " record, in writing, the eleventh.",
+        ),
+        (
+            ["我每周五烤面包。", "我会吹双簧管。", "我收集邮票。"],
+            "我大孙子上幼儿园大班,皮得很",
+            "大孙子今天背上书包进实验小学喽,一年级三班",
+        ),
+    ],
+)
+def test_a_clause_counts_by_itself_only_where_few_memories_lie_near(
+    tmp_path, others, first, then
+) -> None:
+    marked = "mistake|或已不再"
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        for user, told in (("few", []), ("many", others)):
+            for text in (*told, first, then):
+                memory.add(text, user_id=user, timestamp="2024-05-07T10:00:00+00:00")
+        few, many = (" ".join(texts(memory, user)) for user in ("few", "many"))
+    assert re.search(marked, few)
+    assert not re.search(marked, many)

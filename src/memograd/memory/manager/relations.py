@@ -303,12 +303,7 @@ class RelationManager:
         )
 
     def _made_past(
-        self,
-        heard: Heard,
-        item: MemoryItem,
-        relation: str,
-        sure: float,
-        left: _Left,
+        self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: _Left
     ) -> Change:
         """The item with what the message replaces or ends as its past."""
         part = self._rest(heard, item)
@@ -396,10 +391,11 @@ class RelationManager:
         return scores.index(max(scores))
 
     def _read(self, heard: Heard, item: MemoryItem, row: np.ndarray, *, few: bool) -> _Read:
-        """How surely the message closes the item: as a whole, or the clause of it that it means.
+        """How surely the message closes the item: among the others, or read by itself, clause by
+        clause.
 
         Beside an allotment, its leeks and an age a message that ends one of them looks like none.
-        Among many items some clause always looks closed, so there the whole counts alone.
+        Among many items some clause always looks closed, so there the first reading counts alone.
         """
         read = _Read(float(row[self._closing].sum()), self._relation(row))
         if not few or read.sure < self.thresholds.link_above:
