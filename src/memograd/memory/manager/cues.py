@@ -49,6 +49,14 @@ ADDS: Final = re.compile(
     r"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|第二",
     re.IGNORECASE,
 )
+ADDS_SURELY: Final = re.compile(
+    r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|add(?:ed|s|ing)?|another|on top of"
+    r"|in addition|besides|along with|second|extra)\b|(?<!me )\btoo(?=\W*$|\s*[.,!?;])"
+    r"|还有|另外|再加|加上|同时|除了|外加|添了|新增|第二|多了(?=[一两个只位条辆份门])"
+    r"|[又也](?=[养买添加学报找开收认领接招租考办生装喂种爱会吃喝住做姓练有是在想喜去買報開認領學種會練養])",
+    re.IGNORECASE,
+)
+"""Something more of a kind, for sure: "Too many" and 又涨了 are not."""
 BARE_REQUEST: Final = re.compile(
     r"\b(?:that|this|it|last (?:message|thing|bit|one|part)"
     r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"

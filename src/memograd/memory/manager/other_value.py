@@ -1,23 +1,44 @@
-"""Another value of the same thing, told by the way: "that's six times now that I've worn them".
+"""The value that a message gives anew: which item has another one, and the item with this one.
 
-In the row of a long message and many items the model hardly sees it. So words propose the item, by
-a value of the same type that counts the same and by what both speak of, and whoever knows how alike
-a sentence and an item are (the model, asked of these two alone) decides.
+**By the way**: "that's six times now that I've worn them". In the row of a long message and many
+items the model hardly sees it. So words propose the item, by a value of the same type that counts
+the same and by what both speak of, and whoever knows how alike a sentence and an item are (the
+model, asked of these two alone) decides.
 
-Invariant: no item is named that shares less than `SHARED` content words with a sentence, or no
-value. Pure but for `alike`.
+**Put in its place**: "wait, 580" makes "User's room is 580." of "User's room is 508." The model
+points at both values; where it is not sure, rules find them (`substitution.py`), if they find what
+it points at.
+
+Invariants: no item is named that shares less than `SHARED` content words with a sentence, or no
+value; of an item in which a value is put nothing else changes. Pure but for what the model says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from memograd.memory.language import is_chinese
+from memograd.memory.manager.cues import CORRECTS, is_elliptic
 from memograd.memory.manager.past import is_past, present, shared_content
-from memograd.memory.manager.substitution import corrected, of_one_unit
+from memograd.memory.manager.substitution import (
+    corrected,
+    of_one_type,
+    of_one_unit,
+    put,
+    put_in_place,
+)
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
 
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel
+    from memograd.memory.relations.values import OtherValue
+
+POINTED: Final = 0.2  # from here on the model points at the right values nearly always
+BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
 
@@ -40,3 +61,57 @@ def of_other_value(
             if corrected(old, quote) is not None and alike(quote, old) >= ALIKE:
                 found.add(item.id)
     return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Put:
+    """text: the item with the value. said: what the message says and what stood there, empty where
+    rules found it. typed: it is a value of the same type, or one that the model points at."""
+
+    text: str
+    said: tuple[str, ...]
+    typed: bool
+
+    def tells(self, quote: str) -> bool:
+        """Whether a sentence of the message says the value, or hardly more than the old one."""
+        if not self.said:
+            return False
+        new, old = self.said
+        return new in quote or (old in quote and len(quote) < len(old) + _HARDLY_MORE)
+
+
+def with_value(
+    model: RelationModel, heard: Heard, old: str, *, just_told: bool, relation: str
+) -> Put | None:
+    """The item `old` with the value that the message gives instead; None where that is in doubt.
+
+    just_told: the item is of the message before. relation: of the message to it.
+    """
+    own = heard.own
+    sounds = CORRECTS.search(own) is not None
+    told = sounds or (just_told and relation == "correct")
+    value = corrected(old, own)
+    if not told and (value is None or not is_elliptic(own, old)):
+        return None
+    found = None if _ANSWERED.match(old) else model.other_value(own, heard.before, old)
+    if found is not None and not of_one_type(old[slice(*found.old)], found.new):
+        found = None
+    if told and found is not None and found.sure >= POINTED:
+        return Put(put(old, found.old, found.new), (found.new, old[slice(*found.old)]), True)
+    if value is not None and _agree(found, value):
+        return Put(value, (), True)
+    short = not is_chinese(own) or len(own) <= BARE_LENGTH
+    if value is None and just_told and relation == "correct" and (sounds or short):
+        value = put_in_place(old, own, model.likeness)
+        if value is not None and _agree(found, value):
+            return Put(value, (), False)
+    return None
+
+
+def _agree(found: OtherValue | None, text: str) -> bool:
+    """Whether the model, unsure, points at what the rules have put."""
+    return found is None or found.new.casefold() in text.casefold()
+
+
+_HARDLY_MORE: Final = 25  # characters: "Sligo, what am I saying"
+_ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")

@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
 from memograd.memory.manager.cues import (
     ADDS,
+    ADDS_SURELY,
     ASIDE,
     CORRECTS,
     DENIED,
     DENIES,
     FAINT,
     comparable,
-    is_elliptic,
     of_other_kind,
     of_other_person,
 )
-from memograd.memory.manager.other_value import of_other_value
+from memograd.memory.manager.other_value import POINTED, of_other_value, with_value
 from memograd.memory.manager.past import (
     doubted,
     ended,
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 SURELY: Final = 0.9  # from here on what is corrected was wrong, though no word says so
-BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 
 
 class RelationManager:
@@ -168,9 +166,11 @@ class RelationManager:
                 changes.append(taken)
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
-            if sure < self.thresholds.close_above and item.id in others:
-                sure, relation = self.thresholds.close_above, "replace"
-            if sure >= (self.thresholds.added_above if adds else self.thresholds.close_above):
+            surely = relation != "end" and ADDS_SURELY.search(heard.own) is not None
+            least = self.thresholds.added_above if surely else self.thresholds.close_above
+            if sure < least and (item.id in others or self._gives(heard, item, sure, relation)):
+                sure, relation, least = max(sure, least), "replace", 0.0
+            if sure >= least:
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
                 sure >= doubt_above
@@ -210,6 +210,13 @@ class RelationManager:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
 
+    def _gives(self, heard: Heard, item: MemoryItem, sure: float, relation: str) -> bool:
+        """Whether the model, not sure that the item is closed, points at another value of it."""
+        if sure < self.thresholds.link_above or relation not in ("replace", "correct"):
+            return False
+        found = self._model.other_value(heard.own, heard.before, present(item.text))
+        return found is not None and found.sure >= POINTED
+
     def _alike(self, sentence: str, text: str) -> float:
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
@@ -246,22 +253,19 @@ class RelationManager:
             return Change(decision, heard.as_fact, hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
-        value = substitution.corrected(present(item.text), heard.own)
-        told = sounds or (just_told and relation == "correct")
-        if value is not None and not told and not is_elliptic(heard.own, present(item.text)):
-            value = None
-        typed = value is not None
-        if value is not None and (bare := substitution.bare_value(heard.own)) and bare in value:
-            sounds = True  # "Jupiter! I misread it": it begins with nothing but the new value.
-        short = not is_chinese(heard.own) or len(heard.own) <= BARE_LENGTH
-        if value is None and just_told and relation == "correct" and (sounds or short):
-            value = substitution.put_in_place(present(item.text), heard.own, self._model.likeness)
+        found = with_value(
+            self._model, heard, present(item.text), just_told=just_told, relation=relation
+        )
+        if found is not None and found.typed:
+            bare = substitution.bare_value(heard.own)
+            # "Jupiter! I misread it": it begins with nothing but the new value.
+            sounds = sounds or (bool(bare) and str(bare) in found.text)
         untold = False
-        if just_told and value is not None and sounds:
+        if just_told and found is not None and sounds:
             least = self.thresholds.correct_value_above
-        elif just_told and value is not None and relation == "correct":
-            least = self.thresholds.value_above if typed else self.thresholds.bare_value_above
-            if not typed and ADDS.search(heard.own):
+        elif just_told and found is not None and relation == "correct":
+            least = self.thresholds.value_above if found.typed else self.thresholds.bare_value_above
+            if not found.typed and ADDS.search(heard.own):
                 least = self.thresholds.added_above
         elif just_told and sounds:
             least = self.thresholds.correct_above
@@ -269,14 +273,17 @@ class RelationManager:
             least, untold = self.thresholds.untold_above, True
         if not (just_told or sounds) or (untold and relation != "correct") or sure < least:
             return None
-        if value is not None:
+        if found is not None:
             left.rewritten = True  # the correction is told: it takes no other item's place
             left.used |= {
                 k
                 for k, one in enumerate(left.quotes)
-                if len(left.quotes) == 1 or substitution.corrected(present(item.text), one) == value
+                if len(left.quotes) == 1
+                or found.tells(one)
+                or substitution.corrected(present(item.text), one) == found.text
             }
-            return self._update(item, keeping_past(value, item.text), heard, "correct", sure)
+            text = keeping_past(found.text, item.text)
+            return self._update(item, text, heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past.
         plain = sounds and not FAINT.search(heard.own)
         if (rest := self._rest(heard, item)) is not None:

@@ -67,6 +67,7 @@ TYPES: Final = (
         rf"|(?<![{_ZH}\w])[{_ZH}]{{2,5}}(?=[!！,，。?？\s]|$)"
     ),
 )
+_TIMES: Final = 7  # of the types, the first ones
 _NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
 )
@@ -99,15 +100,20 @@ def corrected(old: str, message: str) -> str | None:
             unit = _next_word(message, new[0].end())
             alike = [m for m in mine if unit and _next_word(old, m.end()) == unit]
             if len(alike) == 1:
-                return _put(old, alike[0].span(), new[0][0].strip())
+                return put(old, alike[0].span(), new[0][0].strip())
         if len(mine) == 1 and len(new) == 1:
-            return _put(old, mine[0].span(), new[0][0].strip())
+            return put(old, mine[0].span(), new[0][0].strip())
         named = [m for m in mine if _plain(m[0]) in {_plain(n[0]) for n in its}]
         if len(named) == 1 and len(new) == 1:  # "7.20, not 6.20"
-            return _put(old, named[0].span(), new[0][0].strip())
+            return put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
         rest_new = pattern.sub(lambda m: " " * len(m[0]), rest_new)
     return _other_day(old, message) or _other_half_of_day(old, message) or _respelt(old, message)
+
+
+def of_one_type(old: str, new: str) -> bool:
+    """Whether both are a date, a time, a day of the week, ..., or neither is."""
+    return all(bool(pattern.search(old)) == bool(pattern.search(new)) for pattern in TYPES[:_TIMES])
 
 
 def _alike(value: str, values: Sequence[re.Match[str]]) -> bool:
@@ -126,7 +132,7 @@ def _other_day(old: str, message: str) -> str | None:
     if len(days) != 1:
         return None
     start = dates[0].start() + mine[0].start()
-    return _put(old, (start, start + len(mine[0][0])), days[0])
+    return put(old, (start, start + len(mine[0][0])), days[0])
 
 
 def _day(written: str) -> str:
@@ -186,7 +192,7 @@ def _other_half_of_day(old: str, message: str) -> str | None:
     hours = list(re.finditer(r"(?<=\d)( ?)([ap])(\.?m\b)", old, re.I))
     if said is None or len(hours) != 1 or hours[0][2].casefold() == said[1].casefold():
         return None
-    return _put(old, hours[0].span(), hours[0][1] + said[1].lower() + hours[0][3])
+    return put(old, hours[0].span(), hours[0][1] + said[1].lower() + hours[0][3])
 
 
 Likeness = Callable[[str, Sequence[str]], list[float]]
@@ -231,7 +237,7 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
         or (apart and scores[best] - max(apart) < LEAST_APART)
     ):
         return None
-    return _put(old, spans[best], new)
+    return put(old, spans[best], new)
 
 
 _ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")
@@ -373,7 +379,7 @@ def _instead(old: str, message: str) -> str | None:
         for found in re.finditer(pattern, bare, re.I):
             at = old.casefold().find(found["old"].strip().casefold())
             if at >= 0 and found["new"].strip():
-                return _put(old, (at, at + len(found["old"].strip())), found["new"].strip())
+                return put(old, (at, at + len(found["old"].strip())), found["new"].strip())
     return None
 
 
@@ -401,7 +407,7 @@ def _respelt(old: str, message: str) -> str | None:
                 found.append((alike, (mine.start(), mine.start() + len(was)), new))
     if found:
         _, span, new = max(found)
-        return None if new.casefold() == old[slice(*span)].casefold() else _put(old, span, new)
+        return None if new.casefold() == old[slice(*span)].casefold() else put(old, span, new)
     return _renamed(old, message)
 
 
@@ -415,7 +421,7 @@ def _renamed(old: str, message: str) -> str | None:
     if is_reaction(said["new"]) or _CALLS.match(bare):
         return None  # "Thanks, Ann!" and "Hey Jon!" begin with a capital, too
     new = said["new"].title() if said["new"].isupper() and len(said["new"]) > 3 else said["new"]
-    return _put(old, names[0].span(), new)
+    return put(old, names[0].span(), new)
 
 
 _CALLS: Final = re.compile(
@@ -462,6 +468,7 @@ _IN_WORDS: Final = {
 }
 
 
-def _put(text: str, span: tuple[int, int], value: str) -> str:
+def put(text: str, span: tuple[int, int], value: str) -> str:
+    """The text with the value in that place."""
     head = text[: span[0]]
     return head + (value[:1].upper() + value[1:] if not head else value) + text[span[1] :]

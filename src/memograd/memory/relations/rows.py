@@ -141,6 +141,10 @@ class RowBuilder:
         """The ids of a text's tokens."""
         return self._ids(text)
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """The characters of each of its tokens."""
+        return self._encode(text)[1]
+
     def _last_ids(self, text: str) -> list[int]:
         """The ids of all of it, or the last ones of a long text, more of them than are used.
 

@@ -1,0 +1,140 @@
+"""The extent of two values, one of which is put in the other's place.
+
+A model points at tokens, and tokens are cut elsewhere in every text: 尾号6620 beside 6602, "30" of
+"30th" beside "13th", "two" beside "Half past three" where the item says "half past two". Put in
+place as they are, they would leave "half past Half past three".
+
+Invariants: what is left of a value is not empty and stands within whole words; both stand where
+they stood. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.relations.rows import Span
+
+_EDGES: Final = " \t,，.。!！?？;；:：*\"'“”‘’()（）~/"
+_HAN_NUMERALS: Final = "零〇一二两三四五六七八九十百千万亿半"
+_NUMBER: Final = rf"[+-]?(?:\d[\d.,:/-]*|[{_HAN_NUMERALS}]+)"
+_HAN: Final = "[\u4e00-\u9fff]"
+_TOKEN: Final = re.compile(rf"{_HAN}|[^\s\u4e00-\u9fff]+")
+_WORDS: Final = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen"
+    "|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+    "|hundred|thousand|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+)
+_COUNTS: Final = re.compile(rf"\d|[{_HAN_NUMERALS}]|\b(?:{_WORDS})\b", re.IGNORECASE)
+_WEEKDAY: Final = re.compile(f"(?:周|星期|礼拜)[{_HAN_NUMERALS}日天]")
+_STAYS: Final = (
+    r"\b[^.!?]{0,4}(?:is|'s|are|was|stays?|remains?|bit)\b[^.!?]{0,8}"
+    r"\b(?:right|correct|fine|true|ok|okay|same)?\b"
+)
+_COUNTED: Final = re.compile(rf"[{_HAN_NUMERALS}\d]+[个只位条名头匹](?={_HAN})")
+
+
+def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span] | None:
+    """The spans, moved to what is put in place; None where one counts and the other does not."""
+    old, new = _trimmed(item, _whole(item, old)), _trimmed(message, _whole(message, new))
+    old, new = _without_common_edges(item, old, message, new)
+    if re.match(r"['’]s\b", item[old.end :]) and re.search(r"\w['’]s$", message[slice(*new)]):
+        new = Span(new.start, new.end - 2)
+    old = _of_one_form(item, old, message[slice(*new)])
+    old = _without_what_stays(item, old, message, new)
+    if old.start >= old.end or new.start >= new.end:
+        return None
+    if _counts(item[slice(*old)]) != _counts(message[slice(*new)]):
+        return None
+    return old, new
+
+
+def _whole(text: str, span: Span) -> Span:
+    """Whole words and numbers: "30" of "30th" is "30th", "3" of "-3" is "-3"."""
+    start, end = span
+    while 0 < start < end and _joined(text[start - 1], text[start]):
+        start -= 1
+    while start < end < len(text) and _joined(text[end - 1], text[end]):
+        end += 1
+    if re.match(r"\d", text[start:end]) and re.search(r"(?<![\w])[+-]$", text[:start]):
+        start -= 1
+    return Span(start, end)
+
+
+def _joined(one: str, other: str) -> bool:
+    return all(character.isascii() and character.isalnum() for character in (one, other))
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    start, end = span
+    while start < end and text[start] in _EDGES:
+        start += 1
+    while start < end and text[end - 1] in _EDGES:
+        end -= 1
+    return Span(start, end)
+
+
+def _without_common_edges(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span]:
+    """Without the words and characters at an edge of one that stand beside the other.
+
+    姓欧阳 and 司徒, of which the message says 姓司徒, are 欧阳 and 司徒.
+    """
+    one, other = _less(item, old, message, new), _less(message, new, item, old)
+    return one, _less(message, new, item, one) if one != old else other
+
+
+def _less(text: str, span: Span, beside: str, its: Span) -> Span:
+    """The span without what it begins with and what ends just before `its`, and the other way."""
+    tokens = [
+        Span(span.start + found.start(), span.start + found.end())
+        for found in _TOKEN.finditer(text[slice(*span)])
+    ]
+    before = [found[0].casefold() for found in _TOKEN.finditer(beside[: its.start])]
+    behind = [found[0].casefold() for found in _TOKEN.finditer(beside[its.end :])]
+    words = [_bare(text[slice(*token)]) for token in tokens]
+    first = max(
+        (n for n in range(len(tokens)) if n and words[:n] == [_bare(w) for w in before[-n:]]),
+        default=0,
+    )
+    last = max(
+        (n for n in range(len(tokens)) if n and words[-n:] == [_bare(w) for w in behind[:n]]),
+        default=0,
+    )
+    left = tokens[first : len(tokens) - last]
+    return Span(left[0].start, left[-1].end) if left else span
+
+
+def _bare(word: str) -> str:
+    return word.casefold().strip(_EDGES)
+
+
+def _of_one_form(item: str, old: Span, new: str) -> Span:
+    """Of 尾号6620 for 6602 the number, of 十二间 for 十一 what counts, of 两个哥哥 for 弟弟 who."""
+    value = item[slice(*old)]
+    if re.fullmatch(_NUMBER, new):
+        if found := re.fullmatch(rf"{_HAN}*?({_NUMBER})", value):
+            return Span(old.start + found.start(1), old.end)
+        if found := re.fullmatch(rf"({_NUMBER}){_HAN}", value):
+            return Span(old.start, old.start + found.end(1))
+    counted = _COUNTED.match(value)
+    if counted is not None and not _COUNTS.search(new):
+        return Span(old.start + counted.end(), old.end)
+    return old
+
+
+def _without_what_stays(item: str, old: Span, message: str, new: Span) -> Span:
+    """Without a name at its end of which the message says that it is right: "Voss is right"."""
+    words = list(re.finditer(r"[^\W\d_][\w'’-]*", item[slice(*old)]))
+    if len(words) < 2 or words[-1].end() != old.end - old.start:
+        return old
+    rest = message[new.end :]
+    if not re.search(rf"\b{re.escape(words[-1][0])}{_STAYS}", rest, re.IGNORECASE):
+        return old
+    if re.search(rf"\b{re.escape(words[-2][0])}\b", rest, re.IGNORECASE):
+        return old
+    return Span(old.start, old.start + words[-2].end())
+
+
+def _counts(value: str) -> bool:
+    """Whether a value has a number; a day of the week has none."""
+    return _COUNTS.search(_WEEKDAY.sub("", value)) is not None
