@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import CORRECTS, is_elliptic
-from memograd.memory.manager.past import is_past, present, shared_content
+from memograd.memory.manager.past import is_past, parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
     corrected,
     of_one_type,
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
     from memograd.memory.relations.values import OtherValue
 
-POINTED: Final = 0.2  # from here on the model points at the right values nearly always
+# How surely the model must point at two values, for what is made of them:
+POINTED: Final = 0.2  # from here on it is right nine times in ten
+POINTED_IN_PART: Final = 0.35  # one of several things that an item says
+POINTED_AMONG_MANY: Final = 0.5  # "141" is always like some number of another message
+POINTED_AT_ALL: Final = 0.05  # where words and the model have found the item already
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
 SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
@@ -93,9 +97,7 @@ def with_value(
     value = corrected(old, own)
     if not told and (value is None or not is_elliptic(own, old)):
         return None
-    found = None if _ANSWERED.match(old) else model.other_value(own, heard.before, old)
-    if found is not None and not of_one_type(old[slice(*found.old)], found.new):
-        found = None
+    found = pointed_at(model, heard, old)
     if told and found is not None and found.sure >= POINTED:
         return Put(put(old, found.old, found.new), (found.new, old[slice(*found.old)]), True)
     if value is not None and _agree(found, value):
@@ -106,6 +108,38 @@ def with_value(
         if value is not None and _agree(found, value):
             return Put(value, (), False)
     return None
+
+
+def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | None:
+    """The two values that the model points at, None where they are of two types."""
+    if _ANSWERED.match(old):
+        return None
+    found = model.other_value(heard.own, heard.before, old)
+    if found is None or not of_one_type(old[slice(*found.old)], found.new):
+        return None
+    return found
+
+
+def gives_other(
+    model: RelationModel, heard: Heard, item: MemoryItem, *, few: bool, by_the_way: bool
+) -> bool:
+    """Whether the model points at another value of the item.
+
+    few: hardly anything else lies near. by_the_way: `of_other_value` has named the item.
+    """
+    found = pointed_at(model, heard, present(item.text))
+    bound = POINTED if few else POINTED_AMONG_MANY
+    return found is not None and found.sure >= (POINTED_AT_ALL if by_the_way else bound)
+
+
+def in_part(model: RelationModel, heard: Heard, old: str) -> str | None:
+    """An item that says several things, with the one value that the message gives instead."""
+    if len(parts_of(old)) < 2:
+        return None
+    found = pointed_at(model, heard, old)
+    if found is None or found.sure < POINTED_IN_PART:
+        return None
+    return put(old, found.old, found.new)
 
 
 def _agree(found: OtherValue | None, text: str) -> bool:

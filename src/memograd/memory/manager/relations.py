@@ -32,7 +32,7 @@ from memograd.memory.manager.cues import (
     of_other_kind,
     of_other_person,
 )
-from memograd.memory.manager.other_value import POINTED, of_other_value, with_value
+from memograd.memory.manager.other_value import gives_other, in_part, of_other_value, with_value
 from memograd.memory.manager.past import (
     doubted,
     ended,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+VALUES: Final = ("replace", "correct")  # after which another value stands there
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 SURELY: Final = 0.9  # from here on what is corrected was wrong, though no word says so
 
@@ -168,8 +169,14 @@ class RelationManager:
             adds = relation != "end" and ADDS.search(heard.own) is not None
             surely = relation != "end" and ADDS_SURELY.search(heard.own) is not None
             least = self.thresholds.added_above if surely else self.thresholds.close_above
-            if sure < least and (item.id in others or self._gives(heard, item, sure, relation)):
-                sure, relation, least = max(sure, least), "replace", 0.0
+            by_the_way = item.id in others and not adds
+            may = by_the_way or (relation in VALUES and sure >= bounds.link_above)
+            if (
+                may
+                and sure < least
+                and gives_other(self._model, heard, item, few=few, by_the_way=by_the_way)
+            ):
+                sure, relation, least = max(sure, self.thresholds.close_above), "replace", 0.0
             if sure >= least:
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
@@ -209,13 +216,6 @@ class RelationManager:
             else:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
-
-    def _gives(self, heard: Heard, item: MemoryItem, sure: float, relation: str) -> bool:
-        """Whether the model, not sure that the item is closed, points at another value of it."""
-        if sure < self.thresholds.link_above or relation not in ("replace", "correct"):
-            return False
-        found = self._model.other_value(heard.own, heard.before, present(item.text))
-        return found is not None and found.sure >= POINTED
 
     def _alike(self, sentence: str, text: str) -> float:
         """The probability that a sentence says an item again or closes it, read by themselves."""
@@ -284,8 +284,10 @@ class RelationManager:
             }
             text = keeping_past(found.text, item.text)
             return self._update(item, text, heard, "correct", sure)
-        # A remark may look like a correction: what it may replace is kept as past.
-        plain = sounds and not FAINT.search(heard.own)
+        # A remark may look like a correction: what it may replace is kept as past. So is what else
+        # an item says of which nobody knows which part is wrong.
+        whole = len(parts_of(present(item.text))) == 1
+        plain = sounds and whole and not FAINT.search(heard.own)
         if (rest := self._rest(heard, item)) is not None:
             text = rest if plain else _with_past(rest, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
@@ -313,6 +315,9 @@ class RelationManager:
         self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: _Left
     ) -> Change:
         """The item with what the message replaces or ends as its past."""
+        if relation in VALUES and (other := in_part(self._model, heard, present(item.text))):
+            text = instead(other, item.text, heard.day)
+            return self._update(item, text, heard, "replace", sure)
         part = self._rest(heard, item)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None

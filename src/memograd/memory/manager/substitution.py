@@ -27,7 +27,7 @@ _NUMBER_WORDS = (
     rf"|{_UNITS}|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
     "|first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 )
-_ZH = "零〇一二两三四五六七八九十百千壹贰叁肆伍陆柒捌玖拾佰仟"
+_ZH = "零〇一二两三四五六七八九十廿卅百千壹贰叁肆伍陆柒捌玖拾佰仟"
 # In this order: what one type has taken, the next ones do not see.
 TYPES: Final = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),

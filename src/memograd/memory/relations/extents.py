@@ -16,7 +16,7 @@ from typing import Final
 from memograd.memory.relations.rows import Span
 
 _EDGES: Final = " \t,，.。!！?？;；:：*\"'“”‘’()（）~/"
-_HAN_NUMERALS: Final = "零〇一二两三四五六七八九十百千万亿半"
+_HAN_NUMERALS: Final = "零〇一二两三四五六七八九十廿卅百千万亿半"
 _NUMBER: Final = rf"[+-]?(?:\d[\d.,:/-]*|[{_HAN_NUMERALS}]+)"
 _HAN: Final = "[\u4e00-\u9fff]"
 _TOKEN: Final = re.compile(rf"{_HAN}|[^\s\u4e00-\u9fff]+")
