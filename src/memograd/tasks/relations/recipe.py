@@ -26,7 +26,7 @@ from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
 from memograd.tasks.base.recipe import Job, Recipe
-from memograd.tasks.base.steps import check_began_with, environment
+from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit
 from memograd.tasks.relations.heard import answered, answers_table
@@ -111,13 +111,11 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         )
 
     def training(stage: Stage) -> Steps:
-        if stage.world.size > 1:
-            raise BadInput("relations trains in one process: start it without torchrun.")
         if by_grpo:
             return QuestionTraining(
-                network, examples, e5, config, stage, kept, start, dialogues=asked
+                stage, config, network, examples, e5, kept, start, dialogues=asked
             )
-        return SupervisedTraining(network, examples, e5, config, stage, kept, start)
+        return SupervisedTraining(stage, config, network, examples, e5, kept, start)
 
     def finish(folder: Path) -> None:
         if config.algorithm == "supervised":
@@ -129,9 +127,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         training=training,
         environment=lambda: environment("torch"),
         describe=describe,
-        measure=None,
-        measured=type(None),
-        report=lambda before, after, folder: None,
+        share=one_process("relations"),
         finish=finish,
         describe_step=_describe_step,
     )
