@@ -96,7 +96,7 @@ def test_a_fact_is_an_item_until_it_is_closed(batch_file: Path) -> None:
 
 def test_several_processes_are_refused_before_there_is_a_folder(batch_file: Path) -> None:
     job = make_job(RelationsConfig(data=[batch_file]), None)
-    with pytest.raises(BadInput, match="relations trains in one process: .* without torchrun"):
+    with pytest.raises(BadInput, match=r"relations trains in one process: .* without torchrun"):
         job.share(World(size=2))
 
 

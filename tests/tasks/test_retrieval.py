@@ -272,7 +272,7 @@ def test_a_run_writes_a_ranker_and_goes_on_to_the_bit(files: list[Path], tmp_pat
 
 def test_several_processes_are_refused_before_there_is_a_folder(files: list[Path]) -> None:
     job = recipe_with(Letters()).make_job(RetrievalConfig(data=files), None)
-    with pytest.raises(BadInput, match="retrieval trains in one process: .* without torchrun"):
+    with pytest.raises(BadInput, match=r"retrieval trains in one process: .* without torchrun"):
         job.share(World(size=2))
 
 
