@@ -220,7 +220,7 @@ def by_hand(measured: MeasuredMethod) -> dict[str, float]:
 def test_no_heading_of_a_narrow_table_is_cut(logs, tmp_path: Path) -> None:
     rows = [measure("keep everything, the longest first", KeepAll, logs, STANDARD, ks=(1, 3))]
     screen = io.StringIO()
-    report({"all": rows}, tmp_path, Console(file=screen, width=76))
+    report({"all": rows}, tmp_path, Console(file=screen, width=80))
     shown = screen.getvalue()
     assert "\u2026" not in shown
     for heading in ("answerable", "recall@1", "recall@3", "operations", "balanced", "tokens"):

@@ -112,7 +112,7 @@ def terminal_table(title: str, header: Sequence[str], rows: Iterable[Sequence[st
     from rich.text import Text
 
     # Text, not str: rich would read a method's "[...]" as markup and swallow it.
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=0)
     for index, name in enumerate(header):
         table.add_column(Text(name), justify="left" if index == 0 else "right", no_wrap=index > 0)
     for row in rows:
