@@ -309,7 +309,7 @@ LINE = "the command line"
             f"Unknown key 'learning_rte' in {LINE}: did you mean learning_rate or",
         ),
         (["r=8"], f"Unknown key 'r' in {LINE}: did you mean lora.r?"),
-        (["zzz=1"], "the known keys are out, resume, seed, steps"),
+        (["zzz=1"], "--help lists the"),
         (["memory=3"], "is a section: set memory.top_k, memory.token_budget, memory.embedder"),
         (["out=a", "resume=b"], "out and resume exclude each other"),
     ],

@@ -128,6 +128,34 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
+_CALLED_ELSEWHERE: Final[Mapping[str, Sequence[str]]] = {
+    # TRL and transformers
+    "model_name_or_path": ("model",),
+    "train_dataset": ("data",),
+    "eval_dataset": ("text.eval_data", "eval_data"),
+    "reward_funcs": ("rewards",),
+    "max_steps": ("steps",),
+    "num_train_epochs": ("steps", "epochs"),
+    "output_dir": ("out",),
+    "resume_from_checkpoint": ("resume",),
+    "report_to": ("track",),
+    "per_device_train_batch_size": ("prompts_per_step", "batch_size"),
+    "per_device_eval_batch_size": ("eval_batch_size",),
+    "lr_scheduler_type": ("learning_rate_schedule",),
+    "loss_type": ("algorithm", "aggregation"),
+    "scale_rewards": ("advantage",),
+    "gradient_checkpointing": ("activation_checkpointing",),
+    "stop_strings": ("stop",),
+    "lora_r": ("lora.r",),
+    "lora_alpha": ("lora.alpha",),
+    "lora_dropout": ("lora.dropout",),
+    # what a run begins with: an adapter of a language model, or the head of memory-ops
+    "adapter": ("policy", "start"),
+    "policy": ("adapter",),
+}
+"""What other trainers, and other tasks, call one of our settings; the first that a task knows."""
+
+
 def _check_key(
     kind: type[Settings], key: str, origin: str, read_elsewhere: Callable[[str], Sequence[str]]
 ) -> None:
@@ -139,16 +167,20 @@ def _check_key(
         raise BadInput(f"{key} in {origin} is a section: set {', '.join(within)} one by one.")
     # The same name in a section first ("r" finds "lora.r"), then what is spelt alike.
     close = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
+    close += [name for name in _CALLED_ELSEWHERE.get(key, ()) if name in known]
     if tasks := read_elsewhere(key):
         instead = f"did you mean {' or '.join(close)}?" if close else "leave it out."
         raise BadInput(
             f"{key} in {origin} is a setting of {', '.join(tasks)}, which this task does not read: "
             f"{instead}"
         )
-    close += [name for name in difflib.get_close_matches(key, known) if name not in close]
+    # What is called otherwise elsewhere is known; what is merely spelt alike would mislead.
+    close = close or difflib.get_close_matches(key, known, cutoff=0.7)
     if close:
         raise BadInput(f"Unknown key {key!r} in {origin}: did you mean {' or '.join(close)}?")
-    raise BadInput(f"Unknown key {key!r} in {origin}; the known keys are {', '.join(known)}.")
+    raise BadInput(
+        f"Unknown key {key!r} in {origin}: --help lists the {len(known)} that this command reads."
+    )
 
 
 def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
