@@ -124,7 +124,10 @@ def measure_methods(
     for share in budgets:
         rows = [
             measure(
-                *(name, make, ground.unseen, ground.standard),
+                name,
+                make,
+                ground.unseen,
+                ground.standard,
                 budget_share=share,
                 ks=ground.ks,
                 reward=ground.reward,
@@ -247,7 +250,10 @@ def _weighted(values: Sequence[float], weights: Sequence[float] | None) -> float
 
 def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None) -> MeasuredMethod:
     return measure(
-        *(RAW_TURNS, RawTurns, turns, ground.standard),
+        RAW_TURNS,
+        RawTurns,
+        turns,
+        ground.standard,
         budget_share=share,
         budget_of=ground.unseen,
         ks=ground.ks,
