@@ -40,9 +40,9 @@ def load_settings(
     """Settings of that kind from an optional TOML file and `key=value` overrides that win over it.
 
     Keys of a section are dotted (`lora.r=32`), lists are separated by commas
-    (`train=conv-26,conv-30`), `none` clears an optional value. Relative paths are relative to the
-    working directory, wherever they are written. `read_elsewhere` names the tasks that read a key
-    which this one does not, for the message.
+    (`train=conv-26,conv-30`) or JSON (`stop=["a, b"]`), `none` clears an optional value. Relative
+    paths are relative to the working directory, wherever they are written. `read_elsewhere` names
+    the tasks that read a key which this one does not, for the message.
 
     Raises:
         BadInput: the file cannot be read or parsed, a key is unknown, a value does not fit; the
@@ -189,6 +189,8 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     if type(None) in kinds and text.strip().lower() == "none":
         return None
     if get_origin(kinds[0]) is list:
+        if text.lstrip().startswith("["):
+            return _json_list(key, text)
         parts = [part.strip() for part in text.split(",") if part.strip()]
         return [_parse_entry(kind, key, _entry(kinds[0]), part) for part in parts]
     if kinds[0] not in (int, float, bool):
@@ -199,6 +201,18 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
         return TypeAdapter(kinds[0]).validate_strings(text)
     except ValidationError as error:
         raise _misfit(kind, key, text, "the command line") from error
+
+
+def _json_list(key: str, text: str) -> list[Any]:
+    """A list whose texts hold commas, or blanks at their ends."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadInput(
+            f"{key} in the command line begins with [ and is not JSON ({error}): write"
+            f""" {key}='["one","two"]', or {key}=one,two."""
+        ) from error
+    return list(found)
 
 
 def _parse_entry(kind: type[Settings], key: str, entry: Any, text: str) -> Any:
