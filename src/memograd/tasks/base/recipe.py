@@ -23,7 +23,7 @@ from memograd.config import RunSettings, Settings, TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
-from memograd.grpo.trainer import Stage, Trainer
+from memograd.grpo.trainer import Stage, Trainer, check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
 from memograd.rewards import WeightedReward, with_absolute_files
@@ -181,6 +181,9 @@ def policy_job(
     counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
     start beside it.
     """
+
+    if not held_out.data:
+        check_unmeasured(config)
 
     def share(world: World) -> str:
         said = world.guarded(lambda: plan_memory(policy, config, world))
