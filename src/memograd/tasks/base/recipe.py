@@ -213,6 +213,17 @@ def policy_job(
     )
 
 
+def with_absolute(config: C, *names: str) -> C:
+    """The settings with these paths, or lists of paths, absolute where they are given."""
+    given = {name: getattr(config, name) for name in config.model_fields_set.intersection(names)}
+    update = {
+        name: value.resolve() if isinstance(value, Path) else [path.resolve() for path in value]
+        for name, value in given.items()
+        if value
+    }
+    return config.model_copy(update=update)
+
+
 def located(config: T) -> T:
     """The given settings with the paths of data, held-out data, model and rewards absolute."""
     update: dict[str, object] = {}

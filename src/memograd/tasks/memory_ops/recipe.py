@@ -25,7 +25,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
@@ -300,14 +300,10 @@ def _starting_head(
 
 def settled(config: OperationsConfig) -> OperationsConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
-    update: dict[str, Any] = {
-        "data": [path.resolve() for path in config.data],
-        "eval_data": [path.resolve() for path in config.eval_data],
-        "policy": config.policy.resolve() if config.policy else None,
-        "reward": with_absolute_file(config.reward),
-    }
-    given = {name: value for name, value in update.items() if name in config.model_fields_set}
-    return config.model_copy(update=given)
+    config = with_absolute(config, "data", "eval_data", "policy")
+    if "reward" not in config.model_fields_set:
+        return config
+    return config.model_copy(update={"reward": with_absolute_file(config.reward)})
 
 
 _DIFFERS: dict[str, str] = {

@@ -25,7 +25,7 @@ from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
-from memograd.tasks.base.recipe import Job, Recipe
+from memograd.tasks.base.recipe import Job, Recipe, with_absolute
 from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit
@@ -197,17 +197,11 @@ def settled(config: RelationsConfig) -> RelationsConfig:
     Without data it is what the weights that ship are trained on, and without cases what their
     thresholds are fitted to, where `corpus/split.json` is.
     """
-    named = {*_FILES, "case_authors"}
-    given = {name: getattr(config, name) for name in config.model_fields_set & named}
     if config.resume is None and not config.data and SPLIT.is_file():
-        given = _shipped_data(config) | given
-    absolute: dict[str, Any] = {
-        name: [path.resolve() for path in paths] if name in _FILES else paths
-        for name, paths in given.items()
-    }
-    if config.start is not None:
-        absolute["start"] = config.start.resolve()
-    return config.model_copy(update=absolute)
+        shipped = _shipped_data(config)
+        left_out = {name: shipped[name] for name in shipped.keys() - config.model_fields_set}
+        config = config.model_copy(update=left_out)
+    return with_absolute(config, *_FILES, "start")
 
 
 def _shipped_data(config: RelationsConfig) -> dict[str, Any]:

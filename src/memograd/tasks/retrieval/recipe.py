@@ -28,7 +28,7 @@ from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.retrieval.dialogues import (
     memories_of_dialogues,
@@ -316,15 +316,7 @@ def evaluate(run: Path, asked: Evaluation) -> None:
 
 def settled(config: RetrievalConfig) -> RetrievalConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
-    update = {
-        "data": [path.resolve() for path in config.data],
-        "eval_data": [path.resolve() for path in config.eval_data],
-        "dialogues": [path.resolve() for path in config.dialogues],
-        "beside": [path.resolve() for path in config.beside],
-        "turns_only": [path.resolve() for path in config.turns_only],
-    }
-    given = {name: value for name, value in update.items() if name in config.model_fields_set}
-    return config.model_copy(update=given)
+    return with_absolute(config, "data", "eval_data", "dialogues", "beside", "turns_only")
 
 
 def fingerprint(memories: Sequence[MemoryMaterial]) -> str:
