@@ -8,14 +8,26 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
-from memograd.data.lifelog.chinese import CHINESE
-from memograd.data.lifelog.english import ENGLISH
-from memograd.data.lifelog.forms import Forms, Language, Parts, Said, Trifle, held_apart
+from memograd.data.lifelog.forms import (
+    Forms,
+    FormWording,
+    Frames,
+    Language,
+    Parts,
+    Role,
+    Said,
+    Trifle,
+    held_apart,
+    language_tables,
+)
 from memograd.data.lifelog.kinds import KINDS
 
-BOTH = pytest.mark.parametrize("language", [ENGLISH, CHINESE], ids=["en", "zh"])
+BOTH = pytest.mark.parametrize(
+    "language", [language_tables("en"), language_tables("zh")], ids=["en", "zh"]
+)
 SLOT = re.compile(r"\{(\w+)\}")
 NAMING = {"who", "whose", "whom", "he", "his", "him", "self"}
 
@@ -109,6 +121,12 @@ def test_what_is_asked_needs_no_more_than_a_question_knows(language: Language) -
                 named = {slot.removeprefix("a_") for slot in SLOT.findall(form)}
                 # "When did she move to Boston?" knows the value, "Where does she live?" does not.
                 assert named <= slots, (name, form)
+
+
+@pytest.mark.parametrize("table", [Language, FormWording, Frames, Said, Trifle, Role, Forms])
+def test_a_key_that_nobody_reads_is_refused(table: Any) -> None:
+    with pytest.raises(ValidationError, match="misspelt"):
+        TypeAdapter(table).validate_python({"misspelt": ("a form",)})
 
 
 def test_values_are_held_apart() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
@@ -34,6 +37,7 @@ from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard, recalled
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.measure import report
 from memograd.tasks.memory_ops.walk import Walk
 
 DIMENSION = 64
@@ -211,6 +215,16 @@ def by_hand(measured: MeasuredMethod) -> dict[str, float]:
     for one in measured.looked:
         found.setdefault(one.asked.probe.probe.question.category, []).append(one.asked.score)
     return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def test_no_heading_of_a_narrow_table_is_cut(logs, tmp_path: Path) -> None:
+    rows = [measure("keep everything, the longest first", KeepAll, logs, STANDARD, ks=(1, 3))]
+    screen = io.StringIO()
+    report({"all": rows}, tmp_path, Console(file=screen, width=80))
+    shown = screen.getvalue()
+    assert "\u2026" not in shown
+    for heading in ("answerable", "recall@1", "recall@3", "operations", "balanced", "tokens"):
+        assert heading in shown
 
 
 def test_balanced_hits_count_every_kind_alike(logs) -> None:

@@ -46,6 +46,14 @@ def test_the_run_that_was_last_at_work_comes_first(runs: Path) -> None:
         find_runs(runs / "nowhere")
 
 
+def test_a_model_beside_the_runs_is_no_run(runs: Path) -> None:
+    merged = runs / "merged"
+    merged.mkdir()
+    (merged / "config.json").write_text('{"model_type": "llama"}')
+    (merged / "model.safetensors").touch()
+    assert [path.name for path in find_runs(runs)] == ["two", "one"]
+
+
 def test_a_run_in_a_line(runs: Path) -> None:
     one = summarise_run(runs / "one")
     assert (one.task, one.model) == ("memory-qa", "smollm2-135m-instruct")

@@ -12,7 +12,7 @@ from memograd.errors import BadInput
 from memograd.grpo.resume import CHANGEABLE, resumed_config, stored_config
 from memograd.grpo.run_folder import RunFolder
 from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.base.located import located
+from memograd.tasks.base.recipe import located
 
 BEGAN = TrainConfig(steps=10, learning_rate=0.01, lora=LoraConfig(r=4, alpha=8))
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memograd.errors import BadInput, MemogradError
-from memograd.reward_model.scorer import Item
+from memograd.reward_model.api import Item
 from memograd.web.running import running
 
 

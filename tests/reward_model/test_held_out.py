@@ -7,6 +7,7 @@ import json
 import pytest
 
 from memograd.errors import BadInput
+from memograd.reward_model.api import Item
 from memograd.reward_model.held_out import (
     fitted_slope,
     held_out_report,
@@ -15,7 +16,6 @@ from memograd.reward_model.held_out import (
     write_report,
 )
 from memograd.reward_model.length import LengthControl
-from memograd.reward_model.scorer import Item
 
 
 class Lengths:

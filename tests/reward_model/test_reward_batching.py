@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from memograd.errors import MemogradError
-from memograd.reward_model.scorer import Item
+from memograd.reward_model.api import Item
 from memograd.reward_model.server import Busy, JoiningScorer
 
 

@@ -12,8 +12,8 @@ from served import Lengths, serving
 
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import reward as client_module
+from memograd.reward_model.api import Item
 from memograd.reward_model.reward import ITEMS, RemoteRewardModel
-from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import make_app
 
 

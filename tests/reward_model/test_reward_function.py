@@ -10,10 +10,10 @@ import pytest
 from served import Lengths, serving
 
 from memograd.errors import BadInput, MemogradError
+from memograd.reward_model.api import Item
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
 from memograd.reward_model.reward import reward_of
-from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import make_app
 from memograd.rewards import RewardError, WeightedReward, compute_rewards, with_absolute_files
 from memograd.tasks.base.recipe import parse_rewards

@@ -11,8 +11,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput, MemogradError
+from memograd.reward_model.api import Item
 from memograd.reward_model.model import BATCH_TOKENS, RewardModel
-from memograd.reward_model.scorer import Item
 
 QUESTION = [{"role": "user", "content": "药怎么吃？"}]
 ANSWERS = ["饭后服用", "no", "", "take it after a meal, twice a day " * 6, "饭后", "a" * 90]

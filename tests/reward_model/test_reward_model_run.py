@@ -13,8 +13,8 @@ import torch
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.reward_model.api import Item
 from memograd.reward_model.model import RewardModel
-from memograd.reward_model.scorer import Item
 from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_qa.recipe import evaluate as evaluate_policy

@@ -12,8 +12,8 @@ import pytest
 from served import Lengths, serving
 
 from memograd.errors import BadInput
+from memograd.reward_model.api import Item
 from memograd.reward_model.model import RewardModel
-from memograd.reward_model.scorer import Item
 from memograd.reward_model.server import check_binding, make_app
 
 CHAT = [{"role": "user", "content": "药怎么吃？"}]

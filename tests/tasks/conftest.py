@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,19 @@ def small_logs() -> list[Lifelog]:
 @pytest.fixture(scope="session")
 def embedded(small_logs: list[Lifelog], trigrams) -> list[EmbeddedLog]:
     return embed_logs(small_logs, trigrams(dimension=64))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A SQLite file of 500 medicines, alone in its folder."""
+    folder = tmp_path / "database"
+    folder.mkdir()
+    path = folder / "medical.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE drugs_info(id integer primary key, med_name text)")
+        rows = [(number, f"药 {number} " + "a" * 50) for number in range(500)]
+        connection.executemany("INSERT INTO drugs_info VALUES (?, ?)", rows)
+    return path
 
 
 @pytest.fixture

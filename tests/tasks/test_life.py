@@ -19,7 +19,7 @@ from memograd.grpo.distributed import World
 from memograd.grpo.trainer import Stage
 from memograd.tasks.base.life import BEFORE, train_task
 from memograd.tasks.base.progress import counting_progress
-from memograd.tasks.base.recipe import Job, Recipe
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe
 
 TASK = "counting"
 
@@ -65,7 +65,7 @@ class Counter:
     def __init__(self, screen: io.StringIO | None = None) -> None:
         self.measured: list[str] = []
         self.reported: list[tuple[Told, Told]] = []
-        self.held_out: object = ["a question"]
+        self.held_out = ["a question"]
         self.share: Callable[[World], None] = lambda world: None
         self.console = Console(file=screen or io.StringIO(), force_terminal=True, width=100)
         self.recipe: Recipe[RunSettings, Told] = Recipe(self.make_job, self.console)
@@ -81,10 +81,13 @@ class Counter:
             training=lambda stage: Counting(config, stage),
             environment=dict,
             describe=lambda run: None,
-            measure=measure,
-            measured=Told,
-            report=lambda before, after, folder: self.reported.append((before, after)),
-            held_out=self.held_out,
+            held_out=HeldOut(
+                self.held_out,
+                Told,
+                measure,
+                score=lambda told: told.number,
+                report=lambda before, after, folder: self.reported.append((before, after)),
+            ),
             share=lambda world: self.share(world),
         )
 
@@ -161,13 +164,14 @@ def test_the_bar_of_training_is_gone_when_measuring_begins(
 
     def watched(config: RunSettings, checkpoint: Path | None) -> Job[Told]:
         job = made(config, checkpoint)
+        held_out = job.held_out
+        assert held_out is not None
 
         def measure(label: str) -> Told:
             shown.append(counter.console._live_stack != [])
-            assert job.measure is not None
-            return job.measure(label)
+            return held_out.measure(label)
 
-        return replace(job, measure=measure)
+        return replace(job, held_out=replace(held_out, measure=measure))
 
     counter.recipe = replace(counter.recipe, make_job=watched)
     counter.train(out=tmp_path / "run", steps=1)

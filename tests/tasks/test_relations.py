@@ -12,6 +12,7 @@ import torch
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.distributed import World
 from memograd.memory.embedders.e5_weights import E5Weights, read_e5
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import RowBuilder, Span
@@ -19,7 +20,7 @@ from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, read_w
 from memograd.tasks.registry import TASKS, train
 from memograd.tasks.relations.measure import calibrated
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
-from memograd.tasks.relations.recipe import settled
+from memograd.tasks.relations.recipe import make_job, settled
 from memograd.tasks.relations.rows import (
     TOKENS_A_BATCH,
     Examples,
@@ -91,6 +92,12 @@ def test_a_fact_is_an_item_until_it_is_closed(batch_file: Path) -> None:
         ["retract"],
     ]
     assert {said.language for said in turns} == {"en"} and turns[5].before[-1][0] == "assistant"
+
+
+def test_several_processes_are_refused_before_there_is_a_folder(batch_file: Path) -> None:
+    job = make_job(RelationsConfig(data=[batch_file]), None)
+    with pytest.raises(BadInput, match=r"relations trains in one process: .* without torchrun"):
+        job.share(World(size=2))
 
 
 def test_what_a_segment_is_worth(batch_file: Path) -> None:
@@ -301,14 +308,14 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
 
     from memograd.tasks.relations.learning import Steps
 
-    step = Steps._one_step
+    step = Steps.one_step
 
     def dies(self: Steps) -> dict[str, object]:
         if self.step == 4:
             raise KeyboardInterrupt
         return step(self)
 
-    monkeypatch.setattr(Steps, "_one_step", dies)
+    monkeypatch.setattr(Steps, "one_step", dies)
     with pytest.raises(KeyboardInterrupt):
         train(settings(batch_file, tmp_path / "half"))
     monkeypatch.undo()

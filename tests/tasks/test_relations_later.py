@@ -414,14 +414,14 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     batch_file: Path, tmp_path: Path, start: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train(settings(batch_file, tmp_path / "whole", start))
-    step = Steps._one_step
+    step = Steps.one_step
 
     def dies(self: Steps) -> dict[str, Any]:
         if self.step == 4:
             raise KeyboardInterrupt
         return step(self)
 
-    monkeypatch.setattr(Steps, "_one_step", dies)
+    monkeypatch.setattr(Steps, "one_step", dies)
     with pytest.raises(KeyboardInterrupt):
         train(settings(batch_file, tmp_path / "half", start))
     monkeypatch.undo()

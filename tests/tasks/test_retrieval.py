@@ -15,6 +15,7 @@ import pytest
 
 from memograd.data import Conversation, Question, load_any, load_written_conversations
 from memograd.errors import BadInput
+from memograd.grpo.distributed import World
 from memograd.memory import RawTurn
 from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
@@ -267,6 +268,12 @@ def test_a_run_writes_a_ranker_and_goes_on_to_the_bit(files: list[Path], tmp_pat
     assert one.embedder == "letters"
     assert one.made_from["held_out"]["questions"] == 10
     assert set(one.made_from["held_out"]) >= {"adopted", "gain_interval"}
+
+
+def test_several_processes_are_refused_before_there_is_a_folder(files: list[Path]) -> None:
+    job = recipe_with(Letters()).make_job(RetrievalConfig(data=files), None)
+    with pytest.raises(BadInput, match=r"retrieval trains in one process: .* without torchrun"):
+        job.share(World(size=2))
 
 
 def test_whole_conversations_are_held_out(files: list[Path]) -> None:

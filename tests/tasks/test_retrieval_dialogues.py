@@ -23,13 +23,13 @@ from memograd.memory.search.ranker.files import load_ranker, shipped_ranker
 from memograd.memory.search.ranker.newer import PAIRS, centred
 from memograd.memory.search.ranker.trained import asked, judge_items
 from memograd.tasks.base.life import train_task
-from memograd.tasks.retrieval.changes import fit_newer
 from memograd.tasks.retrieval.dialogues import (
     Dialogue,
     memories_of_dialogues,
     read_dialogues,
     sittings_of,
 )
+from memograd.tasks.retrieval.learning import fit_newer
 from memograd.tasks.retrieval.material import row_of, rows_of, state_of
 from memograd.tasks.retrieval.recipe import recipe_with
 from memograd.tasks.retrieval.settings import RetrievalConfig

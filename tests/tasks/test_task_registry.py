@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 from memograd.cli.runs import _settings_of
-from memograd.config import RunSettings, TrainConfig, known_settings, load_settings
-from memograd.config.load import stored_settings
+from memograd.config import RunSettings, Settings, TrainConfig, known_settings, load_settings
+from memograd.config.load import _CALLED_ELSEWHERE, stored_settings
 from memograd.errors import BadInput
 from memograd.evaluation.run_summaries import changed_settings
 from memograd.grpo import RunFolder
@@ -91,6 +91,39 @@ def test_a_foreign_setting_is_refused_with_the_right_one() -> None:
         load_settings(TextTrainConfig, None, ["sql.database=x"], read_elsewhere=tasks_that_read)
     with pytest.raises(BadInput, match=r"Unknown key 'stepz' .*did you mean steps"):
         load_settings(TextTrainConfig, None, ["stepz=1"], read_elsewhere=tasks_that_read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "meant"),
+    [
+        (TextTrainConfig, "max_steps", "steps"),
+        (TextTrainConfig, "output_dir", "out"),
+        (TextTrainConfig, "per_device_train_batch_size", "prompts_per_step"),
+        (TextTrainConfig, "lora_r", "lora.r"),
+        (OperationsConfig, "adapter", "policy"),
+    ],
+)
+def test_what_others_call_a_setting_is_answered_with_ours(
+    kind: type[Settings], key: str, meant: str
+) -> None:
+    with pytest.raises(BadInput, match=rf"{key}.* did you mean {re.escape(meant)}\?$"):
+        load_settings(kind, None, [f"{key}=1"], read_elsewhere=tasks_that_read)
+
+
+def test_every_name_that_others_use_means_a_setting_of_some_task() -> None:
+    known = {key for task in TASKS.values() for key in known_settings(task.settings)}
+    assert all(known & set(ours) for ours in _CALLED_ELSEWHERE.values())
+
+
+def test_a_key_that_nobody_knows_is_answered_with_where_the_keys_are() -> None:
+    with pytest.raises(BadInput) as refused:
+        load_settings(TextTrainConfig, None, ["qqqq=1"], read_elsewhere=tasks_that_read)
+    assert re.search(r"'qqqq'.*: --help lists the \d+ that", str(refused.value))
+
+
+def test_what_is_hardly_alike_is_not_meant() -> None:
+    with pytest.raises(BadInput, match=r"'served\.x' .*: --help lists"):
+        load_settings(TextTrainConfig, None, ["served.x=1"])
 
 
 def test_a_foreign_section_of_a_file_is_refused_even_if_it_is_empty(tmp_path: Path) -> None:

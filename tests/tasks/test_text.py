@@ -18,6 +18,7 @@ from memograd.rewards import RewardTable
 from memograd.rewards.user_code import load_file
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.registry import train
 from memograd.tasks.text.measure import MeasuredRows, compare
 from memograd.tasks.text.settings import TextTrainConfig
@@ -215,6 +216,7 @@ def test_without_rows_to_evaluate_on_nothing_is_measured(
         (["--eval", "rows.jsonl"], "has the same prompt as"),
         (["text.string_prompts=both"], "one of text, chat"),
         (["text.eval_fraction=1"], "below 1"),
+        (["text.eval_fraction=0", "eval_steps=1"], "and nothing is held out"),
     ],
 )
 def test_bad_input_leaves_nothing(
@@ -228,6 +230,18 @@ def test_bad_input_leaves_nothing(
     assert code == 2
     assert message in error
     assert len(error.strip().splitlines()) == 1
+    assert not (folder / "run").exists()
+
+
+def test_a_checkpoint_without_an_adapter_is_not_begun_with(
+    folder: Path, tiny_model_folder: Path
+) -> None:
+    told = OperationsConfig().model_dump_json()
+    other = RunFolder.create(folder / "ops", told, task="memory-ops")
+    other.save_checkpoint("final", lambda final: (final / "head.npz").touch(), step=1)
+    for place in (other.path, other.path / "final"):
+        with pytest.raises(BadInput, match="final holds no adapter of a language model"):
+            train(config(folder / "run", tiny_model_folder, adapter=str(place)))
     assert not (folder / "run").exists()
 
 

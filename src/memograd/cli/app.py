@@ -12,11 +12,11 @@ import memograd
 from memograd.cli import (
     chat,
     data,
-    doctor,
     gateway,
     learn,
     mcp,
     memory,
+    memory_upkeep,
     optimize,
     plan,
     reward_model,
@@ -48,7 +48,7 @@ app = typer.Typer(
 app.add_typer(memory.app, name="memory")
 app.add_typer(data.app, name="data")
 app.add_typer(chat.app)
-app.add_typer(doctor.app)
+app.add_typer(memory_upkeep.doctor_app)
 app.add_typer(training.app)
 app.add_typer(warm_start.app)
 app.add_typer(reward_model.app)

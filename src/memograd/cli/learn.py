@@ -22,29 +22,18 @@ from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OnlineConfig
 
 if TYPE_CHECKING:
+    from memograd.memory.manager.trained.files import PolicyVersions
     from memograd.memory.records.versions import VersionsFolder
+    from memograd.memory.search.ranker.files import RankerVersions
 
 app = typer.Typer()
 
 
-def _of_versions(kind: str, folder: str) -> typer.Typer:
-    return typer.Typer(
-        no_args_is_help=True,
-        help=f"Versions of a {kind}: list, adopt, roll back.",
-        epilog=epilog(
-            "Examples:\n"
-            f"  memograd {kind} adopt runs/my-run/final --dir {folder}\n"
-            f"  memograd {kind} list --dir {folder}\n"
-            f"  memograd {kind} rollback --dir {folder}"
-        ),
-    )
-
-
-policy_app = _of_versions("policy", "policies")
-ranker_app = _of_versions("ranker", "rankers")
-
 BACKGROUND_LOG = "background.log"
 Folder = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Folder of the versions.")]
+Chosen = Annotated[
+    str, typer.Argument(metavar="WHICH", help="Folder of a trained one (RUN/final), or a version.")
+]
 
 
 @app.command(
@@ -83,7 +72,6 @@ def learn(
 ) -> None:
     """Train the memory's policy, its ranker, or both on the feedback of one user."""
     from memograd.memory import Memory, Scope
-    from memograd.memory.manager.trained.files import PolicyVersions
     from memograd.memory.search.ranker.files import RankerVersions
 
     config = load_settings(OnlineConfig, None, settings or [])
@@ -103,7 +91,7 @@ def learn(
             " --run."
         )
     if folder is not None:
-        PolicyVersions(folder).current  # noqa: B018 (raises where there is none)
+        _policies(folder).current  # noqa: B018 (raises where there is none)
     if background:
         options = {"--user": user, "--agent": agent, "--run": run, "--path": path}
         options |= {"--policy-dir": folder, "--ranker-dir": rankers}
@@ -134,116 +122,108 @@ def learn(
             typer.echo(f"The ranker {report.before_version} stays: a new one finds no more.")
 
 
-@policy_app.command("list", epilog=epilog("Examples:\n  memograd policy list --dir policies"))
-def list_policies(folder: Folder, json: given.AsJson = False) -> None:
-    """Show the versions of a folder, oldest first."""
+def _of_versions(
+    kind: str,
+    example: str,
+    opened: Callable[[Path], Any],
+    saved: Callable[[Any, Path], str],
+    about: Callable[[Any, str], Mapping[str, Any]],
+) -> typer.Typer:
+    """The commands of a folder of versions.
+
+    opened: the versions of a folder. saved: keeps what a training wrote into a folder, and returns
+    its version. about: what a version says of itself.
+    """
+    adopt_one = f"  memograd {kind} adopt runs/my-run/final --dir {example}\n"
+    listed = f"  memograd {kind} list --dir {example}"
+    rolled = f"  memograd {kind} rollback --dir {example}"
+    commands = typer.Typer(
+        no_args_is_help=True,
+        help=f"Versions of a {kind}: list, adopt, roll back.",
+        epilog=epilog(f"Examples:\n{adopt_one}{listed}\n{rolled}"),
+    )
+
+    @commands.command("list", epilog=epilog(f"Examples:\n{listed}"))
+    def list_versions(folder: Folder, json: given.AsJson = False) -> None:
+        """Show the versions of a folder, oldest first."""
+        versions: VersionsFolder = opened(folder)
+        current, before = versions.current, versions.before
+        rows: list[dict[str, Any]] = [
+            {
+                "version": version,
+                "state": "current" if version == current else "before" if version in before else "",
+                "about": dict(about(versions, version)),
+            }
+            for version in versions.versions()
+        ]
+        if json:
+            show.as_json(rows)
+        else:
+            cells = [[row["version"], row["state"], str(row["about"])] for row in rows]
+            show.table(["version", "is", "about"], cells, whole=2)
+
+    @commands.command(
+        epilog=epilog(f"Examples:\n{adopt_one}  memograd {kind} adopt 0a1b2c3d4e5f --dir {example}")
+    )
+    def adopt(chosen: Chosen, folder: Folder) -> None:
+        """Make a trained one, or one of the versions, the current one."""
+        versions: VersionsFolder = opened(folder)
+        known = chosen in versions.versions()
+        with versions.held():
+            version = chosen if known else saved(versions, Path(chosen).expanduser())
+            versions.adopt(version)
+        typer.echo(f"The version {version} is current now.")
+
+    @commands.command(epilog=epilog(f"Examples:\n{rolled}"))
+    def rollback(folder: Folder) -> None:
+        """Make the version current that was so before."""
+        versions: VersionsFolder = opened(folder)
+        versions.current  # noqa: B018 (raises where there is none)
+        with versions.held():
+            version = versions.rollback()
+        typer.echo(f"The version {version} is current again.")
+
+    return commands
+
+
+def _policies(folder: Path) -> PolicyVersions:
     from memograd.memory.manager.trained.files import PolicyVersions
 
-    versions = PolicyVersions(folder)
-    _list(versions, lambda version: versions.load(version).about, json)
+    return PolicyVersions(folder)
 
 
-@ranker_app.command("list", epilog=epilog("Examples:\n  memograd ranker list --dir rankers"))
-def list_rankers(folder: Folder, json: given.AsJson = False) -> None:
-    """Show the versions of a folder, oldest first."""
+def _save_policy(versions: PolicyVersions, written: Path) -> str:
+    from memograd.memory.manager.trained.files import load_head
+
+    return versions.save(load_head(written))
+
+
+def _rankers(folder: Path) -> RankerVersions:
     from memograd.memory.search.ranker.files import RankerVersions
 
-    versions = RankerVersions(folder)
-    _list(versions, lambda version: versions.load(version).made_from, json)
+    return RankerVersions(folder)
 
 
-@policy_app.command(
-    "adopt",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd policy adopt runs/my-run/final --dir policies\n"
-        "  memograd policy adopt 0a1b2c3d4e5f --dir policies"
-    ),
+def _save_ranker(versions: RankerVersions, written: Path) -> str:
+    from memograd.memory.search.ranker.files import load_ranker
+
+    return versions.save(load_ranker(written))
+
+
+policy_app = _of_versions(
+    "policy",
+    "policies",
+    _policies,
+    _save_policy,
+    lambda versions, version: versions.load(version).about,
 )
-def adopt_policy(
-    policy: Annotated[
-        str, typer.Argument(metavar="POLICY", help="A trained head's folder, or a version.")
-    ],
-    folder: Folder,
-) -> None:
-    """Make a trained head, or one of the versions, the current one."""
-    from memograd.memory.manager.trained.files import PolicyVersions, load_head
-
-    versions = PolicyVersions(folder)
-    _adopt(versions, policy, lambda: versions.save(load_head(Path(policy).expanduser())))
-
-
-@ranker_app.command(
-    "adopt",
-    epilog=epilog(
-        "Examples:\n"
-        "  memograd ranker adopt runs/my-run/final --dir rankers\n"
-        "  memograd ranker adopt 0a1b2c3d4e5f --dir rankers"
-    ),
+ranker_app = _of_versions(
+    "ranker",
+    "rankers",
+    _rankers,
+    _save_ranker,
+    lambda versions, version: versions.load(version).made_from,
 )
-def adopt_ranker(
-    ranker: Annotated[
-        str, typer.Argument(metavar="RANKER", help="A trained ranker's folder, or a version.")
-    ],
-    folder: Folder,
-) -> None:
-    """Make a trained ranker, or one of the versions, the current one."""
-    from memograd.memory.search.ranker.files import RankerVersions, load_ranker
-
-    versions = RankerVersions(folder)
-    _adopt(versions, ranker, lambda: versions.save(load_ranker(Path(ranker).expanduser())))
-
-
-@policy_app.command(
-    "rollback", epilog=epilog("Examples:\n  memograd policy rollback --dir policies")
-)
-def rollback_policy(folder: Folder) -> None:
-    """Make the version current that was so before."""
-    from memograd.memory.manager.trained.files import PolicyVersions
-
-    _roll_back(PolicyVersions(folder))
-
-
-@ranker_app.command(
-    "rollback", epilog=epilog("Examples:\n  memograd ranker rollback --dir rankers")
-)
-def rollback_ranker(folder: Folder) -> None:
-    """Make the version current that was so before."""
-    from memograd.memory.search.ranker.files import RankerVersions
-
-    _roll_back(RankerVersions(folder))
-
-
-def _list(versions: VersionsFolder, about: Callable[[str], Mapping[str, Any]], json: bool) -> None:
-    current, before = versions.current, versions.before
-    rows: list[dict[str, Any]] = [
-        {
-            "version": version,
-            "state": "current" if version == current else "before" if version in before else "",
-            "about": dict(about(version)),
-        }
-        for version in versions.versions()
-    ]
-    if json:
-        show.as_json(rows)
-    else:
-        cells = [[row["version"], row["state"], str(row["about"])] for row in rows]
-        show.table(["version", "is", "about"], cells, whole=2)
-
-
-def _adopt(versions: VersionsFolder, given_: str, save: Callable[[], str]) -> None:
-    known = given_ in versions.versions()
-    with versions.held():
-        version = given_ if known else save()
-        versions.adopt(version)
-    typer.echo(f"The version {version} is current now.")
-
-
-def _roll_back(versions: VersionsFolder) -> None:
-    versions.current  # noqa: B018 (raises where there is none)
-    with versions.held():
-        version = versions.rollback()
-    typer.echo(f"The version {version} is current again.")
 
 
 def _go_on_in_background(arguments: list[str], folder: Path) -> None:

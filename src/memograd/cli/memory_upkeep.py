@@ -1,10 +1,11 @@
-"""The commands of `memograd memory` that look after a whole memory: answers, room, moving it.
+"""What looks after a whole memory: `memograd doctor`, and commands of `memograd memory`.
 
-The memory arrives when a command runs.
+Those are its answers, its room and moving it. The memory arrives when a command runs.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -167,3 +168,28 @@ def users(path: given.Where = None, json: given.AsJson = False) -> None:
         for one in result["results"]
     ]
     show.table(["type", "memories", "since", "name"], rows, whole=3)
+
+
+doctor_app = typer.Typer()
+
+SIGNS = {True: "fine", False: "WRONG", None: "absent"}
+
+
+@doctor_app.command(
+    epilog=epilog(
+        "Examples:\n  memograd doctor\n  memograd doctor --path memories --json",
+        "It exits with 1 if something is wrong; what is absent is optional.",
+    )
+)
+def doctor(path: given.Where = None, json: given.AsJson = False) -> None:
+    """Check that the memory can work here, and say what to do if not."""
+    from memograd.memory.doctor import examine
+
+    findings = examine(given.settings(path))
+    if json:
+        show.as_json([asdict(finding) for finding in findings])
+    else:
+        rows = [[SIGNS[one.ok], one.name, one.message, one.remedy] for one in findings]
+        show.table(["is", "what", "found", "do"], rows, whole=1)
+    if any(one.ok is False for one in findings):
+        raise typer.Exit(1)

@@ -40,9 +40,9 @@ def load_settings(
     """Settings of that kind from an optional TOML file and `key=value` overrides that win over it.
 
     Keys of a section are dotted (`lora.r=32`), lists are separated by commas
-    (`train=conv-26,conv-30`), `none` clears an optional value. Relative paths are relative to the
-    working directory, wherever they are written. `read_elsewhere` names the tasks that read a key
-    which this one does not, for the message.
+    (`train=conv-26,conv-30`) or JSON (`stop=["a, b"]`), `none` clears an optional value. Relative
+    paths are relative to the working directory, wherever they are written. `read_elsewhere` names
+    the tasks that read a key which this one does not, for the message.
 
     Raises:
         BadInput: the file cannot be read or parsed, a key is unknown, a value does not fit; the
@@ -128,6 +128,34 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
+_CALLED_ELSEWHERE: Final[Mapping[str, Sequence[str]]] = {
+    # TRL and transformers
+    "model_name_or_path": ("model",),
+    "train_dataset": ("data",),
+    "eval_dataset": ("text.eval_data", "eval_data"),
+    "reward_funcs": ("rewards",),
+    "max_steps": ("steps",),
+    "num_train_epochs": ("steps", "epochs"),
+    "output_dir": ("out",),
+    "resume_from_checkpoint": ("resume",),
+    "report_to": ("track",),
+    "per_device_train_batch_size": ("prompts_per_step", "batch_size"),
+    "per_device_eval_batch_size": ("eval_batch_size",),
+    "lr_scheduler_type": ("learning_rate_schedule",),
+    "loss_type": ("algorithm", "aggregation"),
+    "scale_rewards": ("advantage",),
+    "gradient_checkpointing": ("activation_checkpointing",),
+    "stop_strings": ("stop",),
+    "lora_r": ("lora.r",),
+    "lora_alpha": ("lora.alpha",),
+    "lora_dropout": ("lora.dropout",),
+    # what a run begins with: an adapter of a language model, or the head of memory-ops
+    "adapter": ("policy", "start"),
+    "policy": ("adapter",),
+}
+"""What other trainers, and other tasks, call one of our settings; the first that a task knows."""
+
+
 def _check_key(
     kind: type[Settings], key: str, origin: str, read_elsewhere: Callable[[str], Sequence[str]]
 ) -> None:
@@ -139,16 +167,20 @@ def _check_key(
         raise BadInput(f"{key} in {origin} is a section: set {', '.join(within)} one by one.")
     # The same name in a section first ("r" finds "lora.r"), then what is spelt alike.
     close = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
+    close += [name for name in _CALLED_ELSEWHERE.get(key, ()) if name in known]
     if tasks := read_elsewhere(key):
         instead = f"did you mean {' or '.join(close)}?" if close else "leave it out."
         raise BadInput(
             f"{key} in {origin} is a setting of {', '.join(tasks)}, which this task does not read: "
             f"{instead}"
         )
-    close += [name for name in difflib.get_close_matches(key, known) if name not in close]
+    # What is called otherwise elsewhere is known; what is merely spelt alike would mislead.
+    close = close or difflib.get_close_matches(key, known, cutoff=0.7)
     if close:
         raise BadInput(f"Unknown key {key!r} in {origin}: did you mean {' or '.join(close)}?")
-    raise BadInput(f"Unknown key {key!r} in {origin}; the known keys are {', '.join(known)}.")
+    raise BadInput(
+        f"Unknown key {key!r} in {origin}: --help lists the {len(known)} that this command reads."
+    )
 
 
 def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
@@ -157,6 +189,8 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     if type(None) in kinds and text.strip().lower() == "none":
         return None
     if get_origin(kinds[0]) is list:
+        if text.lstrip().startswith("["):
+            return _json_list(key, text)
         parts = [part.strip() for part in text.split(",") if part.strip()]
         return [_parse_entry(kind, key, _entry(kinds[0]), part) for part in parts]
     if kinds[0] not in (int, float, bool):
@@ -167,6 +201,18 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
         return TypeAdapter(kinds[0]).validate_strings(text)
     except ValidationError as error:
         raise _misfit(kind, key, text, "the command line") from error
+
+
+def _json_list(key: str, text: str) -> list[Any]:
+    """A list whose texts hold commas, or blanks at their ends."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadInput(
+            f"{key} in the command line begins with [ and is not JSON ({error}): write"
+            f""" {key}='["one","two"]', or {key}=one,two."""
+        ) from error
+    return list(found)
 
 
 def _parse_entry(kind: type[Settings], key: str, entry: Any, text: str) -> Any:

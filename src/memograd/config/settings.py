@@ -268,7 +268,8 @@ class TrainConfig(RunSettings):
     max_prompt_length: Annotated[int | None, Field(ge=1)] = None
     """Tokens of a prompt, at most; none: no limit."""
     stop: list[Text] = []
-    """Texts that end an answer, as the end token does; the answer keeps them, nothing follows."""
+    """Texts that end an answer, as the end token does; the answer keeps them, nothing follows. As
+    JSON where they hold a comma or end in a blank: stop='["a, b"]'."""
     rewards: str = ""
     """Rewards, weighted as name:weight,name:weight; built in, or file.py:name, or module:name."""
 

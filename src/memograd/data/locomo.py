@@ -11,7 +11,6 @@ sessions that do not.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import answer_text, field, read_json, typed
+from memograd.data.record_files import answer_text, field, read_json, typed, warn_of
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -32,8 +31,6 @@ CATEGORIES: Final = {
     5: "adversarial",
 }
 DATE_FORMAT: Final = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,21 +51,13 @@ def load_locomo(path: Path | str) -> list[Conversation]:
     What `load_locomo_with_report` finds peculiar is logged as warnings.
     """
     conversations, report = load_locomo_with_report(path)
-    if report.unresolved:
-        logger.warning(
-            "%s: dropped %d pieces of evidence that name no turn (first: %r in %s)",
-            path,
-            len(report.unresolved),
-            report.unresolved[0][1],
-            report.unresolved[0][0],
-        )
-    if report.without_evidence:
-        logger.warning(
-            "%s: %d questions name no evidence and are kept (first: %s)",
-            path,
-            len(report.without_evidence),
-            report.without_evidence[0],
-        )
+    warn_of(
+        path,
+        {
+            "dropped {} pieces of evidence that name no turn": report.unresolved,
+            "{} questions name no evidence and are kept": report.without_evidence,
+        },
+    )
     return conversations
 
 

@@ -16,7 +16,6 @@ ends in `_abs` has no answer in its history.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import Conversation, Question
-from memograd.data.record_files import answer_text, field, moment, read_json, typed
+from memograd.data.record_files import answer_text, field, moment, read_json, typed, warn_of
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -32,8 +31,6 @@ ROLES: Final = ("user", "assistant")
 ABSTENTION: Final = "_abs"  # end of a question's id: the right answer is that nobody said it
 DATE_PATTERN: Final = r"(\d+)/(\d+)/(\d+) \(\w+\) (\d+):(\d+)"
 DATE_EXAMPLE: Final = "2023/05/30 (Tue) 23:40"
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,7 @@ def load_longmemeval(path: Path | str) -> list[Conversation]:
     What `load_longmemeval_with_report` finds peculiar is logged as a warning.
     """
     conversations, report = load_longmemeval_with_report(path)
-    if report.without_evidence:
-        logger.warning(
-            "%s: %d questions mark no evidence and are kept (first: %s)",
-            path,
-            len(report.without_evidence),
-            report.without_evidence[0],
-        )
+    warn_of(path, {"{} questions mark no evidence and are kept": report.without_evidence})
     return conversations
 
 

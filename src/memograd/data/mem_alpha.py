@@ -13,18 +13,15 @@ never in silence; anything else out of the ordinary is BadInput.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.construction import ConstructionCase
 from memograd.data.conversation import Question
-from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed
+from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed, warn_of
 
 COLUMNS: Final = ("data_source", "chunks", "questions_and_answers")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,13 +43,14 @@ def load_mem_alpha(path: Path | str) -> list[ConstructionCase]:
     What `load_mem_alpha_with_report` drops is logged as warnings.
     """
     cases, report = load_mem_alpha_with_report(path)
-    for number, what in (
-        (len(report.unasked), "questions without a text or an answer"),
-        (len(report.empty_chunks), "empty chunks"),
-        (len(report.dropped), "cases left with no chunk or no question"),
-    ):
-        if number:
-            logger.warning("%s: dropped %d %s", path, number, what)
+    warn_of(
+        path,
+        {
+            "dropped {} questions without a text or an answer": report.unasked,
+            "dropped {} empty chunks": report.empty_chunks,
+            "dropped {} cases left with no chunk or no question": report.dropped,
+        },
+    )
     return cases
 
 

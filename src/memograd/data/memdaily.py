@@ -16,7 +16,6 @@ is the messages' order and not their times.
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import Conversation, Question
-from memograd.data.record_files import field, moment, read_json, typed
+from memograd.data.record_files import field, moment, read_json, typed, warn_of
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -32,8 +31,6 @@ SPEAKERS: Final = ("用户", "助手")
 FAILED: Final = "[ERRORQ]"
 DATE_PATTERN: Final = r"(\d+)年(\d+)月(\d+)日 周[一二三四五六日] (\d+):(\d+)"
 DATE_EXAMPLE: Final = "2024年04月01日 周一 08:39"
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,21 +51,15 @@ def load_memdaily(path: Path | str) -> list[Conversation]:
     What `load_memdaily_with_report` finds peculiar is logged as warnings.
     """
     conversations, report = load_memdaily_with_report(path)
-    if report.failed:
-        logger.warning(
-            "%s: dropped %d questions that were never written (first: %s)",
-            path,
-            len(report.failed),
-            report.failed[0],
-        )
-    if report.backwards:
-        logger.warning(
-            "%s: in %d streams the clock runs backwards; the order of the messages is kept"
-            " (first: %s)",
-            path,
-            len(report.backwards),
-            report.backwards[0],
-        )
+    warn_of(
+        path,
+        {
+            "dropped {} questions that were never written": report.failed,
+            "in {} streams the clock runs backwards; the order of the messages is kept": (
+                report.backwards
+            ),
+        },
+    )
     return conversations
 
 

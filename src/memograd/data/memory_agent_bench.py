@@ -15,7 +15,6 @@ chunks joined are the context, none is over the limit, and cutting takes time li
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,13 +25,19 @@ from typing import Any, Final
 from memograd.data.construction import ConstructionCase
 from memograd.data.conversation import Question
 from memograd.data.longmemeval import ABSTENTION, DATE_EXAMPLE, DATE_PATTERN
-from memograd.data.record_files import answer_texts, decoded, field, moment, read_rows, typed
+from memograd.data.record_files import (
+    answer_texts,
+    decoded,
+    field,
+    moment,
+    read_rows,
+    typed,
+    warn_of,
+)
 from memograd.errors import BadInput
 
 COLUMNS: Final = ("context", "questions", "answers", "metadata")
 CHUNK_TOKENS: Final = 4096  # a common size for this benchmark
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,14 @@ def load_memory_agent_bench(
     `load_memory_agent_bench_with_report` drops is logged as warnings.
     """
     cases, report = load_memory_agent_bench_with_report(path, chunk_tokens=chunk_tokens)
-    for number, what in (
-        (len(report.unasked), "dropped %d questions without a text or an answer"),
-        (len(report.undated), "left out %d dates that cannot be read"),
-        (len(report.dropped), "dropped %d cases left with no question"),
-    ):
-        if number:
-            logger.warning(f"%s: {what}", path, number)
+    warn_of(
+        path,
+        {
+            "dropped {} questions without a text or an answer": report.unasked,
+            "left out {} dates that cannot be read": report.undated,
+            "dropped {} cases left with no question": report.dropped,
+        },
+    )
     return cases
 
 

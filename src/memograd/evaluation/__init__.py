@@ -6,7 +6,6 @@ tables derive everything else from scores per question.
 """
 
 from memograd.evaluation.bootstrap import bootstrap_interval, paired_bootstrap_difference
-from memograd.evaluation.budget import keep_preferred, keep_top
 from memograd.evaluation.confusion import (
     ChosenOp,
     Confusion,
@@ -43,8 +42,6 @@ __all__ = [
     "compare_operations",
     "compare_reports",
     "confusion_to_markdown",
-    "keep_preferred",
-    "keep_top",
     "paired_bootstrap_difference",
     "plot_comparison",
     "plot_confusion",

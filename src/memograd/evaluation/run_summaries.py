@@ -61,14 +61,19 @@ class RunDetails:
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """The run folders in `folder`, the one that was last at work first.
+    """The run folders in `folder`, the one that was last at work first; a model that lies there,
+    as `memograd merge` writes one, is none.
 
     Raises:
         BadInput: there is no such folder.
     """
     if not folder.is_dir():
         raise BadInput(f"There is no folder {folder}; say where the runs are with --dir FOLDER.")
-    runs = [path for path in folder.iterdir() if (path / "config.json").is_file()]
+    runs = [
+        path
+        for path in folder.iterdir()
+        if (path / "config.json").is_file() and not any(path.glob("model*.safetensors*"))
+    ]
     return sorted(runs, key=lambda path: (-_last_change(path), path.name))
 
 

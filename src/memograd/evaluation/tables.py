@@ -7,7 +7,7 @@ tables show points (hundredths) with 95% bootstrap intervals.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from memograd.evaluation.report import OVERALL, Comparison, EvaluationReport, po
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 CAPTION = "points (0 to 100), mean [95% bootstrap interval over questions]"
 GROUPED_CAPTION = CAPTION.replace("over questions", "over conversations and their questions")
@@ -91,29 +92,32 @@ def print_reports(
 
     `reports_to_markdown` has every interval. `console` defaults to standard output.
     """
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = console or Console()
     for title, header, rows in _summary(reports):
-        # Text, not str: rich would read a method's "[...]" as markup and swallow it.
-        table = Table(
-            title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        for index, name in enumerate(header):
-            # A long method name wraps; a number with its interval must not.
-            table.add_column(
-                Text(name), justify="left" if index == 0 else "right", no_wrap=index > 0
-            )
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        console.print(table)
+        console.print(terminal_table(title, header, rows))
     for comparison in comparisons:
         console.print(Text(f"{comparison.before} -> {comparison.after}"))
         for metric, groups in comparison.differences.items():
             console.print(Text(f"  {metric:<11} {points(groups[OVERALL], sign=True)}"))
+
+
+def terminal_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table for a terminal: where it is narrow a long name of a method wraps, and no heading and
+    no number is cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    # Text, not str: rich would read a method's "[...]" as markup and swallow it.
+    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=0)
+    for index, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if index == 0 else "right", no_wrap=index > 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
 
 
 def _summary(

@@ -87,6 +87,15 @@ class Stage:
     on_step: Callable[[dict[str, Any]], None] = lambda metrics: None
 
 
+def check_unmeasured(config: TrainConfig) -> None:
+    """Raise `BadInput` where the settings ask for measures while nothing is held out."""
+    if config.eval_steps is not None:
+        raise BadInput(
+            f"eval_steps={config.eval_steps} measures held-out data, and nothing is held out:"
+            " hold something out, or leave eval_steps out."
+        )
+
+
 class Trainer:
     """Trains `policy` on `scenarios` and writes metrics, rollouts and checkpoints into the run.
 
@@ -114,11 +123,8 @@ class Trainer:
             raise BadInput(
                 "there is nothing to train on: the chosen data hold no question and no row"
             )
-        if config.eval_steps is not None and evaluate is None:
-            raise BadInput(
-                f"eval_steps={config.eval_steps} measures held-out data, and nothing is held out:"
-                " hold something out, or leave eval_steps out."
-            )
+        if evaluate is None:
+            check_unmeasured(config)
         check_data(run, scenarios)
         self.policy = policy
         self._verified = False

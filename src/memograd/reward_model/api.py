@@ -1,17 +1,41 @@
-"""What goes over the wire to and from a reward model's server.
+"""What scores answers, a model in this process or a server somewhere, and what goes over the wire.
 
-Invariant: a request that does not fit is refused (422) before a model sees it, and a message is a
-role and a text.
+Invariants: one finite number per item, in the order of the items, and what cannot be scored raises
+(held by `RewardModel` and by `RemoteRewardModel`); a request that does not fit is refused (422)
+before a model sees it, and a message is a role and a text.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
-from memograd.reward_model.scorer import Item
 from memograd.rollout.types import Message
+
+Prompt = str | Sequence[Message]
+"""A prompt: a text, or chat messages."""
+
+
+class Item(NamedTuple):
+    """An answer and what it answers."""
+
+    prompt: Prompt
+    answer: str
+
+
+class Scorer(Protocol):
+    """Gives every answer a number; only differences between answers to one prompt mean anything."""
+
+    def score(self, items: Sequence[Item]) -> list[float]:
+        """One finite score per item, in their order."""
+        ...
+
+    def length_slope(self) -> float:
+        """What one character of an answer was found to earn by itself; `BadInput` if unknown."""
+        ...
+
 
 MAX_ITEMS = 256
 """Answers in one request, at most."""

@@ -25,8 +25,8 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.evaluation.bootstrap import bootstrap_interval
 from memograd.evaluation.plots import BLUE, GREY, GRID, INK, new_figure, save_figure
+from memograd.reward_model.api import Item, Prompt, Scorer
 from memograd.reward_model.length import fit_slope, longer_wins, spearman
-from memograd.reward_model.scorer import Item, Prompt, Scorer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -32,6 +32,7 @@ from memograd.grpo.run_folder import RunFolder
 from memograd.policy.adapter_weights import fresh_adapter, quiet_peft
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.loading import choose_device
+from memograd.reward_model.api import Item, Prompt
 from memograd.reward_model.classifier import (
     open_backbone,
     open_tokenizer,
@@ -39,7 +40,6 @@ from memograd.reward_model.classifier import (
     set_padding,
 )
 from memograd.reward_model.length import LengthControl
-from memograd.reward_model.scorer import Item, Prompt
 from memograd.rollout.types import Message
 
 CARD = "reward_model.json"

@@ -35,8 +35,8 @@ from pydantic import BaseModel, ValidationError
 
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import api
+from memograd.reward_model.api import Item, Prompt, Scorer
 from memograd.reward_model.length import LENGTH_FILE, controlled
-from memograd.reward_model.scorer import Item, Prompt, Scorer
 from memograd.reward_model.server import API_KEY_VARIABLE
 from memograd.rewards.compose import RewardFunction
 

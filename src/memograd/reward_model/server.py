@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import api
+from memograd.reward_model.api import Item, Scorer
 from memograd.reward_model.length import controlled
-from memograd.reward_model.scorer import Item, Scorer
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host, is_loopback
 

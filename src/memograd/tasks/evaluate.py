@@ -66,10 +66,11 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
         text = config.text.model_copy(update={"eval_data": data.resolve()})
         config = config.model_copy(update={"text": text})
     job = recipe.make_job(config, checkpoint)
-    if job.measure is None:
+    held_out = job.held_out
+    if held_out is None:
         raise BadInput(f"{run} holds nothing out; give rows to measure on with --data FILE.")
     results = run if data is None else run / f"evaluation-{data.stem}"
     results.mkdir(exist_ok=True)
     with job.opened(results):
-        before = measured_before(job)
-        job.report(before, job.measure("trained"), results)
+        before = measured_before(job, held_out)
+        held_out.report(before, held_out.measure("trained"), results)

@@ -37,7 +37,7 @@ _BUILT_IN: Final = {
     "agent": "memograd.tasks.agent.settings:AGENT",
     "served-agent": "memograd.tasks.agent.settings:SERVED_AGENT",
     "sql": "memograd.tasks.sql.settings:TASK",
-    "relations": "memograd.tasks.relations.definition:TASK",
+    "relations": "memograd.tasks.relations.settings:TASK",
 }
 
 

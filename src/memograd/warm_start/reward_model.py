@@ -20,6 +20,7 @@ import torch
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.reward_model.api import Item
 from memograd.reward_model.held_out import (
     ScoredPair,
     fitted_slope,
@@ -31,7 +32,6 @@ from memograd.reward_model.held_out import (
 )
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
-from memograd.reward_model.scorer import Item
 from memograd.warm_start.merge import NumberType, check_free, merged_weights, write_model
 from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (

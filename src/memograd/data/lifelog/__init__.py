@@ -2,9 +2,9 @@
 
 `types` says what a log is, and makes one of a real conversation. `generate` makes them from a
 seed, `files` writes and reads them, `from_journal` makes one of a user's own journal. Behind the
-generator: `kinds` (which attributes there are), `english` and `chinese` (how they are told, apart
-for training and test), `world` (what is true), `plan` (what is told next, with the gold operation),
-`scribe` (in which words), `questions`.
+generator: `kinds` (which attributes there are), `forms` (how they are told, apart for training and
+test; read from `english.toml` and `chinese.toml`), `world` (what is true), `plan` (what is told
+next, with the gold operation), `scribe` (in which words), `questions`.
 """
 
 from __future__ import annotations

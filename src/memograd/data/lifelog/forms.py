@@ -4,21 +4,37 @@ A *form* is a clause with slots: `{who} [live|lives] in {v}`. What stands in bra
 first person, or in the third: `[live|lives]`. Slots: `{who}`, `{whose}` (I, my / Ann, Ann's),
 `{he}`, `{his}`, `{him}` (a pronoun), `{v}` the value, `{old}` the value before, `{k}` the key,
 `{d}` the detail, `{when}` a day; `{a_v}` has an article. A *frame* is a sentence around `{clause}`.
-Invariant: no form and no frame of one split is in the other.
+What each language says stands in `english.toml` and `chinese.toml`, in this shape; there
+`pool = "cities"` names a list under `[pools]`, and `keys.of` with `keys.each` gives several keys
+the same values.
+Invariants: no form and no frame of one split is in the other; a table has no key that is not read.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter
 
 SplitName = Literal["train", "test"]
 Texts = tuple[str, ...]
 T = TypeVar("T")
 
 
+class _Table:
+    """Read from a file, in which a key that nobody reads is a slip of the pen."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
 @dataclass(frozen=True)
-class Parts(Generic[T]):
+class Parts(_Table, Generic[T]):
     """What belongs to training, and what to the test."""
 
     train: tuple[T, ...] = ()
@@ -42,7 +58,7 @@ def held_apart(pool: Texts, split: SplitName) -> Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class FormWording:
+class FormWording(_Table):
     """How one kind is told and asked for.
 
     pool: its values; where it has keys, the values of each. details: what a refinement adds, told
@@ -67,7 +83,7 @@ class FormWording:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class Role(_Table):
     """What somebody is to the user.
 
     group: as the owners of a `Kind`. sex: `f`, `m`, or either. surname: the name begins with the
@@ -81,7 +97,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Said(_Table):
     """What somebody says, and how a reader writes it down.
 
     pool: what `{v}` may be. either: an assistant could say it as well as its user.
@@ -94,7 +110,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Trifle:
+class Trifle(_Table):
     """A clause that is true and not worth keeping. pool: what `{v}` may be."""
 
     form: str
@@ -102,7 +118,7 @@ class Trifle:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(_Table):
     """Sentences around a clause: `said` in the speaker's words, `text` as a reader writes it.
 
     A `text` that names `{speaker}` speaks of the speaker as he or she. hidden: chatter that goes
@@ -126,7 +142,7 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class Language(_Table):
     """All tables of one language.
 
     unknown: the answer where nothing is known. comma: joins lists; stop: ends a sentence; space:
@@ -147,3 +163,28 @@ class Language:
     frames: Frames
     small_talk: Parts[Said]
     trifles: Parts[Trifle]
+
+
+_FILES: Final = {"en": "english.toml", "zh": "chinese.toml"}
+
+
+@cache
+def language_tables(code: str) -> Language:
+    """The tables of a language, `en` or `zh`."""
+    source = files("memograd.data.lifelog").joinpath(_FILES[code]).read_text(encoding="utf-8")
+    said = tomllib.loads(source)
+    tables = _with_pools(said, said.pop("pools"))
+    return TypeAdapter(Language).validate_python({"code": code, **tables})
+
+
+def _with_pools(table: Any, pools: Mapping[str, list[str]]) -> Any:
+    """The table, with the values of a pool in place of its name."""
+    if isinstance(table, list):
+        return [_with_pools(one, pools) for one in table]
+    if not isinstance(table, dict):
+        return table
+    found = {key: _with_pools(value, pools) for key, value in table.items()}
+    for key in {"pool", "details", "each"} & found.keys():
+        if isinstance(found[key], str):
+            found[key] = pools[found[key]]
+    return dict.fromkeys(found["of"], found["each"]) if "of" in found else found

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memograd.data.lifelog.chinese import CHINESE
-from memograd.data.lifelog.english import ENGLISH
-from memograd.data.lifelog.forms import Language
+from memograd.data.lifelog.forms import language_tables
 from memograd.data.lifelog.plan import Life
 from memograd.data.lifelog.questions import Examiner
 from memograd.data.lifelog.scribe import Scribe
@@ -22,7 +20,6 @@ from memograd.data.lifelog.types import Lifelog
 from memograd.data.lifelog.world import LifeWorld
 from memograd.errors import BadInput
 
-LANGUAGES: dict[str, Language] = {"en": ENGLISH, "zh": CHINESE}
 FRIEND_SHARE = 0.5  # share of logs in which a friend listens, not an assistant
 
 
@@ -53,7 +50,7 @@ def generate_in_languages(
 
 def _generate(identity: str, settings: LifelogSettings) -> Lifelog:
     rng = random.Random(identity)  # a text seeds the same numbers in every process
-    world = LifeWorld(rng, LANGUAGES[settings.language], settings.split, settings.people)
+    world = LifeWorld(rng, language_tables(settings.language), settings.split, settings.people)
     grown = [one for one in world.cast[1:] if one.group == "adult"]
     partner = rng.choice(grown) if rng.random() < FRIEND_SHARE else None
     scribe = Scribe(rng, world, partner)

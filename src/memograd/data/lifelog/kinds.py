@@ -2,8 +2,8 @@
 
 A `FactKind` says who has such an attribute, how it behaves (one value or several at once, one for
 each key, dated, an event that happens once) and how much later questions care about it. The words
-stand in `english/` and `chinese/`, under the same names. Invariant: each kind has its wording in
-both languages, and kinds that are held out are told in tests only.
+stand in `english.toml` and `chinese.toml`, under the same names. Invariant: each kind has its
+wording in both languages, and kinds that are held out are told in tests only.
 """
 
 from __future__ import annotations

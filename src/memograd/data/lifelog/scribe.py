@@ -19,6 +19,7 @@ from memograd.data.lifelog.grammar import (
     first_person,
     pronoun,
     sentence,
+    with_articles,
 )
 from memograd.data.lifelog.types import GoldOp, ToldStatement
 from memograd.data.lifelog.world import LifeWorld, Person
@@ -124,7 +125,7 @@ class Scribe:
         """Words that tell nothing, from either of the two."""
         answers = self._rng.random() < ANSWERS and (talk.either or self.partner is not None)
         speaker = self.speakers[answers]
-        slots = {"v": value, "speaker": speaker}
+        slots = with_articles({"v": value, "speaker": speaker})
         said, text = talk.said.format_map(slots), talk.text.format_map(slots)
         return self._write(speaker, said, text, gold, subject="", by_bare_name=False)
 

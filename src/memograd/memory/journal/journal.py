@@ -65,15 +65,9 @@ _TAIL_ALL = (
 )
 _LAST_SEQ = select(func.max(EVENTS.c.seq))
 _LAST_SEQ_OF_OWNER = _LAST_SEQ.where(EVENTS.c.owner == bindparam("owner"))
-_HISTORY = (
-    select(*EVENT_COLUMNS).where(EVENTS.c.subject == bindparam("subject")).order_by(EVENTS.c.seq)
-)
-_LATEST = (
-    select(*EVENT_COLUMNS)
-    .where(EVENTS.c.subject == bindparam("subject"))
-    .order_by(EVENTS.c.seq.desc())
-    .limit(1)
-)
+_OF_SUBJECT = select(*EVENT_COLUMNS).where(EVENTS.c.subject == bindparam("subject"))
+_HISTORY = _OF_SUBJECT.order_by(EVENTS.c.seq)
+_LATEST = _OF_SUBJECT.order_by(EVENTS.c.seq.desc()).limit(1)
 _HISTORY_OF_OWNER = _HISTORY.where(EVENTS.c.owner == bindparam("owner"))
 _LATEST_OF_OWNER = _LATEST.where(EVENTS.c.owner == bindparam("owner"))
 _DERIVED = select(*DERIVED_COLUMNS).where(DERIVED.c.owner == bindparam("owner"))

@@ -39,10 +39,9 @@ from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
-from memograd.tasks.base.located import with_section
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.progress import counting_progress
-from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job, with_section
 from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import TextRow, told_apart

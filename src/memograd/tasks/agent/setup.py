@@ -34,9 +34,8 @@ from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, de
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import parse_rewards
+from memograd.tasks.base.recipe import located, parse_rewards, with_section
 from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import (
     Dropped,

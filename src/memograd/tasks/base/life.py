@@ -29,7 +29,7 @@ from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Stage
 from memograd.tasks.base.policy import held, joined_ranks, settings_with_adapter
 from memograd.tasks.base.progress import training_progress
-from memograd.tasks.base.recipe import Job, Recipe
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe
 
 C = TypeVar("C", bound=RunSettings)
 M = TypeVar("M")
@@ -70,12 +70,10 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
             return _train_in(world, run, config, job, None, console)
 
 
-def measured_before(job: Job[M]) -> M | None:
-    """What is measured of the policy that training began with; None if nothing is held out."""
-    if job.measure is None:
-        return None
+def measured_before(job: Job[M], held_out: HeldOut[M]) -> M:
+    """What is measured of the policy that training began with."""
     with job.at_start():
-        return job.measure(job.label_before)
+        return held_out.measure(job.label_before)
 
 
 def _said(console: Console, line: str | None) -> None:
@@ -146,22 +144,22 @@ def _train_in(
 
 def _before(run: RunFolder, job: Job[M]) -> M | None:
     """What was measured before training: read back if it stands in the folder already."""
-    path = run.path / BEFORE
-    measured_on = hashlib.sha256(plain_json(job.held_out).encode()).hexdigest()
-    if job.measure is not None and path.is_file():
-        return _read_before(path, job, measured_on)
-    before = measured_before(job)
-    if before is None:
+    held_out, path = job.held_out, run.path / BEFORE
+    if held_out is None:
         return None
-    values = TypeAdapter(job.measured).dump_python(before, mode="json")
+    measured_on = hashlib.sha256(plain_json(held_out.data).encode()).hexdigest()
+    if path.is_file():
+        return _read_before(path, held_out, measured_on)
+    before = measured_before(job, held_out)
+    values = TypeAdapter(held_out.measured).dump_python(before, mode="json")
     replace_text(path, json.dumps({"measured_on": measured_on, "measured": values}))
     return before
 
 
-def _read_before(path: Path, job: Job[M], measured_on: str) -> M:
+def _read_before(path: Path, held_out: HeldOut[M], measured_on: str) -> M:
     try:
         stored = json.loads(path.read_bytes())
-        before = TypeAdapter(job.measured).validate_json(json.dumps(stored["measured"]))
+        before = TypeAdapter(held_out.measured).validate_json(json.dumps(stored["measured"]))
         same = stored["measured_on"] == measured_on
     except (ValueError, KeyError, TypeError) as error:  # ValidationError is a ValueError
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -179,6 +177,6 @@ def _read_before(path: Path, job: Job[M], measured_on: str) -> M:
 def _finish(run: RunFolder, job: Job[M], before: M | None) -> None:
     """Plot the curves, measure again and report both measurements."""
     plot_curves(run.metrics_path, run.path / "curves.png")
-    if job.measure is not None and before is not None:
-        job.report(before, job.measure("trained"), run.path)
+    if job.held_out is not None and before is not None:
+        job.held_out.report(before, job.held_out.measure("trained"), run.path)
     job.finish(run.path)

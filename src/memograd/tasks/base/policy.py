@@ -25,6 +25,7 @@ from rich.console import Console
 from memograd.config import LoraConfig, SamplerConfig, Settings, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.checkpoint_folder import MANIFEST
 from memograd.grpo.distributed import World, joined_world
 from memograd.grpo.resume import begun
 from memograd.grpo.run_folder import FollowerFolder, checkpoint_step
@@ -138,13 +139,19 @@ def adapter_of(path: Path) -> Path:
     if (path / "adapter_config.json").is_file():
         checkpoint_step(path)  # refuses an incomplete one
         return path
-    checkpoint = path if is_whole(path) else RunFolder.open(path).latest_checkpoint()
+    itself = is_whole(path) or (path / MANIFEST).is_file()
+    checkpoint = path if itself else RunFolder.open(path).latest_checkpoint()
     if checkpoint is None:
         raise BadInput(f"{path} has no complete checkpoint, so there is no adapter in it.")
     if is_whole(checkpoint):
         raise BadInput(
             f"{path} was trained with tuning=full and has no adapter: give the whole model that it"
             f" is as model={checkpoint}."
+        )
+    if not (checkpoint / "adapter_config.json").is_file():
+        raise BadInput(
+            f"{checkpoint} holds no adapter of a language model: give a run, or a checkpoint, of a"
+            " task that trains one."
         )
     return checkpoint
 

@@ -4,9 +4,9 @@ The life of a run (`tasks.base.life`) is the same for all tasks and calls what s
 GRPO on a language model is made by `policy_job`; a task that trains something else gives a
 `Training` of its own.
 
-Rewards by name for every recipe: the built-in ones, the user's own, and the reward model.
-
-`memograd.rewards` must not know the rooms above it, so what they make is handed to its parser here.
+What recipes share stands here too: settings with absolute paths, so that a run goes on from
+anywhere (`located`), and rewards by name (`parse_rewards`): `memograd.rewards` must not know the
+reward model, so what makes one is handed to its parser here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
 
-from memograd.config import RunSettings, TrainConfig
+from memograd.config import RunSettings, Settings, TrainConfig
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
-from memograd.grpo.trainer import Stage, Trainer
+from memograd.grpo.trainer import Stage, Trainer, check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
-from memograd.rewards import WeightedReward
+from memograd.rewards import WeightedReward, with_absolute_files
 from memograd.rewards.spec import Makers
 from memograd.rewards.spec import parse_rewards as parse
 from memograd.rollout.types import Scenario
@@ -42,6 +42,7 @@ def parse_rewards(spec: str) -> list[WeightedReward]:
 
 
 C = TypeVar("C", bound=RunSettings)
+T = TypeVar("T", bound=TrainConfig)
 M = TypeVar("M")
 
 
@@ -72,29 +73,45 @@ class Training(Protocol):
 
 
 @dataclass(frozen=True)
+class HeldOut(Generic[M]):
+    """What is measured before and after training, and on what.
+
+    data: what is measured on, as `plain_json` tells it; a run that goes on must measure on the
+    same. measured: the type of what comes out, of plain values, so that what was measured before
+    training can be written down. measure: gets a label for the screen. score: the number by which
+    `eval_steps` keeps the best checkpoint. report: gets what was measured before and after, and the
+    run folder.
+    """
+
+    data: Sequence[object]
+    measured: type[M]
+    measure: Callable[[str], M]
+    score: Callable[[M], float]
+    report: Callable[[M, M, Path], None]
+
+    def scored(self, label: str) -> float:
+        """The score of the policy as it is now."""
+        return self.score(self.measure(label))
+
+
+@dataclass(frozen=True)
 class Job(Generic[M]):
     """What is trained on what, and how it is measured.
 
     training: made when the folder is there. environment: what the run began with, for
-    `environment.json`. settings: those for `config.json`, where the job chose some itself; None: as
-    given. describe: says it before training begins. measure: gets a label for the screen; None:
-    nothing is held out. measured: its type, of plain values, so that what was measured before
-    training can be written down. held_out: what is measured on, as `plain_json` tells it; a run
-    that goes on must measure on the same. report: gets what was measured before and after, and the
-    run folder; finish is called after it. opened: gets the run folder, and holds what drawing and
-    measuring need while they go on. at_start: the context in which the policy is as training began.
-    share: cuts the weights among processes, or refuses them, and returns what is to be said, if
-    anything; called before there is a run folder.
+    `environment.json`. describe: says it before training begins. held_out: None where nothing is
+    measured before training. settings: those for `config.json`, where the job chose some itself;
+    None: as given. opened: gets the run folder, and holds what drawing and measuring need while
+    they go on. at_start: the context in which the policy is as training began. share: cuts the
+    weights among processes, or refuses them, and returns what is to be said, if anything; called
+    before there is a run folder. finish: gets the run folder when all else is done.
     """
 
     training: Callable[[Stage], Training]
     environment: Callable[[], dict[str, Any]]
     describe: Callable[[RunFolder], None]
-    measure: Callable[[str], M] | None
-    measured: type[M]
-    report: Callable[[M, M, Path], None]
+    held_out: HeldOut[M] | None = None
     settings: RunSettings | None = None
-    held_out: object = None
     opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext
     share: Callable[[World], str | None] = lambda world: None
@@ -133,25 +150,6 @@ class Evaluation:
     baselines: bool = False
 
 
-@dataclass(frozen=True)
-class HeldOut(Generic[M]):
-    """What is measured before and after, and on what; `Job` says what each part is.
-
-    data: empty where nothing is measured. score: the number by which `eval_steps` keeps the best
-    checkpoint.
-    """
-
-    data: Sequence[object]
-    measured: type[M]
-    measure: Callable[[str], M]
-    score: Callable[[M], float]
-    report: Callable[[M, M, Path], None]
-
-    def scored(self, label: str) -> float:
-        """The score of the policy as it is now."""
-        return self.score(self.measure(label))
-
-
 @contextmanager
 def _opened(
     policy: ModelPolicy,
@@ -177,11 +175,15 @@ def policy_job(
 ) -> Job[M]:
     """A job of GRPO on a language model.
 
-    scenarios: what is trained on, once the folder is there. Before training means with the adapter
+    scenarios: what is trained on, once the folder is there. held_out: without data, nothing is
+    measured. Before training means with the adapter
     that training began with, if any (`adapter=`), so that what a warm start had learnt is not
     counted as learnt here; `before_alone`: without any, for a task whose report measures the warm
     start beside it.
     """
+
+    if not held_out.data:
+        check_unmeasured(config)
 
     def share(world: World) -> str:
         said = world.guarded(lambda: plan_memory(policy, config, world))
@@ -203,12 +205,54 @@ def policy_job(
         training=training,
         environment=policy.environment,
         describe=describe,
-        measure=held_out.measure if held_out.data else None,
-        measured=held_out.measured,
-        report=held_out.report,
-        held_out=held_out.data,
+        held_out=held_out if held_out.data else None,
         opened=lambda folder: _opened(policy, config, opened, folder),
         at_start=policy.untrained if before_alone else policy.at_start,
         share=share,
         label_before="untrained" if before_alone else "before training",
     )
+
+
+def with_absolute(config: C, *names: str) -> C:
+    """The settings with these paths, or lists of paths, absolute where they are given."""
+    given = {name: getattr(config, name) for name in config.model_fields_set.intersection(names)}
+    update = {
+        name: value.resolve() if isinstance(value, Path) else [path.resolve() for path in value]
+        for name, value in given.items()
+        if value
+    }
+    return config.model_copy(update=update)
+
+
+def located(config: T) -> T:
+    """The given settings with the paths of data, held-out data, model and rewards absolute."""
+    update: dict[str, object] = {}
+    given = config.model_fields_set
+    if config.data is not None:
+        update["data"] = config.data.resolve()
+    if "model" in given and Path(config.model).is_dir():
+        update["model"] = str(Path(config.model).resolve())
+    if "rewards" in given and config.rewards:
+        update["rewards"] = with_absolute_files(config.rewards)
+    config = config.model_copy(update=update)
+    return with_section(config, "text", eval_data=_absolute)
+
+
+def with_section(config: T, section: str, **change: Any) -> T:
+    """The settings with values of one section put through functions, where they are given; the
+    section, and the settings, stay the same object where nothing changes."""
+    group = getattr(config, section, None)
+    if not isinstance(group, Settings):
+        return config
+    update = {
+        name: made
+        for name, make in change.items()
+        if (value := getattr(group, name, None)) is not None and (made := make(value)) != value
+    }
+    if not update:
+        return config
+    return config.model_copy(update={section: group.model_copy(update=update)})
+
+
+def _absolute(path: Path) -> Path:
+    return path.resolve()

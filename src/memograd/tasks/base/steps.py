@@ -1,4 +1,4 @@
-"""The loop of a training that is not GRPO on a language model: step, write down, save, stop.
+"""What a training that is not GRPO on a language model stands on: step, write down, save, stop.
 
 Invariant: after a signal the step is finished and a checkpoint written, so the run goes on to the
 numbers of the run that never stopped.
@@ -7,7 +7,9 @@ numbers of the run that never stopped.
 from __future__ import annotations
 
 import platform
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +17,21 @@ from typing import Any, Final
 import memograd
 from memograd.config import RunSettings
 from memograd.errors import BadInput, Stopped
+from memograd.grpo.distributed import World
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import stop_request
 from memograd.grpo.tracking import flat_metrics, tracked
 from memograd.grpo.trainer import Stage
+
+
+def one_process(task: str) -> Callable[[World], None]:
+    """`Job.share` of a task that several processes cannot share."""
+
+    def refuse_several(world: World) -> None:
+        if world.size > 1:
+            raise BadInput(f"{task} trains in one process: start it without torchrun.")
+
+    return refuse_several
 
 
 def environment(*libraries: str) -> dict[str, Any]:
@@ -59,39 +72,52 @@ def check_began_with(
             raise BadInput(sentence.format(run=run.path, began=began, now=now[name]))
 
 
-def train_by_steps(
-    stage: Stage,
-    config: RunSettings,
-    *,
-    done: Callable[[], int],
-    one_step: Callable[[], dict[str, Any]],
-    save: Callable[[str], Path],
-) -> Path:
-    """Run up to `config.steps`; returns the folder of the final checkpoint.
+@dataclass
+class TrainingBySteps(ABC):
+    """A training that says what one step does and what a checkpoint holds."""
 
-    done: how many steps are done. one_step: does one more and returns its line of metrics. save:
-    writes a checkpoint of that name.
+    stage: Stage
+    config: RunSettings
 
-    Raises:
-        Stopped: a signal came; a checkpoint was written.
-    """
-    run = stage.run
-    settings = config.model_dump(mode="json")
-    with stop_request() as stop, tracked(stage.trackers, run.path.name, settings):
-        while done() < config.steps:
-            metrics = one_step()
-            run.append_metrics(metrics)
-            stage.on_step(metrics)
-            for tracker in stage.trackers:
-                tracker.log(done(), flat_metrics(metrics))
-            if done() == config.steps:
-                break
-            if stop.signal or done() % config.save_steps == 0:
-                save(f"checkpoint-{done()}")
-            if stop.signal:
-                raise Stopped(
-                    f"stopped by a signal after step {done()} of {config.steps}; go on with "
-                    f"resume={run.path}",
-                    stop.signal,
-                )
-        return save("final")
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """Steps that are done."""
+
+    @abstractmethod
+    def one_step(self) -> dict[str, Any]:
+        """Do one more; returns its line of metrics."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write what a checkpoint holds into its new folder."""
+
+    def train(self) -> Path:
+        """Run up to `config.steps`; returns the folder of the final checkpoint.
+
+        Raises:
+            Stopped: a signal came; a checkpoint was written.
+        """
+        run, config = self.stage.run, self.config
+        settings = config.model_dump(mode="json")
+        with stop_request() as stop, tracked(self.stage.trackers, run.path.name, settings):
+            while self.step < config.steps:
+                metrics = self.one_step()
+                run.append_metrics(metrics)
+                self.stage.on_step(metrics)
+                for tracker in self.stage.trackers:
+                    tracker.log(self.step, flat_metrics(metrics))
+                if self.step == config.steps:
+                    break
+                if stop.signal or self.step % config.save_steps == 0:
+                    self._save(f"checkpoint-{self.step}")
+                if stop.signal:
+                    raise Stopped(
+                        f"stopped by a signal after step {self.step} of {config.steps}; go on with "
+                        f"resume={run.path}",
+                        stop.signal,
+                    )
+            return self._save("final")
+
+    def _save(self, name: str) -> Path:
+        return self.stage.run.save_checkpoint(name, self.write, step=self.step)

@@ -30,10 +30,9 @@ from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.located import located, with_section
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.reading import BaseModelChat, Reader, local_chat
-from memograd.tasks.base.recipe import parse_rewards
+from memograd.tasks.base.recipe import located, parse_rewards, with_section
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
 from memograd.tasks.memory_construct.credit import CREDITS, CreditWeights

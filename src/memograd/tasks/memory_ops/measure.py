@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from memograd.evaluation.confusion import confusion_to_markdown, plot_confusion
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.tables import markdown_table, terminal_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import (
@@ -127,7 +124,10 @@ def measure_methods(
     for share in budgets:
         rows = [
             measure(
-                *(name, make, ground.unseen, ground.standard),
+                name,
+                make,
+                ground.unseen,
+                ground.standard,
                 budget_share=share,
                 ks=ground.ks,
                 reward=ground.reward,
@@ -222,25 +222,25 @@ def spread(looked: Sequence[Looked], limit: int) -> list[Looked]:
 
 def _show(budget: str, rows: Sequence[MeasuredMethod], console: Console) -> None:
     """The means alone, so that a terminal holds them; intervals are in the files."""
-    shown = Table(
-        title=Text(f"Memory of {budget} of the tokens, means in points"),
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
     results = [result_of(row) for row in rows]
     metrics = list(results[0].per_item)
-    shown.add_column("method", no_wrap=True)
-    for name in (*metrics, "tokens"):
-        shown.add_column(name.removeprefix("evidence "), justify="right")
-    for result in results:
-        cells = [
-            f"{100 * _weighted(result.per_item[metric], result.weights.get(metric)):.1f}"
-            for metric in metrics
-        ]
-        # Text, not str: rich would read "[...]" in a name as markup.
-        shown.add_row(Text(result.name), *cells, f"{result.totals['tokens']:.0f}")
-    console.print(shown)
+    shortly = [name.removeprefix("evidence ").removeprefix("operations, ") for name in metrics]
+    table = terminal_table(
+        f"Memory of {budget} of the tokens, means in points",
+        ["method", *shortly, "tokens"],
+        [
+            [
+                result.name,
+                *(
+                    f"{100 * _weighted(result.per_item[name], result.weights.get(name)):.1f}"
+                    for name in metrics
+                ),
+                f"{result.totals['tokens']:.0f}",
+            ]
+            for result in results
+        ],
+    )
+    console.print(table)
 
 
 def _weighted(values: Sequence[float], weights: Sequence[float] | None) -> float:
@@ -250,7 +250,10 @@ def _weighted(values: Sequence[float], weights: Sequence[float] | None) -> float
 
 def _raw_turns(ground: Ground, turns: Sequence[EmbeddedLog], share: float | None) -> MeasuredMethod:
     return measure(
-        *(RAW_TURNS, RawTurns, turns, ground.standard),
+        RAW_TURNS,
+        RawTurns,
+        turns,
+        ground.standard,
         budget_share=share,
         budget_of=ground.unseen,
         ks=ground.ks,

@@ -20,14 +20,13 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.distributed import World
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe
-from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
+from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.algorithms import (
@@ -75,19 +74,15 @@ NetworkFactory = Callable[[Shape, int], Network]
 
 
 @dataclass
-class HeadTraining:
-    """Trains a head on embedded logs, and writes metrics and checkpoints into the run folder.
+class HeadTraining(TrainingBySteps):
+    """Trains a head on embedded logs."""
 
-    Raises BadInput where the run began with other data, another reward or another algorithm.
-    """
-
+    config: OperationsConfig
     trainer: GRPOMemoryTrainer
     head: Network
     material: list[EmbeddedLog]
-    config: OperationsConfig
     embedder: str
     reward: OperationReward | None
-    stage: Stage
 
     @property
     def step(self) -> int:
@@ -98,36 +93,18 @@ class HeadTraining:
         """Go on from `checkpoint`."""
         self.trainer.load_state_dict(torch.load(checkpoint / STATE_FILE, weights_only=True))
 
-    def train(self) -> Path:
-        """Run up to `config.steps`; returns the folder of the final checkpoint.
-
-        Raises:
-            Stopped: a signal came; a checkpoint was written.
-        """
-        return train_by_steps(
-            self.stage,
-            self.config,
-            done=lambda: self.trainer.step,
-            one_step=self._one_step,
-            save=self._save,
-        )
-
-    def _one_step(self) -> dict[str, Any]:
+    def one_step(self) -> dict[str, Any]:
+        """Walk through the logs of the step and learn from them."""
         decisions, measured, seconds = one_step(
             self.trainer, self.material, self.config, self.reward
         )
-        return step_metrics(self.trainer.step, decisions, measured, seconds)
+        return step_metrics(self.step, decisions, measured, seconds)
 
-    def _save(self, name: str) -> Path:
-        run, step = self.stage.run, self.trainer.step
-
-        def write(folder: Path) -> None:
-            save_head(
-                self.head.trained(self.embedder, {"run": run.path.name, "step": step}), folder
-            )
-            torch.save(self.trainer.state_dict(), folder / STATE_FILE)
-
-        return run.save_checkpoint(name, write, step=step)
+    def write(self, folder: Path) -> None:
+        """The head, and what training goes on from."""
+        about = {"run": self.stage.run.path.name, "step": self.step}
+        save_head(self.head.trained(self.embedder, about), folder)
+        torch.save(self.trainer.state_dict(), folder / STATE_FILE)
 
 
 def recipe_with(
@@ -169,7 +146,7 @@ def recipe_with(
                     " measured is the one that it was given: let it train that one, and give yours"
                     " by train(network=...)."
                 )
-            return HeadTraining(trainer, head, material, config, reader.name, reward, stage)
+            return HeadTraining(stage, config, trainer, head, material, reader.name, reward)
 
         def finish(folder: Path) -> None:
             unseen = embed_logs(held_out, reader, view=config.view)
@@ -180,10 +157,7 @@ def recipe_with(
             training=training,
             environment=lambda: environment("torch", "numpy"),
             describe=describe,
-            measure=None,
-            measured=type(None),
-            report=lambda before, after, folder: None,
-            share=_refuse_several,
+            share=one_process(TASK),
             finish=finish,
             describe_step=lambda metrics: (
                 f"reward {metrics['reward_mean']:+.3f}  loss {metrics['loss']:+.4f}"
@@ -191,11 +165,6 @@ def recipe_with(
         )
 
     return Recipe(make_job, console, settled, evaluate)
-
-
-def _refuse_several(world: World) -> None:
-    if world.size > 1:
-        raise BadInput(f"{TASK} trains a small head in one process: start it without torchrun.")
 
 
 def train(
@@ -331,14 +300,10 @@ def _starting_head(
 
 def settled(config: OperationsConfig) -> OperationsConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
-    update: dict[str, Any] = {
-        "data": [path.resolve() for path in config.data],
-        "eval_data": [path.resolve() for path in config.eval_data],
-        "policy": config.policy.resolve() if config.policy else None,
-        "reward": with_absolute_file(config.reward),
-    }
-    given = {name: value for name, value in update.items() if name in config.model_fields_set}
-    return config.model_copy(update=given)
+    config = with_absolute(config, "data", "eval_data", "policy")
+    if "reward" not in config.model_fields_set:
+        return config
+    return config.model_copy(update={"reward": with_absolute_file(config.reward)})
 
 
 _DIFFERS: dict[str, str] = {

@@ -21,9 +21,8 @@ from memograd.memory.embedders.load import load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import Job, Recipe, located, parse_rewards, policy_job
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files

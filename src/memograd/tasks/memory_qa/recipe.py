@@ -30,9 +30,16 @@ from memograd.grpo.resume import begun, stored_config
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
-from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import REWARD_MODEL, load_policy
-from memograd.tasks.base.recipe import Evaluation, HeldOut, Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import (
+    Evaluation,
+    HeldOut,
+    Job,
+    Recipe,
+    located,
+    parse_rewards,
+    policy_job,
+)
 from memograd.tasks.memory_qa.measure import (
     EVERY,
     TRAINED,

@@ -6,7 +6,7 @@ Invariant: a run that was stopped and resumed gives the weights of the run that 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from memograd.grpo.trainer import Stage
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.relations.weights import (
     CLOSING,
@@ -24,7 +23,7 @@ from memograd.memory.relations.weights import (
     quantised,
     write_weights,
 )
-from memograd.tasks.base.steps import train_by_steps
+from memograd.tasks.base.steps import TrainingBySteps
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
 from memograd.tasks.relations.rows import Example, Examples
 from memograd.tasks.relations.settings import RelationsConfig
@@ -92,19 +91,18 @@ def between(start: Weights, trained: Weights, share: float) -> Weights:
 
 
 @dataclass
-class Steps(ABC):
-    """Steps of AdamW; writes metrics and checkpoints into the run folder.
+class Steps(TrainingBySteps):
+    """Steps of AdamW.
 
     about: fields of `About` that the weights keep from the model that training began with; empty
     where the heads begin with nothing. start: the weights of that model, of which the written ones
     keep `config.start_share`; training itself knows nothing of it.
     """
 
+    config: RelationsConfig
     network: RelationNetwork
     examples: Examples
     e5: E5Weights
-    config: RelationsConfig
-    stage: Stage
     about: Mapping[str, Any]
     start: Weights | None = None
     step: int = 0
@@ -136,7 +134,7 @@ class Steps(ABC):
         """What a checkpoint holds beside weights, optimizer and random numbers."""
         return {}
 
-    def go_on(self, state: dict[str, Any]) -> None:  # noqa: B027 (nothing to take up by default)
+    def go_on(self, state: dict[str, Any]) -> None:
         """Take up what `more_state` gave."""
 
     def restore(self, checkpoint: Path) -> None:
@@ -148,21 +146,8 @@ class Steps(ABC):
         self.step = state.pop("step")
         self.go_on(state)
 
-    def train(self) -> Path:
-        """Run up to `config.steps`; returns the folder of the final checkpoint.
-
-        Raises:
-            Stopped: a signal came; a checkpoint was written.
-        """
-        return train_by_steps(
-            self.stage,
-            self.config,
-            done=lambda: self.step,
-            one_step=self._one_step,
-            save=self._save,
-        )
-
-    def _one_step(self) -> dict[str, Any]:
+    def one_step(self) -> dict[str, Any]:
+        """Move the weights once."""
         began = time.perf_counter()
         share = self._rate_now()
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
@@ -202,26 +187,23 @@ class Steps(ABC):
         rising = min(1.0, (self.step + 1) / max(1.0, self.config.warmup * steps))
         return rising * max(0.02, 1 - self.step / steps)
 
-    def _save(self, name: str) -> Path:
+    def write(self, folder: Path) -> None:
+        """The weights to serve, and what training goes on from."""
         origin = {"run": self.stage.run.path.name, "step": self.step}
-
-        def write(folder: Path) -> None:
-            weights = self.network.to_weights(origin=origin, **self.about)
-            if self.start is not None and self.config.start_share:
-                weights = between(self.start, weights, self.config.start_share)
-            write_weights(weights, folder / MODEL_FILE)
-            torch.save(
-                {
-                    "network": self.network.state_dict(),
-                    "optimizer": self._optimizer.state_dict(),
-                    "rng": torch.get_rng_state(),
-                    "step": self.step,
-                    **self.more_state(),
-                },
-                folder / STATE_FILE,
-            )
-
-        return self.stage.run.save_checkpoint(name, write, step=self.step)
+        weights = self.network.to_weights(origin=origin, **self.about)
+        if self.start is not None and self.config.start_share:
+            weights = between(self.start, weights, self.config.start_share)
+        write_weights(weights, folder / MODEL_FILE)
+        torch.save(
+            {
+                "network": self.network.state_dict(),
+                "optimizer": self._optimizer.state_dict(),
+                "rng": torch.get_rng_state(),
+                "step": self.step,
+                **self.more_state(),
+            },
+            folder / STATE_FILE,
+        )
 
 
 @dataclass

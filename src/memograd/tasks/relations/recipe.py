@@ -25,8 +25,8 @@ from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
-from memograd.tasks.base.recipe import Job, Recipe
-from memograd.tasks.base.steps import check_began_with, environment
+from memograd.tasks.base.recipe import Job, Recipe, with_absolute
+from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit
 from memograd.tasks.relations.heard import answered, answers_table
@@ -111,13 +111,11 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         )
 
     def training(stage: Stage) -> Steps:
-        if stage.world.size > 1:
-            raise BadInput("relations trains in one process: start it without torchrun.")
         if by_grpo:
             return QuestionTraining(
-                network, examples, e5, config, stage, kept, start, dialogues=asked
+                stage, config, network, examples, e5, kept, start, dialogues=asked
             )
-        return SupervisedTraining(network, examples, e5, config, stage, kept, start)
+        return SupervisedTraining(stage, config, network, examples, e5, kept, start)
 
     def finish(folder: Path) -> None:
         if config.algorithm == "supervised":
@@ -129,9 +127,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         training=training,
         environment=lambda: environment("torch"),
         describe=describe,
-        measure=None,
-        measured=type(None),
-        report=lambda before, after, folder: None,
+        share=one_process("relations"),
         finish=finish,
         describe_step=_describe_step,
     )
@@ -201,17 +197,11 @@ def settled(config: RelationsConfig) -> RelationsConfig:
     Without data it is what the weights that ship are trained on, and without cases what their
     thresholds are fitted to, where `corpus/split.json` is.
     """
-    named = {*_FILES, "case_authors"}
-    given = {name: getattr(config, name) for name in config.model_fields_set & named}
     if config.resume is None and not config.data and SPLIT.is_file():
-        given = _shipped_data(config) | given
-    absolute: dict[str, Any] = {
-        name: [path.resolve() for path in paths] if name in _FILES else paths
-        for name, paths in given.items()
-    }
-    if config.start is not None:
-        absolute["start"] = config.start.resolve()
-    return config.model_copy(update=absolute)
+        shipped = _shipped_data(config)
+        left_out = {name: shipped[name] for name in shipped.keys() - config.model_fields_set}
+        config = config.model_copy(update=left_out)
+    return with_absolute(config, *_FILES, "start")
 
 
 def _shipped_data(config: RelationsConfig) -> dict[str, Any]:

@@ -7,11 +7,12 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings
+from memograd.tasks.registry import Option, Task
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -120,3 +121,25 @@ class RelationsConfig(RunSettings):
     """Weight of the KL divergence from the weights that training began with."""
     later: LaterConfig = LaterConfig()
     """What later answers, errors and words are worth."""
+
+
+TASK: Final = Task(
+    name="relations",
+    summary="Train how a message relates to remembered items, and what in it is worth keeping.",
+    settings=RelationsConfig,
+    recipe="memograd.tasks.relations.recipe",
+    options=(
+        Option("--data", "data", "FILES", "Author batches of dialogues to train on."),
+        Option("--eval", "eval_data", "FILES", "Batches of other authors to measure on."),
+        Option("--cases", "cases", "FILES", "Behaviour cases to fit the thresholds to."),
+    ),
+    examples=(
+        "memograd train relations --data corpus/dialogues/en-a.jsonl,corpus/dialogues/zh-a.jsonl"
+        " --eval corpus/dialogues/en-b.jsonl,corpus/dialogues/zh-b.jsonl",
+        "memograd train relations resume=runs/my-run steps=3000",
+    ),
+    notes=(
+        "The trained model is the file final/relations.npz of the run:\n"
+        '  load_relation_model("runs/my-run/final/relations.npz")',
+    ),
+)

@@ -1,4 +1,4 @@
-"""Fitting a ranker (listwise softmax, or Plackett-Luce by reward alone) and judging it.
+"""Fitting a ranker (listwise softmax, or Plackett-Luce by reward alone), and judging it.
 
 Supervised: every evidence candidate against all candidates that are none, the mean over evidence
 and then over questions, with a ridge on standardised weights. GRPO: the policy draws an order of
@@ -11,20 +11,27 @@ Recall at k is the mean over questions of the share of a question's evidence tur
 candidates show. The guard: weights are adopted where their recall over all held-out questions is
 above that of rank fusion.
 
+When an older item goes behind a newer one (`memory/search/ranker/newer.py`) is learnt from
+questions whose evidence names the newest value: written dialogues, half of which leave old values
+as they are, and the conversations beside them. Of the first ten items by a ranker's scores every
+older one above a newer one is a pair, where exactly one of the two is evidence; a logistic model
+learns which, each question counting the same.
+
 Invariants: the gradients are those of the losses (`tests/tasks/test_retrieval.py`); ranker and
-fusion rank the same candidates of the same questions.
+fusion rank the same candidates of the same questions; what a pair is seen by is what search
+computes of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from memograd.evaluation import bootstrap_interval
-from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
+from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING, Features
 from memograd.memory.search.ranker.files import (
     FACTS,
     HIT_FACTS,
@@ -32,6 +39,13 @@ from memograd.memory.search.ranker.files import (
     Probability,
     hit_facts,
     with_best,
+)
+from memograd.memory.search.ranker.newer import (
+    PAIRS,
+    Newer,
+    asks_before,
+    pair_rows,
+    speech_of,
 )
 from memograd.tasks.retrieval.material import Candidates, Row
 
@@ -288,3 +302,41 @@ def guard(rows: Sequence[Row], part: Part, linear: Linear, k: int) -> dict[str, 
         },
         "adopted": bool(trained.mean() > fused.mean()),
     }
+
+
+FIRST: Final = 10  # items whose pairs are learnt from
+PAIR_RIDGE: Final = 2.0
+
+
+def fit_newer(linear: Linear, rows: Sequence[Row]) -> Newer | None:
+    """What these questions teach of older and newer items; None where they hold no pair."""
+    found = [(pairs, right) for row in rows for pairs, right in _pairs(linear, row)]
+    if not found:
+        return None
+    seen = np.concatenate([pairs for pairs, _ in found])
+    right = np.concatenate([right for _, right in found])
+    weight = np.concatenate([np.full(len(right), 1.0 / len(right)) for _, right in found])
+    return Newer(logistic_fit(seen, right, PAIR_RIDGE, np.zeros(len(PAIRS)), weight))
+
+
+def _pairs(linear: Linear, row: Row) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The pairs of a question, if there are some, and whether the newer one is evidence."""
+    items = row.items
+    if items is None or items.told is None or items.alike is None or row.cues is None:
+        return
+    if asks_before(row.cues):
+        return
+    scores = linear.scores(items.features)
+    first = np.argsort(-scores, kind="stable")[:FIRST]
+    above, below = np.triu_indices(len(first), 1)
+    older, newer = first[above], first[below]
+    told, hit = items.told, items.hit
+    chosen = (told[older] >= 0) & (told[newer] > told[older]) & (hit[older] != hit[newer])
+    older, newer = older[chosen], newer[chosen]
+    if not len(older):
+        return
+    evidence, other = np.where(hit[newer], newer, older), np.where(hit[newer], older, newer)
+    alike = items.alike[np.cumsum(hit)[evidence] - 1, other].astype(np.float64)
+    speech = speech_of(Features(np.arange(len(hit)), items.features.astype(np.float64)))
+    gaps = scores[older] - scores[newer]
+    yield pair_rows(gaps, alike, row.cues, speech[newer]), hit[newer]

@@ -28,15 +28,20 @@ from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe
-from memograd.tasks.base.steps import check_began_with, environment, train_by_steps
-from memograd.tasks.retrieval.changes import fit_newer
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
+from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.retrieval.dialogues import (
     memories_of_dialogues,
     read_dialogues,
     sittings_of,
 )
-from memograd.tasks.retrieval.learning import fit_probability, guard, items_part, turns_part
+from memograd.tasks.retrieval.learning import (
+    fit_newer,
+    fit_probability,
+    guard,
+    items_part,
+    turns_part,
+)
 from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
@@ -149,19 +154,18 @@ def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Sour
 
 
 @dataclass
-class RankerTraining:
-    """Trains a ranker on rows and writes metrics and checkpoints into the run folder.
+class RankerTraining(TrainingBySteps):
+    """Trains a ranker on rows.
 
     changes: what is learnt from which of two items that answer the same is wanted.
     """
 
+    config: RetrievalConfig
     trainer: RankerTrainer
     rows: list[Row]
     held: list[Row]
     changes: list[Row]
-    config: RetrievalConfig
     embedder: str
-    stage: Stage
 
     @property
     def step(self) -> int:
@@ -173,21 +177,8 @@ class RankerTraining:
         with np.load(checkpoint / STATE_FILE) as state:
             self.trainer.load(dict(state))
 
-    def train(self) -> Path:
-        """Run up to `config.steps`; returns the folder of the final checkpoint.
-
-        Raises:
-            Stopped: a signal came; a checkpoint was written.
-        """
-        return train_by_steps(
-            self.stage,
-            self.config,
-            done=lambda: self.trainer.step,
-            one_step=self._one_step,
-            save=self._save,
-        )
-
-    def _one_step(self) -> dict[str, Any]:
+    def one_step(self) -> dict[str, Any]:
+        """Move the weights once."""
         began = time.perf_counter()
         measured = self.trainer.advance()
         return {
@@ -202,12 +193,10 @@ class RankerTraining:
             "loss": measured.get("loss_turns"),
         }
 
-    def _save(self, name: str) -> Path:
-        def write(folder: Path) -> None:
-            save_ranker(self.ranker(), folder / RANKER_FILE)
-            np.savez(folder / STATE_FILE, **self.trainer.state())
-
-        return self.stage.run.save_checkpoint(name, write, step=self.trainer.step)
+    def write(self, folder: Path) -> None:
+        """The ranker, and what training goes on from."""
+        save_ranker(self.ranker(), folder / RANKER_FILE)
+        np.savez(folder / STATE_FILE, **self.trainer.state())
 
     def ranker(self) -> Ranker:
         """The ranker as it stands, with its probabilities and what held-out questions say."""
@@ -264,23 +253,19 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
             held.extend(rows_of(to_judge, reader))
 
         def training(stage: Stage) -> RankerTraining:
-            if stage.world.size > 1:
-                raise BadInput(f"{TASK} trains in one process: start it without torchrun.")
             trainer = RankerTrainer(rows, config, _reader(config, stage.run))
             if config.reward == "answer" and not trainer.questions:
                 raise BadInput(
                     "No question of data has a right answer beside its evidence, so reward=answer"
                     " can learn nothing: give `answer`, or take reward=evidence."
                 )
-            return RankerTraining(trainer, rows, held, changes, config, reader.name, stage)
+            return RankerTraining(stage, config, trainer, rows, held, changes, reader.name)
 
         return Job(
             training=training,
             environment=lambda: environment("numpy"),
             describe=describe,
-            measure=None,
-            measured=type(None),
-            report=lambda before, after, folder: None,
+            share=one_process(TASK),
             finish=_report,
             describe_step=lambda metrics: "  ".join(
                 f"{name} {value:.4f}" for name, value in metrics.items() if isinstance(value, float)
@@ -331,15 +316,7 @@ def evaluate(run: Path, asked: Evaluation) -> None:
 
 def settled(config: RetrievalConfig) -> RetrievalConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
-    update = {
-        "data": [path.resolve() for path in config.data],
-        "eval_data": [path.resolve() for path in config.eval_data],
-        "dialogues": [path.resolve() for path in config.dialogues],
-        "beside": [path.resolve() for path in config.beside],
-        "turns_only": [path.resolve() for path in config.turns_only],
-    }
-    given = {name: value for name, value in update.items() if name in config.model_fields_set}
-    return config.model_copy(update=given)
+    return with_absolute(config, "data", "eval_data", "dialogues", "beside", "turns_only")
 
 
 def fingerprint(memories: Sequence[MemoryMaterial]) -> str:

@@ -111,7 +111,9 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
     if columns is not None and not ordered:
         readings = tuple(_readings(database, sql, columns, rows))
     return Gold(
-        *(rows, pool, ordered),
+        rows,
+        pool,
+        ordered,
         exact_columns=columns is None,
         readings=readings,
         database=database,
@@ -146,7 +148,9 @@ def _readings(
             chosen = [names.index(name.lower()) for name in columns]
             pool = tuple(_said(_project(_normal(called), chosen)))
             yield Gold(
-                *(rows, pool, False),
+                rows,
+                pool,
+                False,
                 exact_columns=False,
                 more_rows=True,
                 database=database,

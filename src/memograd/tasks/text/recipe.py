@@ -21,9 +21,8 @@ from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.located import located
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job
+from memograd.tasks.base.recipe import Job, Recipe, located, parse_rewards, policy_job
 from memograd.tasks.text.measure import (
     MeasuredRows,
     describe_dropped,

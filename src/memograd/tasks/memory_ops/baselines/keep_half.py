@@ -6,19 +6,25 @@ turns that were kept. Half of what? Of all tokens, which is what a prompt costs,
 which is what most papers count; there, keeping long turns is keeping more. The trained head is
 asked for the log odds of writing a turn down, in the memory that it keeps itself on the way.
 
-Invariant: everybody but "all turns" keeps at most the same share of the unit, and no question is
-looked at.
+A method that keeps more finds more, so "keeps everything" wins every table that does not ask what
+it keeps. One that does not fit the budget any more is skipped and filling goes on, as `fill_budget`
+of `memory.search.context` does for prompts.
+
+Invariants: everybody but "all turns" keeps at most the same share of the unit, and no question is
+looked at; nothing left out would still fit; equal scores are taken in their order, so no draw
+decides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
-from memograd.evaluation.budget import keep_top
+from memograd.errors import BadInput
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.reader import RuleReader
@@ -166,3 +172,43 @@ def _mean(draws: Sequence[KeptHalf]) -> KeptHalf:
     }
     tokens = sum(draw.tokens for draw in draws) / len(draws)
     return KeptHalf(draws[0].name, tokens, recalls, draws[0].logs)
+
+
+def share_of_tokens(tokens: Sequence[int], share: float) -> int:
+    """The budget: `share` of the sum of `tokens`, rounded down; BadInput outside [0, 1]."""
+    if not 0 <= share <= 1:
+        raise BadInput(f"A budget is a share of all tokens between 0 and 1, not {share}.")
+    if any(count < 0 for count in tokens):
+        raise BadInput("A statement cannot cost less than no token.")
+    # 0.29 * 100 is 28.999999999999996: rounding must not take a token away.
+    return math.floor(share * sum(tokens) + 1e-9)
+
+
+def keep_preferred(order: Sequence[int], tokens: Sequence[int], budget: int) -> list[int]:
+    """The statements that fit, taken in the order of preference, returned by position.
+
+    order: positions in `tokens`, best first, none twice; one that it leaves out is never kept.
+    tokens [n]: what each statement costs. Raises BadInput for a position that is missing or twice.
+    """
+    if len(set(order)) < len(order) or not set(order) <= set(range(len(tokens))):
+        raise BadInput(f"The order must name positions below {len(tokens)}, each at most once.")
+    left, kept = budget, []
+    for position in order:
+        if tokens[position] <= left:
+            left -= tokens[position]
+            kept.append(position)
+    return sorted(kept)
+
+
+def keep_top(scores: Sequence[float], tokens: Sequence[int], share: float) -> list[int]:
+    """Positions of the statements with the highest scores that fit `share` of all tokens.
+
+    scores, tokens [n]: one each per statement. Raises BadInput when they differ in number, or a
+    score is not finite.
+    """
+    if len(scores) != len(tokens) or not all(math.isfinite(score) for score in scores):
+        raise BadInput(
+            f"Each of {len(tokens)} statements needs one finite score; got {len(scores)} scores."
+        )
+    order = sorted(range(len(scores)), key=lambda position: -scores[position])
+    return keep_preferred(order, tokens, share_of_tokens(tokens, share))

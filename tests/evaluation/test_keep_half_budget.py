@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.evaluation.budget import keep_preferred, keep_top, share_of_tokens
+from memograd.tasks.memory_ops.baselines.keep_half import keep_preferred, keep_top, share_of_tokens
 
 
 def test_by_hand() -> None:
