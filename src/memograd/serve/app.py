@@ -30,6 +30,7 @@ from memograd.serve.page import mount, outside
 from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
+from memograd.serve.warming import warming
 from memograd.web.allowed import allowed
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
@@ -56,6 +57,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(served.close)
+            await stack.enter_async_context(warming(memory.store))
             for part in running:
                 await stack.enter_async_context(part)
             yield
