@@ -238,3 +238,13 @@ def test_an_agents_list_is_its_own(serving: Serving) -> None:
     assert texts(page) == ["The plan is late."]
     found = browser.get("/memory", owner="agent:planner", q="mornings").text
     assert texts(found) == ["The plan is late."]
+
+
+def test_who_spoke_is_told_in_the_readers_language(serving: Serving) -> None:
+    said = [{"role": "user", "content": "我住在上海。"}]
+    [made] = serving.memory.add(said, user_id="小红")["results"]
+    browser = Browser(serving)
+    for language, speaker in (("en", "user"), ("zh", "用户")):
+        page = browser.get(f"/memory/item/{made['id']}", lang=language).text
+        assert f"<figcaption>{speaker} " in page
+        assert "UTC" in page  # whose times they are
