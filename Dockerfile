@@ -13,8 +13,8 @@ RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --constraint requirements.lock ".[serve,postgres]"
 
 FROM python:3.11-slim-bookworm
-RUN groupadd --system --gid 10001 memograd \
-    && useradd --system --uid 10001 --gid memograd --home-dir /data --shell /usr/sbin/nologin memograd \
+RUN groupadd --gid 10001 memograd \
+    && useradd --uid 10001 --gid memograd --home-dir /data --no-create-home --shell /usr/sbin/nologin memograd \
     && install --directory --owner memograd --group memograd --mode 0750 /data
 COPY --from=build /venv /venv
 ENV PATH=/venv/bin:$PATH \

@@ -1,6 +1,6 @@
 """What serving costs, and what a killed server loses.
 
-    python benchmarks/serve.py overhead [--calls 400]   REST beside the in-process call
+    python benchmarks/serve.py overhead [--calls 400] [--rate 100]   REST beside the in-process call
     python benchmarks/serve.py application [--calls 400] the same without sockets, one caller
     python benchmarks/serve.py mem0 [--calls 64]        REST beside mem0's `Memory` behind REST
     python benchmarks/serve.py crash [--calls 10000]    kill -9 of one of two servers
@@ -8,7 +8,10 @@
 All use an embedder that hashes trigrams and so costs nothing: what is left is the server's part,
 and any other embedder adds the same to both sides. `overhead` lets 1, 8 and 32 clients search and
 add (`infer=False`), in the process by threads and over loopback by one connection each, both sides
-in turns; processor seconds are the server's own. `application` calls the web application itself, so
+in turns; processor seconds are the server's own. By itself a client asks again as soon as it is
+answered, so that 8 of them keep every core busy and each call waits for seven others; with `--rate`
+all clients together begin so many calls a second, as agents that think between two calls do.
+`application` calls the web application itself, so
 that neither client nor connection is in the number. `crash` starts two servers over one PostgreSQL,
 lets 32 clients add for 8 users under names (Idempotency-Key), kills one server half-way, lets its
 clients go to the other one, and looks for what is missing, there twice, or under another user.
@@ -149,16 +152,24 @@ class Web:
 
 
 def together(
-    clients: int, calls: int, make: Callable[[int], Callable[[int], object]]
+    clients: int,
+    calls: int,
+    make: Callable[[int], Callable[[int], object]],
+    rate: float | None = None,
 ) -> list[float]:
-    """Milliseconds of each call, made by this many threads at once."""
+    """Milliseconds of each call, made by this many threads at once.
+
+    rate: calls that all of them begin in a second, at moments of chance; None: without a pause.
+    """
     took: list[float] = []
     gate = threading.Barrier(clients)
 
     def work(client: int) -> None:
-        call = make(client)
+        call, moments = make(client), random.Random(client)
         gate.wait()
         for number in range(calls // clients):
+            if rate is not None:
+                time.sleep(moments.expovariate(rate / clients))
             began = time.perf_counter()
             call(number)
             took.append((time.perf_counter() - began) * 1000)
@@ -176,7 +187,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def overhead(calls: int) -> None:
+def overhead(calls: int, rate: float | None) -> None:
     words = [f"user {n % 5} likes subject {n}" for n in range(ITEMS)]
     fresh = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
@@ -219,7 +230,7 @@ def overhead(calls: int) -> None:
                     for round_ in range(ROUNDS + 1):  # the first warms up
                         for side, make in enumerate(calls_of(what)):
                             before = processor_seconds(process.pid)
-                            took = together(clients, calls, make)
+                            took = together(clients, calls, make, rate)
                             if round_:
                                 sides[side].extend(took)
                                 used += (processor_seconds(process.pid) - before) * side
@@ -415,6 +426,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", choices=CHOICES)
     parser.add_argument("--calls", type=int)
+    parser.add_argument("--rate", type=float)
     parser.add_argument("--path", type=Path)
     parser.add_argument("--url")
     asked = parser.parse_args()
@@ -425,7 +437,7 @@ def main() -> int:
     elif asked.what == "mem0":
         beside_mem0(asked.calls or 64)
     elif asked.what == "overhead":
-        overhead(asked.calls or 400)
+        overhead(asked.calls or 400, asked.rate)
     elif asked.what == "application":
         application(asked.calls or 400)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import httpx
@@ -107,6 +108,17 @@ def test_a_body_that_is_too_long_is_refused(local, start, declared: bool) -> Non
     refused = rollout.client.post(url, content=content, headers=headers)
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
     assert rollout.chat("short").status_code == 200
+
+
+def test_a_body_that_never_ends_is_refused(local, start) -> None:
+    """By somebody without a key: nothing of it is read before the body."""
+    gateway = start(local, key="key", limits=GatewayLimits(body_seconds=0.3))
+    with socket.create_connection(("127.0.0.1", int(gateway.url.rpartition(":")[2]))) as slow:
+        slow.settimeout(30)
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+        slow.sendall(head.encode())
+        told = b"".join(iter(lambda: slow.recv(4096), b""))
+    assert told.startswith(b"HTTP/1.1 408") and b'"too_slow"' in told
 
 
 def test_keys_are_never_shown(gateway) -> None:

@@ -192,6 +192,11 @@ class Counting:
     def __init__(self) -> None:
         self.read = 0
 
+    points = False
+
+    def other_value(self, message: str, before: Any, item: str) -> None:
+        return None
+
     def relate(self, message: str, before: Any, items: Any, role: str = "user") -> np.ndarray:
         self.read += 1
         found = np.zeros((len(items), len(RELATIONS)), np.float32)

@@ -57,6 +57,11 @@ class Answering:
     def may_close(self, message: str, before: Any, segments: Sequence[str]) -> bool:
         return True
 
+    points = False
+
+    def other_value(self, message: str, before: Any, item: str) -> None:
+        return None
+
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         return [0.0] * len(others)
 

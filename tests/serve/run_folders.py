@@ -75,7 +75,8 @@ def example_runs(folder: Path) -> Path:
     ]
     (good / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in answers))
     (good / "evaluation.md").write_text(
-        f"# {HOSTILE}\n\nin points\n\n| method | F1 |\n| --- | ---: |\n| {HOSTILE} | 21.5 |\n"
+        f"# {HOSTILE}\n\n**rules**: in points\n\n"
+        f"| method | F1 |\n| --- | ---: |\n| {HOSTILE} | 21.5 |\n"
     )
     (runs / "broken").mkdir()
     (runs / "broken" / "config.json").write_text("{}")

@@ -155,7 +155,9 @@ def test_the_images_command_serves_and_its_health_check_passes(
     )
     try:
         assert process.stdout is not None
-        port = process.stdout.readline().rpartition(":")[2].strip()
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://localhost:")  # what a browser can open, not 0.0.0.0
+        port = address.rpartition(":")[2]
         [check] = dockerfile["HEALTHCHECK"]
         command = json.loads(check[check.index("CMD ") + 4 :])
         assert command[:2] == ["python", "-c"]

@@ -55,6 +55,19 @@ def entry(client: str) -> dict[str, Any]:
     return json.loads(text)["mcpServers"]["memograd"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_nobody_else_reads_the_file_with_the_key(home: Path, client: str) -> None:
+    path = hook.servers_file(client)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("" if client == "codex" else "{}")
+    path.chmod(0o644)
+    written(client, STARTED)
+    assert path.stat().st_mode & 0o777 == 0o644
+    written(client, RUNNING)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def commands(client: str) -> list[str]:
     """The hooks' commands, in the order of their events."""
     known = json.loads(hook.hooks_file(client).read_text(encoding="utf-8"))

@@ -118,6 +118,13 @@ def test_the_slider_goes_back_by_keyboard(opened: Callable[..., Any]) -> None:
     page.wait_for_selector(".then")
     assert "I live in Boston." in page.inner_text("#results")
     assert page.inner_text(".item.changed ins") == "Denver"
+    page.focus("#at")
+    page.keyboard.press("Home")
+    page.wait_for_selector("#results:has-text('1 known then')")
+    page.wait_for_selector("#count-semantic:text-is('1')")  # of the kinds, what was known then
+    page.fill("#q", "jazz")
+    page.wait_for_selector("#results .why")
+    assert page.input_value("#q") == "jazz"
 
 
 @pytest.mark.slow

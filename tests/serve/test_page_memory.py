@@ -75,7 +75,7 @@ def test_kinds_are_counted_and_chosen(serving: Serving) -> None:
     remember(serving, "I love jazz.", "I love tea.")
     page = Browser(serving).get("/memory", owner="user:alice", kind="core").text
     assert texts(page) == ["Call me Al."]
-    assert re.search(r'fact <b class="figure">2</b>', page)
+    assert re.search(r"fact <b class=\"figure\" id=\"count-semantic\">2</b>", page)
     assert Browser(serving).get("/memory", owner="user:alice", kind="x").status_code == 400
 
 
@@ -130,7 +130,7 @@ def test_the_past_stands_beside_the_present(serving: Serving) -> None:
     assert "forgotten since" in then
     assert "<del>Boston</del><ins>Denver</ins>" in then
     assert "1 of today’s items were not known yet" in then
-    assert "after 2 of 5 changes" in then
+    assert "after 2 of 5 changes. 1 of today" in then
 
 
 def test_history_has_actor_and_reason(serving: Serving) -> None:
@@ -238,3 +238,13 @@ def test_an_agents_list_is_its_own(serving: Serving) -> None:
     assert texts(page) == ["The plan is late."]
     found = browser.get("/memory", owner="agent:planner", q="mornings").text
     assert texts(found) == ["The plan is late."]
+
+
+def test_who_spoke_is_told_in_the_readers_language(serving: Serving) -> None:
+    said = [{"role": "user", "content": "我住在上海。"}]
+    [made] = serving.memory.add(said, user_id="小红")["results"]
+    browser = Browser(serving)
+    for language, speaker in (("en", "user"), ("zh", "用户")):
+        page = browser.get(f"/memory/item/{made['id']}", lang=language).text
+        assert f"<figcaption>{speaker} " in page
+        assert "UTC" in page  # whose times they are

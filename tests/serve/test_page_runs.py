@@ -120,7 +120,8 @@ def test_the_report_is_shown_as_a_table(browser: Browser) -> None:
     page = browser.get("/runs/good").text
     assert '<th scope="col" class="right">F1</th>' in page
     assert '<td class="right">21.5</td>' in page
-    assert "---" not in page and HOSTILE not in page
+    assert "<b>rules</b>: in points" in page
+    assert "---" not in page and "**" not in page and HOSTILE not in page
 
 
 @pytest.mark.parametrize("line", ["no json", "[]", '{"method": "trained", "answer": "x"}', "{}"])

@@ -467,6 +467,8 @@ def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
 
 def test_health_needs_no_key(served_empty: Serving) -> None:
     assert served_empty.ask("GET", "/healthz", None).json()["status"] == "ok"
+    head = served_empty.ask("HEAD", "/healthz", None)  # as some that watch servers ask
+    assert head.status_code == 200 and head.content == b""
 
 
 def test_what_expires_batches_and_sweeping(serving: Serving) -> None:

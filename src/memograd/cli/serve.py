@@ -117,7 +117,7 @@ def serve(
     )
     with Memory.open(settings=settings) as memory:
         served = create_app(memory, start.settings)
-        place = address(listening)
+        place = address(listening, named=allow_host or ())
         typer.echo(f"serving {settings.path} at {place}")
         if start.made_token is not None:
             typer.echo(f"admin token of this run, for clients: {start.made_token}")

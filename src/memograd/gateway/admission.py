@@ -5,7 +5,7 @@ A rollout's own key opens that rollout and nothing else. The gateway's key, wher
 listens on this machine only.
 
 Invariants: no key opens another rollout's paths; a place among the calls is free again however a
-call ends. (`memograd.web.body_limit` counts the bytes of a request.)
+call ends. (`memograd.web.body_limit` counts the bytes of a request, `slow_body` its seconds.)
 """
 
 from __future__ import annotations
@@ -80,10 +80,11 @@ def check_address(host: str, key: str | None) -> None:
 
 @dataclass(frozen=True)
 class GatewayLimits:
-    """`max_body` bytes of a request, `max_calls` answered at once, `call_seconds` an answer may
-    take, `choices` a call may ask for."""
+    """`max_body` bytes of a request, sent within `body_seconds`; `max_calls` answered at once,
+    `call_seconds` an answer may take, `choices` a call may ask for."""
 
     max_body: int = 8 * 1024 * 1024
+    body_seconds: float = 30.0
     max_calls: int = 256
     call_seconds: float = 600.0
     max_choices: int = 16

@@ -45,13 +45,14 @@ from memograd.memory.embedders.embedder import Embedder
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
 from memograd.web.safe_headers import SafeHeaders
+from memograd.web.slow_body import SlowBody
 from memograd.web.strict_json import StrictRoute
 
 # By name: given the model itself, FastAPI makes a validator a route and status. `/health` gives it.
 _ERROR = {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"content": {"application/json": {"schema": _ERROR}}}
-    for status in (400, 401, 404, 405, 409, 413, 422, 429, 500, 502, 503, 504)
+    for status in (400, 401, 404, 405, 408, 409, 413, 422, 429, 500, 502, 503, 504)
 }
 NOT_KEPT: Mapping[str, Any] = {
     "methods": ["GET", "POST", "DELETE"],
@@ -101,6 +102,9 @@ def create_app(
     too_large = f"The request has more than {limits.max_body} bytes."
     refusal = error_body(too_large, kind="invalid_request_error", code="too_large")
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=refusal)
+    too_slow = f"The request did not arrive within {limits.body_seconds:g} s."
+    refusal = error_body(too_slow, kind="invalid_request_error", code="too_slow")
+    app.add_middleware(SlowBody, seconds=limits.body_seconds, refusal=refusal)
     app.add_middleware(HostCheck, hosts=[*map(checked_host, hosts)], refusal=_foreign)
     app.add_middleware(SafeHeaders)
     return app

@@ -24,16 +24,18 @@ import memograd
 from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory
 from memograd.serve import session
-from memograd.serve.limits import KnownFirst, SlowBody
+from memograd.serve.limits import KnownFirst
 from memograd.serve.mcp import http as mcp
 from memograd.serve.page import mount, outside
 from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
+from memograd.serve.warming import warming
 from memograd.web.allowed import allowed
 from memograd.web.body_limit import BodyLimit
 from memograd.web.host_check import HostCheck, checked_host
 from memograd.web.safe_headers import SAFE, SafeHeaders
+from memograd.web.slow_body import SlowBody
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 
@@ -55,6 +57,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(served.close)
+            await stack.enter_async_context(warming(memory.store))
             for part in running:
                 await stack.enter_async_context(part)
             yield
@@ -80,7 +83,8 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     limits = settings.limits
     too_large = refusal(f"The request has more than {limits.max_body} bytes.")
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=too_large)
-    app.add_middleware(SlowBody, seconds=limits.body_seconds)
+    too_slow = refusal(f"The request did not arrive within {limits.body_seconds:g} s.")
+    app.add_middleware(SlowBody, seconds=limits.body_seconds, refusal=too_slow)
     app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
     app.add_middleware(outside.PageRefusals, served=served)

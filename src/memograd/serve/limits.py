@@ -1,9 +1,9 @@
 """What a server takes on at most: calls at once, threads of one owner, calls a minute of one key,
-seconds of a body, characters of a text.
+characters of a text.
 
-`memograd.web.body_limit` counts the bytes. Invariants: a place and a turn are free again however a
-call ends; the calls of one owner leave most threads to all others; who sends slowly holds a
-connection, never a thread or a place; a body is read of somebody known.
+`memograd.web.body_limit` counts the bytes and `slow_body` the seconds of a body. Invariants: a
+place and a turn are free again however a call ends; the calls of one owner leave most threads to
+all others; a body is read of somebody known.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers
 
@@ -138,35 +138,3 @@ class KnownFirst:
                     await refuse(send, rest, error.status, body, error.headers)
                     return
         await self._app(scope, receive, send)
-
-
-class SlowBody:
-    """ASGI middleware that answers 408 to a body that does not arrive within some seconds."""
-
-    def __init__(self, app: Application, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what arrives in time."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        deadline = asyncio.get_running_loop().time() + self._seconds
-        complete = False
-
-        async def in_time() -> MutableMapping[str, Any]:
-            nonlocal complete
-            if complete:
-                return await receive()
-            async with asyncio.timeout_at(deadline):
-                message = await receive()
-            complete = message["type"] != "http.request" or not message.get("more_body", False)
-            return message
-
-        try:
-            await self._app(scope, in_time, send)
-        except TimeoutError:
-            if complete:
-                raise
-            said = f"The request did not arrive within {self._seconds:g} s."
-            await refuse(send, None, 408, json.dumps(refusal(said)).encode())

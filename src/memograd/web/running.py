@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 import h11
@@ -52,9 +52,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def address(listening: socket.socket) -> str:
-    """`http://127.0.0.1:4321`."""
+def address(listening: socket.socket, *, named: Sequence[str] = ()) -> str:
+    """`http://127.0.0.1:4321`. named: what a server that listens on all addresses is called by."""
     host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::") and named:
+        host = named[0].strip("[]")
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

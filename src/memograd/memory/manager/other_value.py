@@ -70,11 +70,13 @@ def of_other_value(
 @dataclass(frozen=True)
 class Put:
     """text: the item with the value. said: what the message says and what stood there, empty where
-    rules found it. typed: it is a value of the same type, or one that the model points at."""
+    rules found it. typed: it is a value of the same type, or one that the model points at. agreed:
+    rules found it."""
 
     text: str
     said: tuple[str, ...]
     typed: bool
+    agreed: bool = True
 
     def tells(self, quote: str) -> bool:
         """Whether a sentence of the message says the value, or hardly more than the old one."""
@@ -99,7 +101,8 @@ def with_value(
         return None
     found = pointed_at(model, heard, old)
     if told and found is not None and found.sure >= POINTED:
-        return Put(put(old, found.old, found.new), (found.new, old[slice(*found.old)]), True)
+        text = put(old, found.old, found.new)
+        return Put(text, (found.new, old[slice(*found.old)]), True, agreed=text == value)
     if value is not None and _agree(found, value):
         return Put(value, (), True)
     short = not is_chinese(own) or len(own) <= BARE_LENGTH
@@ -117,6 +120,8 @@ def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | Non
     found = model.other_value(heard.own, heard.before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
+    if re.search(rf"{re.escape(found.new)} ones?\b", heard.own):
+        return None  # "the Australian one" points at a value and is none
     return found
 
 
@@ -127,6 +132,8 @@ def gives_other(
 
     few: hardly anything else lies near. by_the_way: `of_other_value` has named the item.
     """
+    if by_the_way and not model.points:
+        return True  # nobody knows better
     found = pointed_at(model, heard, present(item.text))
     bound = POINTED if few else POINTED_AMONG_MANY
     return found is not None and found.sure >= (POINTED_AT_ALL if by_the_way else bound)

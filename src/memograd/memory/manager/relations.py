@@ -283,6 +283,9 @@ class RelationManager:
                 or substitution.corrected(present(item.text), one) == found.text
             }
             text = keeping_past(found.text, item.text)
+            if not found.agreed and CORRECTS.search(FAINT.sub(" ", heard.own)) is None and sounds:
+                # "Autocorrect introduced me as Xylophone": perhaps it corrects nothing.
+                text = _with_past(text, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
         # A remark may look like a correction: what it may replace is kept as past. So is what else
         # an item says of which nobody knows which part is wrong.

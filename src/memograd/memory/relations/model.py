@@ -99,6 +99,11 @@ class RelationModel:
         """What the model is: sizes, temperatures, thresholds, origin."""
         return self._weights.about
 
+    @property
+    def points(self) -> bool:
+        """Whether it has a pointer, so that `other_value` finds any."""
+        return self._pointer is not None
+
     def relate(
         self,
         message: str,

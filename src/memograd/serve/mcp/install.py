@@ -6,7 +6,8 @@ the client also gets hooks (`hook.py`), which need a memory that is open already
 client starts has the tools alone.
 
 Invariants: entries of others stay as they are; planning twice changes nothing the second time; a
-file that cannot be understood is refused, and nothing is written then.
+file that cannot be understood is refused, and nothing is written then; what a key is written into,
+nobody but its owner can read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -40,11 +41,12 @@ HOOKS: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file: before (None: there is none) and after."""
+    """One file: before (None: there is none) and after. secret: whether a key stands in it."""
 
     path: Path
     before: str | None
     after: str
+    secret: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,13 @@ def plan(client: str, server: Started | RunningServer) -> list[FileChange]:
     path = hook.servers_file(client)
     before = _read(path)
     if client == "codex":
-        changes = [FileChange(path, before, _with_table(path, before or "", entry))]
+        change = FileChange(path, before, _with_table(path, before or "", entry))
     else:
         known = _object(path, before)
         _part(path, known, "mcpServers")[hook.NAME] = entry
-        changes = [_changed(path, before, known)]
-    changes.append(_hooks_change(client, wanted=isinstance(server, RunningServer)))
+        change = _changed(path, before, known)
+    running = isinstance(server, RunningServer)
+    changes = [replace(change, secret=running), _hooks_change(client, wanted=running)]
     return [change for change in changes if change.before != change.after]
 
 
@@ -126,7 +129,7 @@ def write(change: FileChange) -> Path | None:
     with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
         file.write(change.after)
     if path.exists():
-        os.chmod(name, path.stat().st_mode & 0o777)
+        os.chmod(name, path.stat().st_mode & (0o700 if change.secret else 0o777))
     os.replace(name, path)
     return kept
 
