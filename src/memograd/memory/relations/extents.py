@@ -31,6 +31,7 @@ _STAYS: Final = (
     r"\b[^.!?]{0,4}(?:is|'s|are|was|stays?|remains?|bit)\b[^.!?]{0,8}"
     r"\b(?:right|correct|fine|true|ok|okay|same)?\b"
 )
+_OWNS: Final = re.compile(r"['’]s\b")
 _COUNTED: Final = re.compile(rf"[{_HAN_NUMERALS}\d]+[个只位条名头匹](?={_HAN})")
 
 
@@ -38,13 +39,15 @@ def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, 
     """The spans, moved to what is put in place; None where one counts and the other does not."""
     old, new = _trimmed(item, _whole(item, old)), _trimmed(message, _whole(message, new))
     old, new = _without_common_edges(item, old, message, new)
-    if re.match(r"['’]s\b", item[old.end :]) and re.search(r"\w['’]s$", message[slice(*new)]):
+    if _OWNS.match(item[old.end :]) and re.search(r"\w['’]s$", message[slice(*new)]):
         new = Span(new.start, new.end - 2)
+    elif _OWNS.match(message[new.end :]) and re.search(r"\w['’]s$", item[slice(*old)]):
+        old = Span(old.start, old.end - 2)
     old = _of_one_form(item, old, message[slice(*new)])
     old = _without_what_stays(item, old, message, new)
     if old.start >= old.end or new.start >= new.end:
         return None
-    if _counts(item[slice(*old)]) != _counts(message[slice(*new)]):
+    if _counts(item, old) != _counts(message, new):
         return None
     return old, new
 
@@ -135,6 +138,9 @@ def _without_what_stays(item: str, old: Span, message: str, new: Span) -> Span:
     return Span(old.start, old.start + words[-2].end())
 
 
-def _counts(value: str) -> bool:
+def _counts(text: str, span: Span) -> bool:
     """Whether a value has a number; a day of the week has none."""
+    value = text[slice(*span)]
+    if text[: span.start].endswith(("周", "星期", "礼拜")):
+        value = value[1:]
     return _COUNTS.search(_WEEKDAY.sub("", value)) is not None
