@@ -147,6 +147,11 @@ class E5Weights:
         """
         return self._tokenizer
 
+    def forget_words(self) -> None:
+        """Have the tokenizer forget the words that it met last; of Chinese they are clauses."""
+        if "_tokenizer" in self.__dict__:
+            self._tokenizer.model._clear_cache()
+
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
