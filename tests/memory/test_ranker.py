@@ -31,6 +31,7 @@ from memograd.memory.search.ranker.trained import (
     asked,
     candidates_of,
     choose_ranking,
+    judge_both,
     judge_items,
     judge_turns,
 )
@@ -120,6 +121,26 @@ def test_a_threshold_is_the_least_probability() -> None:
     assert search(state_of(TEXTS), "dogs and tea", threshold=middle) == [
         one for one in everything if one[1] >= middle
     ]
+
+
+@pytest.mark.parametrize("texts", [TEXTS, ["only this"], []])
+def test_items_and_turns_are_judged_together_as_each_alone(texts: list[str]) -> None:
+    state = state_of(texts)
+    for number, text in enumerate(["Tea was fine.", *texts[:9]]):
+        sources = (f"t{3 * number}",) if number and number != 4 else ()  # some came from no turn
+        item = MemoryItem(f"i{number}", text, Scope("ann"), START, START, sources=sources)
+        state.add_item(item, unit(np.random.default_rng(number), 1)[0], analyse(text))
+    query = Query("rain or tea?", unit(np.random.default_rng(5), 1)[0], analyse("rain or tea?"))
+    seen = asked(
+        state, query, asked_at=START, item_eligible=None, turn_eligible=None, with_turns=True
+    )
+    ranker = shipped_ranker()
+    alone = judge_items(seen, ranker.items), judge_turns(seen, ranker.turns)
+    for one, both in zip(alone, judge_both(seen, ranker), strict=True):
+        assert (one is None) == (both is None) == (one is alone[1] and not texts)
+        if one is not None and both is not None:
+            np.testing.assert_array_equal(one.features.rows, both.features.rows)
+            np.testing.assert_array_equal(one.scores, both.scores)
 
 
 @pytest.mark.parametrize("texts", [[], ["only this"]])

@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from memograd.memory.text_caches import of_texts
+
 _ENGLISH = """
 a an the this that these those some any each every all both such same other another
 i me my mine myself you your yours yourself yourselves he him his himself she her hers herself
@@ -172,6 +174,7 @@ def _english() -> Callable[[str], str]:
     return stem
 
 
+@of_texts
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
     if not word.isascii():

@@ -41,6 +41,7 @@ from memograd.memory.embedders.e5_weights import (
     read_e5,
 )
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
+from memograd.memory.text_caches import hold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +120,11 @@ class _Model:
         self._weights = read_e5(path)
         self._tokenizer = self._weights.tokenizer()
         self.session = _session(path, self._weights)
+        hold(self)
+
+    def drop_texts(self) -> None:
+        """See `TextHolder`."""
+        self._weights.forget_words()
 
     def vectors(self, texts: list[str]) -> np.ndarray:
         """float32 `[n, hidden]`, rows of length 1."""

@@ -117,8 +117,8 @@ class E5Weights:
     eos: int
     pad: int
     unk: int
-    pieces: list[str]
-    scores: list[float]
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
     characters: dict[str, str]
     vectors: dict[str, np.ndarray]
     matrices: dict[str, Q4Matrix]
@@ -146,6 +146,11 @@ class E5Weights:
         All who ask share it, so nobody may change it: to make one takes most of a second.
         """
         return self._tokenizer
+
+    def forget_words(self) -> None:
+        """Have the tokenizer forget the words that it met last; of Chinese they are clauses."""
+        if "_tokenizer" in self.__dict__:
+            self._tokenizer.model._clear_cache()
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -243,9 +248,9 @@ def _parse(path: Path, changed: int, size: int) -> E5Weights:
 
     count, bos, eos, pad, unk, blob_bytes = take("5iQ")
     starts = array("<u4", count + 1).tolist()
-    scores = array("<f4", count).tolist()
+    scores = tuple(array("<f4", count).tolist())
     blob = array("u1", blob_bytes).tobytes()
-    pieces = [blob[a:b].decode() for a, b in pairwise(starts)]
+    pieces = tuple(blob[a:b].decode() for a, b in pairwise(starts))
 
     characters: dict[str, str] = {}
     entries, _bytes = take("iI")

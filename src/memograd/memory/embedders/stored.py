@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.errors import MemogradError
 from memograd.memory.embedders.embedder import Embedder, check_vectors
+from memograd.memory.text_caches import hold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,12 @@ class CachedEmbedder(_Remembering):
         self._max_entries = max_entries
         self._held: OrderedDict[_Key, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
+        hold(self)
+
+    def drop_texts(self) -> None:
+        """See `TextHolder`: a vector tells what its text was about."""
+        with self._lock:
+            self._held.clear()
 
     def _look_up(
         self, role: str, texts: Sequence[str], embed: Callable[[Sequence[str]], np.ndarray]

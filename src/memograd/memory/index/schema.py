@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from memograd.memory.records.events import RECORDS, Event, EventKind
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.text_caches import of_texts
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -106,6 +107,7 @@ def row_key(layer: str, owner: str, item_id: str) -> str:
     return digest(json.dumps([layer, owner, item_id]))
 
 
+@of_texts
 @lru_cache(maxsize=100_000)
 def token(term: str) -> str:
     """The term as one word of eight letters and digits."""

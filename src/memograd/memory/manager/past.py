@@ -28,6 +28,7 @@ from memograd.memory.reader.forget import asked_for, to_be_kept
 from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
+from memograd.memory.text_caches import of_texts
 
 LONGER_THAN: Final = 3  # characters of a part that says something
 CHARACTERS: Final = 2  # of Chinese that count as a word: two texts always share some
@@ -159,6 +160,7 @@ def _day_zh(day: date | None) -> str:
 _FUNCTION_CHARACTERS: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户")
 
 
+@of_texts
 @lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def stems(text: str) -> frozenset[str]:
     """The beginnings of content words; in Chinese characters that carry content."""

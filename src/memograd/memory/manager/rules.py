@@ -35,6 +35,7 @@ from memograd.memory.statements import (
     wording,
 )
 from memograd.memory.statements.statement import plain
+from memograd.memory.text_caches import of_texts
 
 if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
@@ -109,6 +110,7 @@ def decide_by_rules(fact: Fact, items: Sequence[MemoryItem]) -> Decision:
     return beside or Decision(MemoryOp.add(fact.text), reason("new", fact.text))
 
 
+@of_texts
 @lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def _understand(text: str) -> _Said:
     bare = _FRAME.sub("", text)

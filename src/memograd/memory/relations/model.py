@@ -52,6 +52,7 @@ from memograd.memory.relations.values import (
     values_file,
 )
 from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
+from memograd.memory.text_caches import hold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +94,12 @@ class RelationModel:
         # A message's clauses are asked about behind its sentences, in the very same row.
         self._begin = lru_cache(maxsize=ROWS_KEPT)(self._begin_anew)
         self._encode = lru_cache(maxsize=ROWS_KEPT)(self._encode_anew)
+        hold(self)
+
+    def drop_texts(self) -> None:
+        """See `TextHolder`; the rows of tokens are texts."""
+        self._begin.cache_clear()
+        self._encode.cache_clear()
 
     @property
     def about(self) -> About:

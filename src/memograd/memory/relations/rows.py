@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from memograd.memory.embedders.e5_weights import E5Weights
+from memograd.memory.text_caches import hold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +69,13 @@ class RowBuilder:
         # Where each token stands takes longer than the tokens, and only messages are asked for it.
         self._ids = lru_cache(maxsize=4_096)(self._ids_anew)
         self._encode = lru_cache(maxsize=256)(self._encode_anew)
+        hold(self)
+
+    def drop_texts(self) -> None:
+        """See `TextHolder`."""
+        self._weights.forget_words()
+        self._ids.cache_clear()
+        self._encode.cache_clear()
 
     def row(
         self,

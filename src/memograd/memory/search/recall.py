@@ -28,8 +28,8 @@ from memograd.memory.search.ranker.trained import (
     Ranking,
     asked,
     candidates_of,
+    judge_both,
     judge_items,
-    judge_turns,
 )
 from memograd.memory.search.reach import Reach, Reached
 from memograd.memory.search.rerank import Reranker
@@ -239,8 +239,12 @@ def trained(
         turn_eligible=reached.turn_eligible() if turns else None,
         with_turns=turns,
     )
+    if turns:
+        judged_items, judged_turns = judge_both(seen, ranker)
+    else:
+        judged_items, judged_turns = judge_items(seen, ranker.items), None
     items = candidates_of(
-        judge_items(seen, ranker.items),
+        judged_items,
         state.items,
         query,
         ranker.items,
@@ -254,7 +258,7 @@ def trained(
     if not turns:
         return Found(hits, [])
     told = candidates_of(
-        judge_turns(seen, ranker.turns),
+        judged_turns,
         state.turns,
         query,
         ranker.turns,

@@ -70,12 +70,14 @@ class Matches:
         group: int64 `[matches]`, whose match it is, -1 for nobody's. lengths: `[groups]` in terms.
         """
         n = len(lengths)
-        mine = group >= 0
+        mine = np.flatnonzero(group >= 0)
         keys = self.term[mine] * n + group[mine]
-        order = np.argsort(keys, kind="stable")
+        order = keys.argsort(kind="stable")
         keys = keys[order]
-        firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-        counted = np.add.reduceat(self.count[mine][order], firsts) if len(keys) else np.zeros(0)
+        new = np.ones(len(keys), bool)
+        np.not_equal(keys[1:], keys[:-1], out=new[1:])
+        firsts = np.flatnonzero(new)
+        counted = np.add.reduceat(self.count[mine[order]], firsts) if len(keys) else np.zeros(0)
         term, of = np.divmod(keys[firsts], max(n, 1))
         holders = np.bincount(term, minlength=len(self.repeats))
         weights = self.repeats * np.log(1.0 + (n - holders + 0.5) / (holders + 0.5))

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.text_caches import of_texts
 
 DAY_SECONDS = 86400.0
 READ: Final = 2000
@@ -111,6 +112,7 @@ def surface(text: str, speaker: str, caption: bool) -> int:
     return bits
 
 
+@of_texts
 @lru_cache(maxsize=1 << 15)
 def _of_text(text: str) -> int:
     bits = BIT["question"] if text.rstrip().endswith(_ASKS) else 0

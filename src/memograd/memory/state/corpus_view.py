@@ -128,19 +128,26 @@ def layout_of(view: CorpusView[T]) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Sittings:
-    """of: int64 `[n]`, number of the sitting. starts: int64 `[sittings]`, its first turn. joined:
-    bool `[n - 1]`, whether the next turn is of the same. talk, context: float64 `[n]` in [0, 1],
-    how much neighbours and sitting say of a turn. place: float64 `[n]`, from 0 for the first turn
-    to `reach`, which is 1 from two months on. years: that turns were said in."""
+    """of: int64 `[n]`, number of the sitting. starts, sizes: int64 `[sittings]`, its first turn and
+    how many it has. linked: bool `[n + 1]`, whether a turn is of the same as the one before it;
+    false for the first and behind the last. talk, context: float64 `[n]` in [0, 1], how much
+    neighbours and sitting say of a turn. place: float64 `[n]`, from 0 for the first turn to
+    `reach`, which is 1 from two months on. years: that turns were said in."""
 
     of: np.ndarray
     starts: np.ndarray
-    joined: np.ndarray
+    sizes: np.ndarray
+    linked: np.ndarray
     talk: np.ndarray
     context: np.ndarray
     place: np.ndarray
     reach: float
     years: tuple[int, ...]
+
+    @property
+    def joined(self) -> np.ndarray:
+        """bool `[n - 1]`: whether the next turn is of the same."""
+        return self.linked[1:-1]
 
 
 def sittings_of(columns: Columns) -> Sittings:
@@ -148,13 +155,13 @@ def sittings_of(columns: Columns) -> Sittings:
     n = len(columns.day)
     if not n:
         none, empty = np.zeros(0, np.int64), np.zeros(0)
-        return Sittings(none, none, np.zeros(0, bool), empty, empty, empty, 0.0, ())
+        return Sittings(none, none, none, np.zeros(1, bool), empty, empty, empty, 0.0, ())
     with np.errstate(invalid="ignore"):
         pause = np.abs(np.diff(columns.day)) > PAUSE_DAYS
     joined = (columns.session[1:] == columns.session[:-1]) & ~pause
     of = np.concatenate([[0], np.cumsum(~joined)])
     starts = np.concatenate([[0], 1 + np.flatnonzero(~joined)])
-    sizes = np.bincount(of)[of]
+    sizes = np.bincount(of)
     turned = np.concatenate([[0.0, 0.0], columns.speaker[1:] != columns.speaker[:-1]])
     total = np.cumsum(turned)
     first, end = np.maximum(np.arange(n) - NEAR, 0), np.minimum(np.arange(n) + NEAR + 1, n)
@@ -168,9 +175,10 @@ def sittings_of(columns: Columns) -> Sittings:
     return Sittings(
         of=of,
         starts=starts,
-        joined=joined,
+        sizes=sizes,
+        linked=np.concatenate([[False], joined, [False]]),
         talk=talk,
-        context=np.clip((sizes - 1) / (FULL_SITTING - 1), 0, 1) * talk,
+        context=np.clip((sizes[of] - 1) / (FULL_SITTING - 1), 0, 1) * talk,
         place=np.arange(n) / max(n - 1, 1) * reach,
         reach=reach,
         years=years,

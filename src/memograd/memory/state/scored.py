@@ -89,7 +89,7 @@ class Scored(Generic[T]):
         for rows, dead, start in zip(self._rows, self._dead, self._starts, strict=False):
             here = np.fromiter(map(rows.get, ids, repeat(-1)), np.int64, len(ids))
             alive = here >= 0 if dead is None else (here >= 0) & ~dead[here]
-            found[alive] = here[alive] + start
+            np.copyto(found, here + start, where=alive)
         if self.layout.places is not None:
             found = np.where(found < 0, -1, np.searchsorted(self.layout.places, found))
         if self._in_tail:

@@ -36,6 +36,7 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
 from memograd.memory.state.derived_texts import DerivedTexts, WordsFirst
 from memograd.memory.state.memory_state import Analysed
+from memograd.memory.text_caches import drop_texts
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -199,6 +200,9 @@ class States:
         with slot.lock:
             state = slot.state or MemoryState(self._dimension)
             events = self._journal.tail(owner, after=state.seq)
+            if state.seq and any(event.kind is EventKind.PURGE for event in events):
+                self._texts.forget(owner)  # another process purged: nothing of it stays here either
+                drop_texts()
             if events:
                 self._fold(owner, state, events, turn_vectors)
                 slot.state = state

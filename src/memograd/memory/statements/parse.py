@@ -19,6 +19,7 @@ from typing import Final
 from memograd.memory.language import language_of, simplified
 from memograd.memory.statements.english import parse_english
 from memograd.memory.statements.statement import Statement
+from memograd.memory.text_caches import of_texts
 
 _ENDED: Final = re.compile(r"不再|再也不|已经不|不住在.*了$|不喜欢.*了$|戒了|戒掉")
 _LIGHT: Final = re.compile(
@@ -202,6 +203,7 @@ def _slot(noun: str) -> str:
 LONGEST = 300  # characters; a longer text is a story, not a statement
 
 
+@of_texts
 @lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def parse_statement(text: str) -> Statement | None:
     """What the sentence says, if it has one of the typical forms of its language."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
+from memograd.memory.text_caches import of_texts
 
 _NUMBER: Final = re.compile(r"\d+(?:[.:/-]\d+)*")
 _LATIN: Final = re.compile(r"[a-zà-ɏ][a-zà-ɏ'-]*[+#]*")
@@ -58,6 +59,7 @@ class Wording:
     changed_to: bool
 
 
+@of_texts
 @lru_cache(maxsize=_TEXTS_KEPT)  # every message is compared with the same items again
 def wording(text: str) -> Wording:
     """The wording of a text; English words lose their endings, Chinese runs become bigrams."""
@@ -104,6 +106,7 @@ def same_text(first: str, second: str) -> bool:
     )
 
 
+@of_texts
 @lru_cache(maxsize=_TEXTS_KEPT)
 def _order(text: str) -> tuple[str, ...]:
     """The content words in their order: who bit whom matters."""
@@ -113,6 +116,7 @@ def _order(text: str) -> tuple[str, ...]:
     return (*kept, *(c for run in _HAN_RUN.findall(text) for c in run if c not in _HAN_STOP))
 
 
+@of_texts
 @lru_cache(maxsize=_TEXTS_KEPT)
 def _squeezed(text: str) -> str:
     # Points and commas between digits stay: 4.5 is not 45. So do + and #: C++ is not C.

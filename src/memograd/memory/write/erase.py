@@ -17,6 +17,7 @@ from memograd.errors import BadInput
 from memograd.memory.records.events import RECORDS, Event, EventKind
 from memograd.memory.records.scope import Scope
 from memograd.memory.state.store import MemoryStore
+from memograd.memory.text_caches import drop_texts
 from memograd.memory.write.compaction import stands_for
 
 REASON = "purged on request"
@@ -88,15 +89,14 @@ def _purge(
     subjects: Mapping[str, Sequence[str]] | None = None,
     owners: Sequence[str] = (),
 ) -> None:
-    """Erase subjects by owner, and whole owners, at once; their states leave the process whatever.
-
-    Caches of the texts that were read last keep them in the process until others take their place.
-    """
+    """Erase subjects by owner, and whole owners, at once; their states, and all results that are
+    kept of texts, leave the process whatever."""
     try:
         store.journal.purge(subjects=subjects or {}, owners=owners, actor="user", reason=REASON)
     finally:
         for owner in (*(subjects or {}), *owners):
             store.forget(owner)
+        drop_texts()
 
 
 def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]:

@@ -23,6 +23,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
 from memograd.memory.statements import wording
+from memograd.memory.text_caches import of_texts
 
 NEAREST: Final = 64  # items, by their words: one that is said whole is near
 LEAST: Final = 2  # words that are enough within a longer sentence; of characters twice as many
@@ -80,6 +81,7 @@ def _said(item: MemoryItem) -> frozenset[str]:
     return _words_said(item.text)
 
 
+@of_texts
 @lru_cache(maxsize=2_048)  # every message is compared with the same items again
 def _words_said(text: str) -> frozenset[str]:
     return _words(_bare(text))

@@ -24,6 +24,7 @@ from memograd.memory.reader import RuleReader
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.search import Query
+from memograd.memory.search.ranker.around import Around
 from memograd.memory.search.ranker.features import candidate_features
 from memograd.memory.search.ranker.files import question_facts
 from memograd.memory.search.ranker.lists import item_lists, turn_lists
@@ -250,7 +251,8 @@ def _candidates(
         lists = turn_lists(own, seen.items, seen.sources)
     if not len(lists.numbers):
         return None
-    features = candidate_features(own, seen.turns, lists, seen.question, of_items=of_items)
+    around = Around.of(seen.turns, lists.turn)
+    features = candidate_features(own, seen.turns, lists, seen.question, around, of_items=of_items)
     numbers = {id: number for number, id in enumerate(sorted(asking.evidence))}
     sources, lines = [], []
     for record in own.scored.records(lists.numbers):

@@ -38,6 +38,7 @@ from memograd.memory.statements import (
     same_text,
     wording,
 )
+from memograd.memory.text_caches import of_texts
 
 if TYPE_CHECKING:
     from memograd.memory.state import MemoryState
@@ -233,11 +234,13 @@ def _common_start(first: str, second: str) -> int:
     return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
+@of_texts
 @lru_cache(maxsize=65_536)
 def _same_text(first: str, second: str) -> bool:
     return same_text(first, second)
 
 
+@of_texts
 @lru_cache(maxsize=16_384)  # a raw turn of some pages takes 50 kB here
 def _understand(text: str) -> _Compared:
     straight = text.replace("’", "'")

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from memograd.memory.search.ranker.around import NEAR, SESSION, Around, Compared
 from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
 from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.state.columns import BIT
@@ -38,8 +39,6 @@ GROUPS: Final = {
     "recent": "how long ago it was",
 }
 """Groups of features, and what a group is about in words."""
-
-_FLOOR: Final = -4.0
 
 RISING: Final = (
     "dense.", "bm25.", "window.", "items.", "fusion.", "cover.", "session.", "near.dense",
@@ -64,208 +63,108 @@ class Features:
 
 
 def candidate_features(
-    own: Seen, turns: Seen, lists: Lists, question: QuestionCues, *, of_items: bool
+    own: Seen,
+    turns: Seen,
+    lists: Lists,
+    question: QuestionCues,
+    around: Around,
+    *,
+    of_items: bool,
 ) -> Features:
     """The features of all candidates, in the order of `FEATURES`.
 
     own: the corpus that the candidates are from. turns: those they stand among; for items, what
-    their sources stand among, by words alone.
+    their sources stand among, by words alone. around: of these candidates.
     """
     at, scored = lists.numbers, own.scored
     layout = scored.layout
-    flags = _Flags(layout.columns.flags[at])
+    flags = _flags_of(layout.columns.flags[at])
+    assistant = flags[_FLAG["assistant"]]
+    user_like = 1.0 - assistant
     c = len(at)
-    values: dict[str, np.ndarray] = {}
+    rows = np.empty((len(FEATURES), c))
+
+    def put(name: str, values: np.ndarray) -> np.ndarray:
+        rows[_ROW[name]] = values
+        return values
 
     dense = scored.dense
     best = float(dense.max(initial=-1.0))
     spread = scored.spread
-    gap = (dense[at] - best) / spread
-    values["dense.gap"], values["dense.close"] = gap, np.maximum(gap, -1.0)
+    gap = put("dense.gap", (dense[at] - best) / spread)
+    put("dense.close", np.maximum(gap, -1.0))
+    bm25 = own.words.bm25[at]
     most = max(float(own.words.bm25.max(initial=0.0)), 1e-9)
     ideal = max(scored.words.ideal, 1e-9)
-    rel = own.words.bm25[at] / most
-    values["bm25.rel"], values["bm25.abs"] = rel, own.words.bm25[at] / ideal
+    rel = put("bm25.rel", bm25 / most)
+    put("bm25.abs", bm25 / ideal)
 
-    around = _Around(turns, lists.turn, best, spread, most, with_dense=not of_items)
     window = window_of_items(own, turns, at, lists.turn) if of_items else turns.words.window[at]
-    window_most = max(float(turns.words.window.max(initial=0.0)), float(window.max()), 1e-9)
-    values["window.rel"], values["window.abs"] = window / window_most, window / ideal
+    window_most = max(around.best_window, float(window.max()), 1e-9)
+    put("window.rel", window / window_most)
+    put("window.abs", window / ideal)
     has = np.isfinite(lists.ranks[3:]).any(axis=0)
+    put("items.has", has)
     top = float(lists.item_dense.max(initial=-1.0))
-    values["items.has"] = has.astype(float)
-    values["items.dense"] = np.where(has, np.maximum((lists.item_dense - top) / spread, -5), -5.0)
-    values["items.bm25"] = lists.item_bm25 / max(float(lists.item_bm25.max(initial=0.0)), 1e-9)
-    values["items.cover"] = lists.item_cover
-    inverse, logs = 20 / (20 + lists.ranks), -np.log(np.minimum(lists.ranks, 80))
-    for row, name in enumerate(("dense.", "bm25.", "window.", "items.dense_", "items.bm25_")):
-        values[f"{name}rank"], values[f"{name}log"] = inverse[row], logs[row]
-    share = lists.fused / max(float(lists.fused.max(initial=0.0)), 1e-9)
+    put("items.dense", np.where(has, np.maximum((lists.item_dense - top) / spread, -5), -5.0))
+    put("items.bm25", lists.item_bm25 / max(float(lists.item_bm25.max(initial=0.0)), 1e-9))
+    put("items.cover", lists.item_cover)
+    rows[_RANKS] = 20 / (20 + lists.ranks)
+    rows[_LOGS] = -np.log(np.minimum(lists.ranks, 80))
+    share = put("fusion.share", lists.fused / max(float(lists.fused.max(initial=0.0)), 1e-9))
     order = np.argsort(-lists.fused, kind="stable")
     place = np.empty(c)
     place[order] = np.arange(1, c + 1)
-    values["fusion.share"], values["fusion.log"] = share, np.log(np.maximum(share, 0.05))
-    values["fusion.rank"] = 20 / (20 + place)
-    values["fusion.agree10"] = (lists.ranks <= 10).sum(axis=0).astype(float)
-    values["fusion.agree3"] = (lists.ranks <= 3).sum(axis=0).astype(float)
-    cover = own.words.cover[at]
-    values["cover.own"] = cover
-    values["cover.window"] = np.maximum(around.here(turns.words.window_cover), cover)
-    in_sitting = around.of_sitting(turns.words.sitting_cover)
-    values["cover.session"] = cover + around.context * (in_sitting - cover)
-    values["cover.full"] = (cover > 0.6).astype(float)
-    values |= around.neighbours(cover)
-    values |= around.sitting(gap, rel)
+    put("fusion.log", np.log(np.maximum(share, 0.05)))
+    put("fusion.rank", 20 / (20 + place))
+    put("fusion.agree10", (lists.ranks <= 10).sum(axis=0))
+    put("fusion.agree3", (lists.ranks <= 3).sum(axis=0))
+    cover = put("cover.own", own.words.cover[at])
+    put("cover.window", np.maximum(around.cover, cover))
+    put("cover.session", cover + around.context * (around.sitting_cover - cover))
+    put("cover.full", cover > 0.6)
+    compared = None if of_items else Compared(turns.scored, best, spread)
+    rows[_NEAR] = around.neighbours(most, compared)
+    rows[_SESSION] = around.sittings(gap, rel, most, compared)
 
-    values |= _who(question, layout.columns, at, lists, turns, flags, of_items)
+    rows[_WHO] = _who(question, layout.columns, at, lists, turns, flags, of_items)
     asks = {kind: float(kind in question.asks) for kind in _ASKED}
-    user_like = 1.0 - flags["assistant"]
-    values["type.when_time"] = asks["when"] * flags["time"]
-    values["type.count_number"] = asks["count"] * flags["number"]
-    values["type.who_name"] = asks["who"] * flags["name"]
-    values["type.where_place"] = asks["where"] * flags["place"]
-    values["type.why_reason"] = asks["why"] * flags["reason"]
-    values["type.pref_prefer"] = asks["pref"] * flags["prefer"] * user_like
-    values["type.you_suggest"] = asks["you"] * flags["suggest"] * flags["assistant"]
-    values["type.when_item"] = asks["when"] * values["items.has"]
-    length = np.minimum(np.log1p(layout.lengths[at].astype(float)), 4.0)
-    values["surface.time"], values["surface.number"] = flags["time"], flags["number"]
-    values["surface.question"] = flags["question"] * user_like
-    values["surface.question_a"] = flags["question"] * flags["assistant"]
-    values["surface.caption"] = flags["caption"]
-    values["surface.prefer"] = flags["prefer"] * user_like
-    values["surface.first"] = flags["first"] * user_like
-    values["surface.length"], values["surface.length_user"] = length, length * user_like
-    values["surface.short"] = (layout.lengths[at] < 5).astype(float)
-    values |= _dates(question, layout.columns.day, at)
-    sat = turns.scored.layout.sittings()
-    where = around.here(sat.place)
-    leading = where[order[:20]]
-    older = (leading[None, :] < where[:, None]).mean(axis=1) if c else np.zeros(0)
-    values["recent.now"], values["recent.first"] = asks["now"] * where, asks["first"] * where
-    values["recent.older"] = older * sat.reach
-    values["recent.now_older"] = asks["now"] * values["recent.older"]
-    return Features(at, np.array([values[name] for name in FEATURES]).T)
+    rows[_TYPE] = np.array([asks[kind] for kind, _ in _FITS])[:, None] * flags[_FITTING]
+    put("type.pref_prefer", asks["pref"] * flags[_FLAG["prefer"]] * user_like)
+    put("type.you_suggest", asks["you"] * flags[_FLAG["suggest"]] * assistant)
+    put("type.when_item", asks["when"] * has)
+    rows[_SURFACE] = flags[_SHOWN]
+    rows[_OF_USERS] *= user_like
+    rows[_ROW["surface.question_a"]] *= assistant
+    lengths = layout.lengths[at]
+    length = put("surface.length", np.minimum(np.log1p(lengths.astype(float)), 4.0))
+    put("surface.length_user", length * user_like)
+    put("surface.short", lengths < 5)
+    rows[_DATE] = _dates(question, layout.columns.day, at)
+    where = around.place
+    older = (where[order[:20]][None, :] < where[:, None]).mean(axis=1) if c else np.zeros(0)
+    older = put("recent.older", older * turns.scored.layout.sittings().reach)
+    put("recent.now", asks["now"] * where)
+    put("recent.first", asks["first"] * where)
+    put("recent.now_older", asks["now"] * older)
+    return Features(at, rows.T)
 
 
 _ASKED: Final = ("when", "count", "who", "where", "why", "pref", "you", "now", "first")
-
+_FITS: Final = (
+    ("when", "time"), ("count", "number"), ("who", "name"), ("where", "place"), ("why", "reason"),
+)  # fmt: skip
+"""What a question asks for, and what is to be seen in a record that tells it."""
 
 _BITS: Final = np.array(list(BIT.values()))[:, None]
+_FLAG: Final = {name: row for row, name in enumerate(BIT)}
+_FITTING: Final = [_FLAG[flag] for _, flag in _FITS]
 
 
-class _Flags:
-    """The bits of records as numbers, 0 or 1."""
-
-    def __init__(self, bits: np.ndarray) -> None:
-        set_bits: np.ndarray = (bits & _BITS != 0).astype(float)
-        self._of: dict[str, np.ndarray] = dict(zip(BIT, set_bits, strict=True))
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._of[name]
-
-
-class _Around:
-    """The turns on both sides of a candidate, within its sitting."""
-
-    def __init__(
-        self, turns: Seen, at: np.ndarray, best: float, spread: float, most: float, *,
-        with_dense: bool,
-    ) -> None:  # fmt: skip
-        scored, sat = turns.scored, turns.scored.layout.sittings()
-        n = len(scored)
-        self._turns, self._n = turns, n
-        self._best, self._spread, self._most = best, spread, most
-        self._with_dense = with_dense
-        self.known = at >= 0
-        self._at = np.maximum(at, 0)
-        if not n:
-            self._index = np.zeros((7, len(at)), np.int64)
-            self._valid = np.zeros((7, len(at)), bool)
-            self.talk = self.context = np.zeros(len(at))
-            return
-        self._sitting = sat.of[self._at]
-        index = at[None, :] + np.arange(-3, 4)[:, None]
-        valid = (index >= 0) & (index < n) & self.known
-        index = np.where(valid, index, 0)
-        self._valid = valid & (sat.of[index] == self._sitting)
-        self._index = index
-        self.talk, self.context = self.here(sat.talk), self.here(sat.context)
-
-    def here(self, of_turns: np.ndarray) -> np.ndarray:
-        """A number of each candidate's own turn, 0 without one."""
-        if not self._n:
-            return np.zeros(len(self._at))
-        return np.where(self.known, of_turns[self._at], 0.0)
-
-    def of_sitting(self, of_sittings: np.ndarray) -> np.ndarray:
-        """A number of each candidate's sitting, 0 without one."""
-        if not self._n:
-            return np.zeros(len(self._at))
-        return np.where(self.known, of_sittings[self._sitting], 0.0)
-
-    def _shifted(self, of_turns: np.ndarray, fill: float = 0.0) -> np.ndarray:
-        """`[7, c]`: of the turns three before to three behind."""
-        if not self._n:
-            return np.full(self._index.shape, fill)
-        return np.where(self._valid, of_turns[self._index], fill)
-
-    def neighbours(self, cover: np.ndarray) -> dict[str, np.ndarray]:
-        """Somebody else's turn answers or asks; one's own goes on, or speaks of something else."""
-        turns, values = self._turns, {}
-        columns = turns.scored.layout.columns
-        speakers = self._shifted(columns.speaker, -1)
-        other = (speakers != speakers[3]) & self._valid
-        words = self._shifted(turns.words.bm25) / self._most
-        covers = self._shifted(turns.words.cover)
-        if self._with_dense:
-            gaps = (self._shifted(turns.scored.dense, -2.0) - self._best) / self._spread
-            close = np.maximum(gaps, _FLOOR) - _FLOOR
-        else:
-            close = np.zeros(self._index.shape)
-        for row, name in ((2, "before"), (4, "behind")):
-            values[f"near.dense_{name}"] = close[row] * other[row]
-            values[f"near.bm25_{name}"] = words[row] * other[row]
-            values[f"near.cover_{name}"] = covers[row] * other[row]
-        for step, name in ((2, "two"), (3, "three")):
-            both = [3 - step, 3 + step]
-            values[f"near.dense_{name}"] = close[both].max(axis=0) * self.talk
-            values[f"near.bm25_{name}"] = words[both].max(axis=0) * self.talk
-        before = columns.flags[self._index[2]] if self._n else self._index[2]
-        answers = ((before & BIT["question"]) != 0) * other[2]
-        values["near.answers"] = answers.astype(float)
-        values["near.answers_bm25"] = answers * words[2]
-        values["near.answers_dense"] = answers * close[2]
-        return values
-
-    def sitting(self, gap: np.ndarray, rel: np.ndarray) -> dict[str, np.ndarray]:
-        """How well the rest of the sitting fits."""
-        turns, sat = self._turns, self._turns.scored.layout.sittings()
-        floored = np.maximum(gap, _FLOOR)
-        values = {"session.best": floored, "session.mean": np.zeros(len(gap))}
-        if self._with_dense and self._n:
-            dense = turns.scored.dense
-            best = np.maximum.reduceat(dense, sat.starts)[self._sitting]
-            best = np.maximum((best - self._best) / self._spread, _FLOOR)
-            values["session.best"] = floored + self.context * (best - floored)
-            sizes = np.diff(np.append(sat.starts, self._n))
-            mean = np.add.reduceat(dense, sat.starts) / sizes
-            away = (mean[self._sitting] - turns.scored.mean) / self._spread
-            values["session.mean"] = away * self.context
-        whole = turns.words.sitting
-        most = max(float(whole.max(initial=0.0)), 1e-9)
-        own = self.of_sitting(whole)
-        words = own / most
-        values["session.bm25"] = rel + self.context * (words - rel)
-        if self._n:
-            best = np.maximum.reduceat(turns.words.bm25, sat.starts)
-            top = best[self._sitting] / self._most
-            values["session.bm25best"] = rel + self.context * (np.minimum(top, 1.0) - rel)
-            rank = 1 + np.searchsorted(np.sort(-whole), -own)
-            values["session.rank"] = -np.log(np.minimum(rank, 50)) * self.context
-        else:
-            values["session.bm25best"], values["session.rank"] = rel, np.zeros(len(gap))
-        return values
+def _flags_of(bits: np.ndarray) -> np.ndarray:
+    """float64 `[flags, c]`: the bits of records as numbers, 0 or 1, in the order of `BIT`."""
+    set_bits: np.ndarray = (bits & _BITS != 0).astype(float)
+    return set_bits
 
 
 def _who(
@@ -274,44 +173,47 @@ def _who(
     at: np.ndarray,
     lists: Lists,
     turns: Seen,
-    flags: _Flags,
+    flags: np.ndarray,
     of_items: bool,
-) -> dict[str, np.ndarray]:
-    """The one rule behind these: it is by whom the question asks about."""
+) -> np.ndarray:
+    """`[_WHO, c]`. The one rule behind these: it is by whom the question asks about."""
     told = turns.scored.layout.columns
     known = lists.turn >= 0
     if of_items:
         speaker = told.speaker[lists.turn] if len(told.speaker) else np.zeros(len(at), np.int64)
-        bits = _Flags(told.flags[lists.turn] * known if len(told.flags) else lists.turn * 0)
-        machine, assistant, user = bits["machine"], bits["assistant"], bits["user"]
+        bits = told.flags[lists.turn] * known if len(told.flags) else lists.turn * 0
+        assistant, user, machine = (bits & _BY != 0).astype(float)
     else:
         speaker = columns.speaker[at]
-        machine, assistant, user = flags["machine"], flags["assistant"], flags["user"]
+        assistant, user, machine = flags[_BY_FLAGS]
     you, me = float("you" in question.asks), float("me" in question.asks)
-    match = np.zeros(len(at))
+    rows = np.zeros((7, len(at)))
+    match = rows[0]
     if len(question.named) == 1:
         said_by = np.array([name in question.named for name in told.names], bool)
-        match = np.where(known, 2.0 * said_by[speaker] - 1.0, 0.0)
+        match[:] = np.where(known, 2.0 * said_by[speaker] - 1.0, 0.0)
     elif not question.named and you:
-        match = assistant - user
+        match[:] = assistant - user
     elif not question.named and me:
-        match = user - assistant
-    return {
-        "who.match": match,
-        "who.match_first": np.maximum(match, 0) * flags["first"],
-        "who.you_assistant": you * assistant,
-        "who.me_assistant": me * (1 - you) * assistant,
-        "who.assistant": assistant,
-        "who.machine": machine,
-        "who.you_user": you * user,
-    }
+        match[:] = user - assistant
+    rows[1] = np.maximum(match, 0) * flags[_FLAG["first"]]
+    rows[2] = you * assistant
+    rows[3] = me * (1 - you) * assistant
+    rows[4] = assistant
+    rows[5] = machine
+    rows[6] = you * user
+    return rows
 
 
-def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
-    """A stretch of time that holds most records tells nothing, one that holds few tells much."""
-    names = ("date.in", "date.near", "date.after", "date.far")
+_BY_FLAGS: Final = [_FLAG[name] for name in ("assistant", "user", "machine")]
+_BY: Final = _BITS[_BY_FLAGS]
+
+
+def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """`[_DATE, c]`: a stretch of time that holds most records tells nothing, one that holds few
+    tells much."""
     if not question.spans or not np.isfinite(day).any():
-        return dict.fromkeys(names, np.zeros(len(at)))
+        return np.zeros((4, len(at)))
     begin = np.array([_days(begin) for begin, _ in question.spans])
     end = np.array([_days(end) for _, end in question.spans])
     x = day[:, None]
@@ -323,12 +225,14 @@ def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> dict[str,
         weight = float(np.log((len(day) + 1) / (inside.sum() + 1)) / 4)
         return np.asarray(inside[at] * weight)
 
-    return {
-        "date.in": rare(np.asarray(away <= 0)),
-        "date.near": rare(np.asarray(away <= 7)),
-        "date.after": rare(np.asarray(after)),
-        "date.far": (away[at] > 45).astype(float),
-    }
+    return np.array(
+        [
+            rare(np.asarray(away <= 0)),
+            rare(np.asarray(away <= 7)),
+            rare(np.asarray(after)),
+            away[at] > 45,
+        ]
+    )
 
 
 def _days(moment: datetime) -> float:
@@ -343,11 +247,7 @@ FEATURES: Final = (
     "items.dense_rank", "items.dense_log", "items.bm25_rank", "items.bm25_log",
     "fusion.share", "fusion.log", "fusion.rank", "fusion.agree10", "fusion.agree3",
     "cover.own", "cover.window", "cover.session", "cover.full",
-    "near.dense_before", "near.bm25_before", "near.cover_before",
-    "near.dense_behind", "near.bm25_behind", "near.cover_behind",
-    "near.dense_two", "near.bm25_two", "near.dense_three", "near.bm25_three",
-    "near.answers", "near.answers_bm25", "near.answers_dense",
-    "session.best", "session.mean", "session.bm25", "session.bm25best", "session.rank",
+    *NEAR, *SESSION,
     "who.match", "who.match_first", "who.you_assistant", "who.me_assistant", "who.assistant",
     "who.machine", "who.you_user",
     "type.when_time", "type.count_number", "type.who_name", "type.where_place", "type.why_reason",
@@ -358,6 +258,29 @@ FEATURES: Final = (
     "recent.now", "recent.first", "recent.older", "recent.now_older",
 )  # fmt: skip
 """All features, in the order of the columns."""
+
+
+_ROW: Final = {name: row for row, name in enumerate(FEATURES)}
+
+
+def _rows(first: str, last: str) -> slice:
+    """From one feature to another."""
+    return slice(_ROW[first], _ROW[last] + 1)
+
+
+_RANKED: Final = ("dense.", "bm25.", "window.", "items.dense_", "items.bm25_")
+_RANKS: Final = [_ROW[f"{name}rank"] for name in _RANKED]
+_LOGS: Final = [_ROW[f"{name}log"] for name in _RANKED]
+_NEAR: Final = _rows(NEAR[0], NEAR[-1])
+_SESSION: Final = _rows(SESSION[0], SESSION[-1])
+_WHO: Final = _rows("who.match", "who.you_user")
+_TYPE: Final = _rows("type.when_time", "type.why_reason")
+_SURFACE: Final = _rows("surface.time", "surface.first")
+_SHOWN: Final = [
+    _FLAG[name.removeprefix("surface.").removesuffix("_a")] for name in FEATURES[_SURFACE]
+]
+_OF_USERS: Final = [_ROW[f"surface.{name}"] for name in ("question", "prefer", "first")]
+_DATE: Final = _rows("date.in", "date.far")
 
 
 def group_of(feature: str) -> str:

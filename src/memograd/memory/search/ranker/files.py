@@ -208,7 +208,7 @@ def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> n
     some, none = dense[at][match > 0], dense[at][match < 0]
     gap = 0.0
     if len(some) and len(none):
-        gap = float(np.clip((some.max() - none.max()) / spread, -4, 4))
+        gap = min(max(float((some.max() - none.max()) / spread), -4.0), 4.0)
     cover = float(own.words.cover[at].max())
     return np.array(
         [
@@ -229,7 +229,7 @@ def question_facts(own: Seen, turns: Seen, lists: Lists, match: np.ndarray) -> n
 
 def with_best(facts: np.ndarray, scores: np.ndarray, agree: np.ndarray) -> np.ndarray:
     """float64 `[facts]`: and how sure the scores are; agree: `fusion.agree3` of the candidates."""
-    return np.append(facts, [agree[int(scores.argmax())], _margin(scores)])
+    return np.concatenate([facts, [agree[scores.argmax()], _margin(scores)]])
 
 
 def hit_facts(scores: np.ndarray) -> np.ndarray:
@@ -238,8 +238,10 @@ def hit_facts(scores: np.ndarray) -> np.ndarray:
         return np.zeros((0, len(HIT_FACTS)))
     behind = scores - scores.max()
     share = behind - np.log(np.exp(behind).sum())
-    same = np.ones(len(scores))
-    return np.stack([behind, share, same * np.log(len(scores)), same * _margin(scores)], axis=1)
+    rows = np.empty((len(scores), len(HIT_FACTS)))
+    rows[:, 0], rows[:, 1] = behind, share
+    rows[:, 2:] = np.log(len(scores)), _margin(scores)
+    return rows
 
 
 def _margin(scores: np.ndarray) -> float:
@@ -249,7 +251,7 @@ def _margin(scores: np.ndarray) -> float:
 
 
 def _logistic(x: np.ndarray | float) -> np.ndarray:
-    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -40, 40)))
+    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.maximum(np.minimum(x, 40), -40)))
     return result
 
 

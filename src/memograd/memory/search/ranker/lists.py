@@ -8,13 +8,13 @@ infinite rank there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 
-from memograd.memory.records.items import MemoryItem
 from memograd.memory.state.bm25 import Matches
 from memograd.memory.state.scored import Scored
 
@@ -50,7 +50,7 @@ def words_of(scored: Scored[Any], *, around: bool) -> Words:
     cover = words.matches.cover(len(bm25), words.idf)
     if sat is None:
         return Words(bm25, cover, bm25, cover, alone, alone)
-    window, near_cover = _window(scored, sat.joined)
+    window, near_cover = _window(scored, sat.linked)
     near = np.flatnonzero(window)  # everywhere else all is 0
     talk = sat.talk[near]
     for around_it, own in ((window, bm25[near]), (near_cover, cover[near])):
@@ -60,14 +60,18 @@ def words_of(scored: Scored[Any], *, around: bool) -> Words:
     return Words(bm25, cover, window, near_cover, sitting, sitting_cover)
 
 
-def _window(scored: Scored[Any], joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _window(scored: Scored[Any], linked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """BM25 and cover of every turn with the ones beside it, of the same sitting, as one text."""
     matches = scored.words.matches
-    place = matches.place
-    linked = np.concatenate([joined, [False]])
-    behind = np.where(linked[place], place + 1, -1)
-    before = np.where((place > 0) & linked[np.maximum(place - 1, 0)], place - 1, -1)
-    tripled = Matches(np.tile(matches.term, 3), place, np.tile(matches.count, 3), matches.repeats)
+    term, place, count = matches.term, matches.place, matches.count
+    behind = np.where(linked[place + 1], place + 1, -1)
+    before = np.where(linked[place], place - 1, -1)
+    tripled = Matches(
+        np.concatenate([term, term, term]),
+        place,
+        np.concatenate([count, count, count]),
+        matches.repeats,
+    )
     around = np.concatenate([place, behind, before])
     return tripled.grouped(around, scored.layout.window_lengths(), scored.words.idf)
 
@@ -160,39 +164,48 @@ def _allowed(scored: Scored[Any], eligible: Eligible | None) -> Callable[[int], 
 class Sources:
     """What the items that stand in any list came from.
 
-    items: int64 `[c]`, their numbers, rising. item, turn: int64 `[sources]`, a place in `items` and
-    the number of a turn, -1 where it is not here. last: int64 `[c]`, the turn of the last source.
+    items: int64 `[c]`, their numbers, rising. ranks: float64 `[2, c]`, their places in the lists by
+    meaning and by words. item, turn: int64 `[sources]`, a place in `items` and the number of a
+    turn, -1 where it is not here. last: int64 `[c]`, the turn of the last source.
     """
 
     items: np.ndarray
+    ranks: np.ndarray
     item: np.ndarray
     turn: np.ndarray
     last: np.ndarray
 
-    def ranks(self, best: np.ndarray) -> np.ndarray:
-        """float64 `[c]`: the place of every item in a list of its best, infinite outside it."""
-        ranks = np.full(len(self.items), np.inf)
-        ranks[np.searchsorted(self.items, best)] = np.arange(1, len(best) + 1)
-        return ranks
-
 
 def sources_of(items: Seen, turns: Seen) -> Sources:
     """The sources of the best items, looked up once for both kinds of candidates."""
-    numbers = _distinct(items.dense_best, items.words_best)
-    records: list[MemoryItem] = items.scored.records(numbers)
-    counts = np.array([len(record.sources) for record in records], np.int64)
-    of = np.repeat(np.arange(len(records)), counts)
-    turn = turns.scored.numbers([source for record in records for source in record.sources])
+    lists = (items.dense_best, items.words_best)
+    numbers = _distinct(*lists)
+    told = [record.sources for record in items.scored.records(numbers)]
+    counts = np.fromiter(map(len, told), np.int64, len(told))
+    of = np.arange(len(told)).repeat(counts)
+    turn = turns.scored.numbers(list(chain.from_iterable(told)))
     last = np.full(len(numbers), -1, np.int64)
     some = counts > 0
     last[some] = turn[counts.cumsum()[some] - 1]
-    return Sources(numbers, of, turn, last)
+    return Sources(numbers, _ranks(numbers, lists, 2), of, turn, last)
 
 
 def _distinct(*numbers: np.ndarray) -> np.ndarray:
     """int64, rising: every number once."""
-    rising = np.sort(np.concatenate(numbers)).astype(np.int64)
-    return rising[np.diff(rising, prepend=-1) > 0]
+    rising = np.concatenate(numbers, dtype=np.int64)
+    rising.sort()
+    new = np.ones(len(rising), bool)
+    np.not_equal(rising[1:], rising[:-1], out=new[1:])
+    return rising[new]
+
+
+def _ranks(numbers: np.ndarray, lists: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """float64 `[rows, c]`: the places of the numbers (rising) in lists of the best, one a row,
+    infinite outside them and in the rows behind them."""
+    ranks = np.full((rows, len(numbers)), np.inf)
+    for row, best in zip(ranks, lists, strict=False):
+        row[numbers.searchsorted(best)] = np.arange(1.0, len(best) + 1)
+    return ranks
 
 
 def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
@@ -203,15 +216,14 @@ def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
         known[known] = [turns.allowed(place) for place in sources.turn[known].tolist()]
     of, came_from = sources.item[known], sources.turn[known]
     numbers = _distinct(turns.dense_best, turns.words_best, window_best, came_from)
-    ranks = np.full((5, len(numbers)), np.inf)
-    for row, best in enumerate((turns.dense_best, turns.words_best, window_best)):
-        ranks[row, np.searchsorted(numbers, best)] = np.arange(1, len(best) + 1)
-    at, item = np.searchsorted(numbers, came_from), sources.items[of]
-    for row, best in enumerate((items.dense_best, items.words_best), start=3):
-        np.minimum.at(ranks[row], at, sources.ranks(best)[of])
-    values = np.tile([[-1.0], [0.0], [0.0]], (1, len(numbers)))
-    of_items = (items.scored.dense, items.words.bm25, items.words.cover)
-    for row, value in zip(values, of_items, strict=True):
+    ranks = _ranks(numbers, (turns.dense_best, turns.words_best, window_best), 5)
+    at, item = numbers.searchsorted(came_from), sources.items[of]
+    for row, of_items in zip(ranks[3:], sources.ranks, strict=True):
+        np.minimum.at(row, at, of_items[of])
+    values = np.zeros((3, len(numbers)))
+    values[0] = -1.0
+    seen_of_items = (items.scored.dense, items.words.bm25, items.words.cover)
+    for row, value in zip(values, seen_of_items, strict=True):
         np.maximum.at(row, at, value[item])
     return Lists(numbers, ranks, values[0], values[1], values[2], numbers, _fused(ranks))
 
@@ -219,8 +231,7 @@ def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
 def item_lists(items: Seen, turns: Seen, sources: Sources) -> Lists:
     """The candidates among items."""
     ranks = np.full((5, len(sources.items)), np.inf)
-    for row, best in enumerate((items.dense_best, items.words_best)):
-        ranks[row] = sources.ranks(best)
+    ranks[:2] = sources.ranks
     window = window_of_items(items, turns, sources.items, sources.last)
     order = np.argsort(-window, kind="stable")
     order = order[window[order] > 0]

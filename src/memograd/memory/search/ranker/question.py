@@ -123,7 +123,13 @@ def _says(low: str, name: str) -> bool:
     return not name.isascii() or re.search(rf"\b{re.escape(name)}\b", low) is not None
 
 
+# Without one of these nothing below finds a date, and most questions have none.
+_MAY_DATE = re.compile(rf"\d|ago|last|past|previous|yesterday|today|[昨今上]|{_MONTH}")
+
+
 def _spans(low: str, asked: datetime | None, years: Sequence[int]) -> Iterator[Span]:
+    if _MAY_DATE.search(low) is None:
+        return
     yield from _calendar(low, years)
     if asked is not None:
         try:

@@ -26,6 +26,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.records.versions import CURRENT_FILE
 from memograd.memory.search.hits import Query, T
+from memograd.memory.search.ranker.around import Around
 from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
 from memograd.memory.search.ranker.files import (
     Linear,
@@ -169,24 +170,43 @@ class Judged(Generic[T]):
     facts: np.ndarray
 
 
+def judge_both(
+    asked: Asked, ranker: Ranker
+) -> tuple[Judged[MemoryItem] | None, Judged[RawTurn] | None]:
+    """The candidates among items and among turns, as `judge_items` and `judge_turns` give them;
+    what stands around them is looked up once."""
+    items = item_lists(asked.items, asked.turns, asked.sources)
+    turns = turn_lists(asked.turns, asked.items, asked.sources)
+    around = Around.of(asked.turns, np.concatenate([items.turn, turns.turn]))
+    count = len(items.numbers)
+    return (
+        _judge(asked, asked.items, items, ranker.items, around.part(0, count), of_items=True),
+        _judge(asked, asked.turns, turns, ranker.turns, around.part(count, None), of_items=False),
+    )
+
+
 def judge_turns(asked: Asked, linear: Linear) -> Judged[RawTurn] | None:
     """The candidates among turns with their scores; None where there are none."""
     lists = turn_lists(asked.turns, asked.items, asked.sources)
-    return _judge(asked, asked.turns, lists, linear, of_items=False)
+    around = Around.of(asked.turns, lists.turn)
+    return _judge(asked, asked.turns, lists, linear, around, of_items=False)
 
 
 def judge_items(asked: Asked, linear: Linear) -> Judged[MemoryItem] | None:
     """The candidates among items with their scores; None where there are none."""
     lists = item_lists(asked.items, asked.turns, asked.sources)
-    return _judge(asked, asked.items, lists, linear, of_items=True)
+    around = Around.of(asked.turns, lists.turn)
+    return _judge(asked, asked.items, lists, linear, around, of_items=True)
 
 
 def _judge(
-    asked: Asked, own: Seen, lists: Lists, linear: Linear, *, of_items: bool
+    asked: Asked, own: Seen, lists: Lists, linear: Linear, around: Around, *, of_items: bool
 ) -> Judged[Any] | None:
     if not len(lists.numbers):
         return None
-    features = candidate_features(own, asked.turns, lists, asked.question, of_items=of_items)
+    features = candidate_features(
+        own, asked.turns, lists, asked.question, around, of_items=of_items
+    )
     scores = linear.scores(features.rows)
     facts = question_facts(own, asked.turns, lists, features.column("who.match"))
     facts = with_best(facts, scores, features.column("fusion.agree3"))
@@ -229,7 +249,9 @@ def candidates_of(
     by_words = judged.own.words.bm25[numbers].tolist()
     by_source = ranks[3:, order].min(axis=0)
     listed = [*ranks[:3, order], by_source]
-    dense, lexical, window, source = ([_rank(rank) for rank in row.tolist()] for row in listed)
+    dense, lexical, window, source = (
+        [int(rank) if rank < math.inf else None for rank in row.tolist()] for row in listed
+    )
     for place, at in enumerate(order.tolist()):
         chance = float(chances[place])
         candidate: Candidate[T] = Candidate(
@@ -254,7 +276,3 @@ def candidates_of(
 def _reasons(parts: dict[str, float]) -> tuple[tuple[str, float], ...]:
     best = sorted(parts.items(), key=lambda part: -abs(part[1]))[:REASONS]
     return tuple((GROUPS[group], round(value, 2)) for group, value in best)
-
-
-def _rank(rank: float) -> int | None:
-    return int(rank) if rank < math.inf else None
