@@ -81,10 +81,10 @@ class Job(Generic[M]):
     nothing is held out. measured: its type, of plain values, so that what was measured before
     training can be written down. held_out: what is measured on, as `plain_json` tells it; a run
     that goes on must measure on the same. report: gets what was measured before and after, and the
-    run folder; finish is called after it. opened: gets the run folder, and holds what drawing and
-    measuring need while they go on. at_start: the context in which the policy is as training began.
-    share: cuts the weights among processes, or refuses them, and returns what is to be said, if
-    anything; called before there is a run folder.
+    run folder; finish is called after it. opened: gets the run folder and the processes that train,
+    and holds what drawing and measuring need while they go on. at_start: the context in which the
+    policy is as training began. share: cuts the weights among processes, or refuses them, and
+    returns what is to be said, if anything; called before there is a run folder.
     """
 
     training: Callable[[Stage], Training]
@@ -95,7 +95,9 @@ class Job(Generic[M]):
     report: Callable[[M, M, Path], None]
     settings: RunSettings | None = None
     held_out: object = None
-    opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
+    opened: Callable[[Path, World], AbstractContextManager[object]] = lambda folder, world: (
+        nullcontext()
+    )
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext
     share: Callable[[World], str | None] = lambda world: None
     finish: Callable[[Path], None] = lambda folder: None
@@ -158,8 +160,9 @@ def _opened(
     config: TrainConfig,
     opened: Callable[[Path], AbstractContextManager[object]],
     folder: Path,
+    world: World,
 ) -> Iterator[None]:
-    with sampling_of(policy, config.sampler, folder), opened(folder):
+    with sampling_of(policy, config.sampler, folder, world=world), opened(folder):
         yield
 
 
@@ -207,7 +210,7 @@ def policy_job(
         measured=held_out.measured,
         report=held_out.report,
         held_out=held_out.data,
-        opened=lambda folder: _opened(policy, config, opened, folder),
+        opened=lambda folder, world: _opened(policy, config, opened, folder, world),
         at_start=policy.untrained if before_alone else policy.at_start,
         share=share,
         label_before="untrained" if before_alone else "before training",
