@@ -47,9 +47,14 @@ def served(config: TrainConfig, **sampler) -> TrainConfig:
 
 
 def served_run(world: World, folder: Path, config: TrainConfig) -> tuple[dict, list[dict]]:
-    """Train in `folder`; returns the weights and the steps."""
+    """Measure as rank 0 does, and train in `folder`; returns the weights and the steps."""
     start = begun(folder, config, world)
+
+    def measured() -> None:
+        start.policy.sample([[5, 6, 7]], num_generations=1, temperature=0, max_completion_length=4)
+
     with sampling_of(start.policy, config.sampler, folder, world=world):
+        world.led(measured)
         start.trainer(SCENARIOS, [WeightedReward("low", low_bytes)]).train()
     return weights_of(start.policy), RunFolder.open(folder).read_metrics()
 

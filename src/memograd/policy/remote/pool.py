@@ -327,8 +327,7 @@ class ServerPool:
             with self._alone_at(place):
                 for attempt in range(LOAD_TRIES):
                     try:
-                        if not place.server.holds(name):
-                            place.server.load(name, str(folder))
+                        place.server.load(name, str(folder))
                         break
                     except ServerRefused as error:
                         if "already been loaded" in str(error):

@@ -38,8 +38,9 @@ from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import UNSAID
 
 TEMPERATURE: Final = 0.5
-ANSWERS, TOKENS, PROMPT_TOKENS = 2, 12, 72
-"""Of the probe; the prompt is longer than four of vLLM's cache blocks."""
+ANSWERS, TOKENS, PROMPT_TOKENS = 2, 12, 272
+"""Of the probe; the prompt, where there is room for it, is longer than two of vLLM's cache blocks,
+which have 16 tokens on a GPU and 128 on a CPU: of a shorter one nothing is reused."""
 WANTED_MOVE: Final = 0.3
 """Mean nats by which a probe's adapter moves the probe's tokens, at least."""
 EXPLAINS: Final = 0.1
@@ -127,7 +128,7 @@ def probe(
     `prompt` is repeated to some length. Raises `BadInput` with the cause where a mean gap is above
     `limit`.
     """
-    repeated = (list(prompt) * PROMPT_TOKENS)[:PROMPT_TOKENS]
+    repeated = (list(prompt) * PROMPT_TOKENS)[: min(PROMPT_TOKENS, sampler.room - TOKENS)]
     widest = 0.0
     made: list[ServedVersion] = []
     older: list[Named] = []

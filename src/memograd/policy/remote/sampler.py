@@ -294,8 +294,13 @@ class RemoteSampler:
         assert self._current is not None
         return self._current
 
+    @property
+    def room(self) -> int:
+        """The most tokens that a prompt with its answer may have."""
+        return min(self._learner.context_length, self.pool.longest or self._learner.context_length)
+
     def _check_room(self, prompts: Sequence[Sequence[int]], longest_answer: int) -> None:
-        room = min(self._learner.context_length, self.pool.longest or self._learner.context_length)
+        room = self.room
         for index, prompt in enumerate(prompts):
             if len(prompt) + longest_answer > room:
                 raise BadInput(

@@ -174,10 +174,6 @@ class VllmServer:
     def check_fit(self) -> None:
         """Raises `BadInput` where the server was not started for what is asked of it."""
 
-    def holds(self, name: str) -> bool:
-        """Whether it says by itself that it has `name` loaded."""
-        return False
-
     def load(self, name: str, folder: str) -> None:
         """Let it answer as `name` with what is in `folder`, which must not change meanwhile."""
         body = {"lora_name": name, "lora_path": folder}

@@ -64,13 +64,14 @@ class WeightsServer(VllmServer):
         except ServerGone as error:
             raise BadInput(f"sampler.url: {error}") from error
 
-    def holds(self, name: str) -> bool:
-        """Whether it says by itself that it has `name` loaded."""
-        return self._version() == name
-
     def load(self, name: str, folder: str) -> None:
-        """Let it answer from the weights in `folder` and call them `name`; answers under way go on
-        with them."""
+        """Let it answer from the weights in `folder` and call them `name`, unless it does; answers
+        under way go on with them."""
+        if self._version() != name:
+            self._exchange(name, folder)
+        self._told("/resume")  # also where it has the name: resuming may be what broke off
+
+    def _exchange(self, name: str, folder: str) -> None:
         self._told("/pause?mode=keep")
         self._name(LOADING + name)
         body = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
@@ -86,7 +87,6 @@ class WeightsServer(VllmServer):
                 f"{self.url} did not drop the keys and values of the weights before {name}"
             )
         self._name(name)
-        self._told("/resume")
 
     def unload(self, name: str) -> None:
         """Nothing: the next version takes its place."""

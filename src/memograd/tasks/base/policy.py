@@ -223,40 +223,46 @@ def sampling_of(
             f"and there are {world.size}: use max_staleness=0."
         )
     with ExitStack() as stack:
-        # What all ranks do together comes before anything that can fail on one of them.
         shares = stack.enter_context(ExitStack())
         if isinstance(policy, FullModel):
             shares.enter_context(policy.gathered())
         urls = config.url or [
             world.led(lambda: stack.enter_context(_started(policy, config, folder, world)))
         ]
-        servers = [
-            (WeightsServer if whole else VllmServer)(
-                url,
-                api_key=os.environ.get(config.api_key_env, ""),
-                seconds=config.seconds,
-                load_seconds=config.load_seconds,
+
+        def opened() -> RemoteSampler:
+            servers = [
+                (WeightsServer if whole else VllmServer)(
+                    url,
+                    api_key=os.environ.get(config.api_key_env, ""),
+                    seconds=config.seconds,
+                    load_seconds=config.load_seconds,
+                    connections=config.connections,
+                )
+                for url in urls
+            ]
+            pool = ServerPool(
+                servers,
+                (config.adapters or folder / ADAPTERS).resolve(),
+                patience=config.patience,
                 connections=config.connections,
             )
-            for url in urls
-        ]
-        pool = ServerPool(
-            servers,
-            (config.adapters or folder / ADAPTERS).resolve(),
-            patience=config.patience,
-            connections=config.connections,
-        )
-        sampler = RemoteSampler(
-            policy, pool, max_staleness=config.max_staleness, sleeps=config.sleep
-        )
-        stack.callback(sampler.close)
-        # One rank at a time can exchange the weights of a server.
-        if probed and (world.leads or not whole):
-            limit = GapLimits.of(config, policy.dtype).stop
-            probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
-        shares.close()
-        policy.remote = sampler
+            sampler = RemoteSampler(
+                policy, pool, max_staleness=config.max_staleness, sleeps=config.sleep
+            )
+            stack.callback(sampler.close)
+            # One rank at a time can exchange the weights of a server.
+            if probed and (world.leads or not whole):
+                limit = GapLimits.of(config, policy.dtype).stop
+                probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
+            return sampler
+
+        policy.remote = world.guarded(opened)
         stack.callback(setattr, policy, "remote", None)
+        if whole:
+            # Rank 0 measures by itself before training, and could not gather them alone then.
+            policy.follow(world.led(policy.publisher(0)))
+        shares.close()
         yield
 
 
