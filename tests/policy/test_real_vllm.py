@@ -134,7 +134,9 @@ def test_a_tied_output_layer_is_refused_on_a_cpu(smollm2_folder, tmp_path):
     with real_server(smollm2_folder, tmp_path, rank=None) as url:
         remote = remote_of(policy, WeightsServer(url), tmp_path)
         try:
-            with pytest.raises(BadInput, match="keeps the old output layer"):
+            with pytest.raises(
+                BadInput, match="keeps the old output layer where it is the embedding"
+            ):
                 probe(policy, remote, policy.encode(TEXT), limit=LIMIT)
         finally:
             remote.close()

@@ -228,7 +228,7 @@ def test_what_it_was_not_started_for_is_refused_before(servers, policy, tmp_path
 SAYS = {
     "stale prefix": "stale prefix cache",
     "old weights": "it answers from older weights than those that it was told to load",
-    "old output layer": "did not load all weights.*keeps the old output layer",
+    "old output layer": "did not load all weights.*keeps the old output layer where",
 }
 
 

@@ -50,6 +50,11 @@ FINEST: Final = 0.01
 SMALLEST_MOVE: Final = 0.01
 """Standard deviation of what is added to the adapter's weights, at first."""
 
+TIED: Final = (
+    "vLLM's build for CPUs keeps the old output layer where it is the embedding: use a model whose "
+    "config.json has tie_word_embeddings false, or a GPU"
+)
+
 ADVICE: Final = {
     "raw": "it reports log-probabilities at temperature 1, whatever was asked for: start it with "
     "--logprobs-mode processed_logprobs",
@@ -63,10 +68,9 @@ ADVICE: Final = {
     "prompt": "it saw another prompt than was sent (a chat template, another tokenizer), or serves "
     "other weights or another number type (--dtype) than the learner's",
     "weights": "it answers from older weights than those that it was told to load, and says that "
-    "it loaded them",
+    f"it loaded them; {TIED}",
     "half": "it did not load all weights, saw another prompt than was sent, or has another number "
-    "type (--dtype) than the learner; vLLM's build for CPUs keeps the old output layer where it is "
-    "the embedding: use a model whose config.json has tie_word_embeddings false, or a GPU",
+    f"type (--dtype) than the learner; {TIED}",
     "gone": "asked again it gave the learner's numbers, so no cause can be named",
 }
 """What is said of each cause."""
