@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from memograd.planning import ModelShape, Workload, make_plan, parse_cluster, shape_of
-from memograd.planning.costs import forward_flops, saved_bytes
+from memograd.planning.costs import adapter_bytes, forward_flops, saved_bytes
 from memograd.planning.simulation import play
 
 VOCABULARY = 4096
@@ -103,13 +103,22 @@ def flops(shape: ModelShape, train: str, tokens: int) -> float:
 
 
 def seconds() -> None:
-    """Operations a second fitted on the smallest shape; what they predict for the others."""
+    """Operations a second, and the bytes a second of an adapter, fitted on the smallest shape; what
+    they predict for the others."""
+    whole, adapted = (
+        min(in_a_process("135M", train, TOKENS)["seconds"] for _ in range(2))
+        for train in ("full", "lora")
+    )
+    speed = flops(SMOL_135M, "full", TOKENS) / whole
+    extra = adapted - flops(SMOL_135M, "lora", TOKENS) / speed
+    bandwidth = TOKENS * adapter_bytes(SMOL_135M, again=False, number=4) / extra
     for train in ("lora", "full"):
-        fitted = min(in_a_process("135M", train, TOKENS)["seconds"] for _ in range(2))
-        speed = flops(SMOL_135M, train, TOKENS) / fitted
         for name, tokens in (("135M", 256), ("360M", TOKENS), ("0.5B", TOKENS)):
             found = min(in_a_process(name, train, tokens)["seconds"] for _ in range(2))
             predicted = flops(SHAPES[name], train, tokens) / speed
+            if train == "lora":
+                moved = tokens * adapter_bytes(SHAPES[name], again=False, number=4)
+                predicted += moved / bandwidth
             line = {
                 "what": "CPU seconds of a pass, fitted on 135M at 512 tokens",
                 "model": name,
@@ -119,7 +128,7 @@ def seconds() -> None:
                 "measured_s": round(found, 2),
                 "ratio": round(predicted / found, 3),
             }
-            print(json.dumps(line))
+            print(json.dumps(line), flush=True)
 
 
 def tables() -> None:

@@ -333,8 +333,11 @@ def test_cut_in_half_precision_a_run_goes_on_to_the_bit(tmp_path, tiny_config) -
         ({"lora": {"r": 4}}, "tuning=full trains none: leave them out"),
         ({"adapter": "runs/sft"}, "merge the adapter into one .memograd merge RUN --out FOLDER."),
         (
-            {"sampler": {"engine": "vllm", "url": ["http://localhost:1"]}},
-            "sampler=vllm is told new weights as versions of an adapter",
+            {
+                "sampler": {"engine": "vllm", "url": ["http://a:1"], "max_staleness": 1},
+                "shard": "fsdp2",
+            },
+            "tuning=full shard=fsdp2 no process has them: use max_staleness=0",
         ),
         ({"quantization": "nf4"}, "use it with tuning=lora and shard=off"),
     ],

@@ -1,23 +1,28 @@
 """A server that speaks vLLM's HTTP and really samples from a model, for tests without vLLM.
 
-It computes everything anew for every token, with peft's adapters, so what it says is right; and it
-can be told to be wrong in the ways in which servers are (`fault`), or to fail (`plan`).
+It computes everything anew for every token, with peft's adapters, or with weights that were
+exchanged, so what it says is right; and it can be told to be wrong in the ways in which servers are
+(`fault`), or to fail (`plan`).
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+
+WHOLE_FAULTS = ("stale prefix", "old weights", "old output layer")
+"""Of a server that is told to exchange its weights, and says that it did."""
 
 FAULTS = ("stale prefix", "raw log-probabilities", "temperature", "template", "adapter", "BOS")
 
@@ -25,9 +30,11 @@ FAULTS = ("stale prefix", "raw log-probabilities", "temperature", "template", "a
 class ScriptedVllm:
     """A server over the model in `folder`.
 
-    fault: one of `FAULTS`; it lies about it: what it echoes is what was sent. plan: is asked before
-    every request, by its path, and may sleep, raise `Broken`, or return (status, message). asked:
-    every body by its path. asleep: it gave its memory back, and refuses all work.
+    fault: one of `FAULTS` or `WHOLE_FAULTS`; it lies about it: what it echoes is what was sent.
+    plan: is asked before every request, by its path, and may sleep, raise `Broken`, or return
+    (status, message). asked: every body by its path. asleep: it gave its memory back, and refuses
+    all work. scale_out: it says which weights drew a token. between: is called after each such
+    token. weights: their name.
     """
 
     def __init__(self, folder: Path, *, name: str = "tiny", port: int = 0) -> None:
@@ -38,6 +45,10 @@ class ScriptedVllm:
         self.folder = folder
         self.answered = 0
         self.asleep = False
+        self.scale_out = True
+        self.between: Callable[[], None] = lambda: None
+        self.weights = "default"
+        self._running = threading.Event()
         self._models: dict[str, Any] = {}
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         self._loaded: dict[str, str] = {}
@@ -82,6 +93,8 @@ class ScriptedVllm:
         self._models = {self.name: base}
         self._loaded, self._order, self._prefixes = {}, [], {}
         self.asleep = False
+        self.weights = "default"
+        self._running.set()
         ThreadingHTTPServer.allow_reuse_address = True
         self._http = ThreadingHTTPServer(
             ("127.0.0.1", self.port if port is None else port), Handler
@@ -129,9 +142,15 @@ class ScriptedVllm:
         if self.asleep:
             return 400, {"error": {"message": "the engine is asleep"}}
         if path == "/v1/models":
-            own = [{"id": self.name, "parent": None, "max_model_len": 512}]
+            own = [
+                {"id": self.name, "parent": None, "max_model_len": 512, "root": str(self.folder)}
+            ]
             return 200, {"data": own + [{"id": n, "parent": self.name} for n in self._loaded]}
+        if path == "/inference/v1/generate":
+            return self._generate(body)
         with self._lock:
+            if path in self._exchange:
+                return self._exchange[path](self, body)
             if path == "/v1/load_lora_adapter":
                 return self._load(body["lora_name"], body["lora_path"])
             if path == "/v1/unload_lora_adapter":
@@ -155,6 +174,102 @@ class ScriptedVllm:
         self._loaded[name] = path
         self._order.append(name)
         return 200, f"Success: LoRA adapter '{name}' added successfully."
+
+    def _pause(self, body: dict[str, Any]) -> tuple[int, Any]:
+        self._running.clear()
+        return 200, {"status": "paused"}
+
+    def _resume(self, body: dict[str, Any]) -> tuple[int, Any]:
+        self._running.set()
+        return 200, {"status": "resumed"}
+
+    def _call_it(self, body: dict[str, Any]) -> tuple[int, Any]:
+        self.weights = body["new_version"]
+        return 200, {"success": True, "new_version": self.weights}
+
+    def _exchange_weights(self, body: dict[str, Any]) -> tuple[int, Any]:
+        assert body["method"] == "reload_weights" and not self._running.is_set()
+        path = body["kwargs"]["weights_path"]
+        if not (Path(path) / "config.json").is_file():
+            return 500, {"error": {"message": f"Worker failed with error: {path}"}}
+        new = AutoModelForCausalLM.from_pretrained(path).eval()
+        if self.fault == "old output layer":
+            old = self._models[self.name].get_output_embeddings()
+            new.set_output_embeddings(copy.deepcopy(old))
+        if self.fault != "old weights":
+            self._models[self.name] = new
+        return 200, {"results": [None]}
+
+    def _forget_prefixes(self, body: dict[str, Any]) -> tuple[int, Any]:
+        if self.fault != "stale prefix":
+            self._prefixes = {}
+        return 200, {"success": True}
+
+    _exchange: ClassVar[dict[str, Callable[..., tuple[int, Any]]]] = {
+        "/pause": _pause,
+        "/resume": _resume,
+        "/update_weight_version": _call_it,
+        "/weight_info": lambda self, body: (200, {"weight_version": self.weights}),
+        "/collective_rpc": _exchange_weights,
+        "/reset_prefix_cache": _forget_prefixes,
+    }
+
+    def _generate(self, body: dict[str, Any]) -> tuple[int, Any]:
+        if not self.scale_out:
+            return 403, {"error": {"message": "Restart vllm serve with --enable-scale-out"}}
+        if "token_ids" not in body:
+            return 422, {"error": {"message": "token_ids: Field required"}}
+        sampling = body["sampling_params"]
+        if sampling["temperature"] == 0 and sampling["n"] > 1:
+            return 400, {"error": {"message": "n must be 1 when using greedy sampling"}}
+        choices = [self._generated(body, place) for place in range(sampling["n"])]
+        self.answered += 1
+        prompt = body["token_ids"]
+        usage = {"prompt_tokens": len(prompt)}
+        return 200, {"choices": choices, "usage": usage, "prompt_token_ids": prompt}
+
+    @torch.no_grad()
+    def _generated(self, body: dict[str, Any], place: int) -> dict[str, Any]:
+        sampling, prompt = body["sampling_params"], body["token_ids"]
+        generator = torch.Generator().manual_seed(sampling["seed"] + place)
+        ids: list[int] = []
+        drawn_by: list[str] = []
+        content: list[dict[str, Any]] = []
+        reason = "length"
+        while len(ids) < sampling["max_tokens"]:
+            self._running.wait()
+            with self._lock:
+                # The prompt's keys and values are kept; those of the answer are computed anew.
+                cache = self._prefix(body.get("cache_salt"), prompt, self.name)
+                logits = self._run(self.name, [*prompt[-1:], *ids], cache)
+                drawn_by.append(self.weights)
+            temperature = sampling["temperature"]
+            drawn_from = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
+            token = int(drawn_from.argmax())
+            if temperature:
+                token = int(torch.multinomial(drawn_from.exp(), 1, generator=generator))
+            ids.append(token)
+            one = {"token_id": token, "logprob": float(drawn_from[token])}
+            content.append({**one, "top_logprobs": [one]})
+            self.between()
+            text = self._tokenizer.decode(ids)
+            if token in sampling["stop_token_ids"] or any(
+                stop in text for stop in sampling.get("stop", [])
+            ):
+                reason = "stop"
+                break
+        changes = [n for n in range(1, len(ids)) if drawn_by[n] != drawn_by[n - 1]]
+        bounds = [0, *changes, len(ids)]
+        return {
+            "index": place,
+            "token_ids": ids,
+            "finish_reason": reason,
+            "logprobs": {"content": content},
+            "weight_versions": [
+                {"version": drawn_by[start], "start": start, "end": end}
+                for start, end in itertools.pairwise(bounds)
+            ],
+        }
 
     @torch.no_grad()
     def _complete(self, body: dict[str, Any]) -> tuple[int, Any]:

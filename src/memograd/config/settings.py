@@ -146,11 +146,12 @@ class SamplerConfig(Settings):
     api_key_env: Text = "VLLM_API_KEY"
     """Environment variable that holds the servers' key, if they want one."""
     adapters: Path | None = None
-    """Folder for versions of the adapter, which all servers can read; none: in the run folder."""
+    """Folder for versions of the adapter, or of all weights, which all servers can read; none: in
+    the run folder."""
     seconds: Positive = 600.0
     """How long one request may take."""
     load_seconds: Positive = 60.0
-    """How long a server may take to load an adapter."""
+    """How long a server may take to load a version."""
     patience: NotNegative = 120.0
     """How long work waits for a server to come back where none is there."""
     connections: Count = 64
@@ -427,10 +428,10 @@ class TrainConfig(RunSettings):
                 "tuning=full begins with a whole model: merge the adapter into one (memograd merge "
                 "RUN --out FOLDER) and give model=FOLDER instead of adapter"
             )
-        if self.sampler.engine != "local":
+        if self.sampler.max_staleness and self.shard != "off":
             raise ValueError(
-                "sampler=vllm is told new weights as versions of an adapter, and tuning=full has "
-                "none: use sampler=local, or tuning=lora"
+                "sampler.max_staleness needs older weights to score what they drew, and with "
+                "tuning=full shard=fsdp2 no process has them: use max_staleness=0, or shard=off"
             )
         return self
 

@@ -115,7 +115,13 @@ class RemoteEngine:
             top_p=request.top_p,
             top_logprobs=request.top_logprobs,
         )
-        return self._sampler.pool.answer(wanted).answers[0]
+        answer = self._sampler.pool.answer(wanted).answers[0]
+        if any(name != asked.name for name, _ in answer.spans):
+            raise MemogradError(
+                "The weights were exchanged in the middle of an answer, and calls of an agent are "
+                "drawn by one version: use sampler.max_staleness=0."
+            )
+        return answer
 
     def _drawn(self, job: EngineJob, answer: ServedAnswer) -> DrawnSample:
         """The answer as the gateway knows them; says its text."""

@@ -309,7 +309,8 @@ class Trainer:
 
     def _publish_weights(self, version: int) -> None:
         """Let the weights as they are now draw: rank 0 tells the servers, if there are any."""
-        self.policy.follow(self._world.led(lambda: self.policy.publish(version)))
+        publish = self.policy.publisher(version)  # for which each process gives its share
+        self.policy.follow(self._world.led(publish))
 
     def _evaluated(self, clock: Clock) -> dict[str, Any]:
         """The score of this step and whether it is the best so far, where it is asked for.

@@ -57,6 +57,25 @@ def saved_bytes(shape: ModelShape, train: Train, *, rank: int = 16, number: int 
     return kept + (28 * rank if train == "lora" else 0)
 
 
+# Bytes that an adapter's operations read and write in one layer for each number that goes into the
+# adapted matrices and for each that comes out: forward, backward, by bytes of a number.
+_ADAPTER = {4: ((4, 24), (20, 16)), 2: ((10, 28), (20, 28))}
+
+
+def adapter_bytes(shape: ModelShape, *, again: bool, number: int = NUMBER) -> float:
+    """Bytes that an adapter moves for one token, forward and backward, in all layers.
+
+    Its matrices are thin, so it computes little (a few percent of a pass) and reads and writes
+    much: every input is cast to the adapter's fp32, and what comes out is scaled and added.
+    `again`: the forward pass is computed twice (checkpointing).
+    """
+    (forward_in, forward_out), (backward_in, backward_out) = _ADAPTER[number]
+    forwards = 2 if again else 1
+    ins = (forwards * forward_in + backward_in) * shape.matrix_inputs
+    outs = (forwards * forward_out + backward_out) * shape.matrix_outputs
+    return float(shape.layers * (ins + outs))
+
+
 @dataclass(frozen=True)
 class LearnerMemory:
     """Bytes on one device of a learner."""
@@ -201,12 +220,16 @@ def learning_seconds(
 ) -> float:
     """Seconds of all optimisation passes on `ranks` devices.
 
-    Groups are not split, so the ranks wait for the one that has most. With sharded weights (FSDP2)
+    An adapter's own operations are bound by memory and come on top. Groups are not split, so the
+    ranks wait for the one that has most. With sharded weights (FSDP2)
     every pass gathers all layers once forward and once backward and scatters the gradients; the
     links work while the devices compute, so the longer of the two counts.
     """
     share = -(-work.prompts // ranks) / work.prompts
     computing = learner_flops(shape, work) * share / (cluster.device.flops * efficiency.mfu)
+    if work.train == "lora":
+        moved = work.prompts * work.tree_tokens * adapter_bytes(shape, again=work.checkpointing)
+        computing += moved * share / (cluster.device.bandwidth * efficiency.bandwidth_share)
     size = NUMBER * shape.weights
     gathers = 2 + (1 if work.checkpointing else 0)
     scattered = size if work.train == "full" else 4 * shape.lora_weights(work.rank)
@@ -215,14 +238,12 @@ def learning_seconds(
     return work.passes * max(computing, talking)
 
 
-def sync_seconds(
-    shape: ModelShape, work: Workload, cluster: Cluster, efficiency: Efficiency, *, apart: bool
-) -> float:
-    """Seconds until the sampler has the new weights: an adapter's file, or all weights moved."""
+def sync_seconds(shape: ModelShape, work: Workload, efficiency: Efficiency) -> float:
+    """Seconds until the sampler has the new weights: an adapter's file, or a file of all weights,
+    which the learner writes and every server reads."""
     if work.train == "lora":
         return 0.3  # measured for a hot load of an adapter of SmolLM2: 0.07 to 0.29 s
-    way = cluster.network if apart and cluster.machines > 1 else cluster.device.link
-    return NUMBER * shape.weights / (way * efficiency.link_share)
+    return 2 * NUMBER * shape.weights / efficiency.disk_bandwidth
 
 
 def sleep_seconds(shape: ModelShape, cluster: Cluster, *, tensor_parallel: int) -> float:

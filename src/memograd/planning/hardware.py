@@ -4,7 +4,8 @@ Peak figures are the makers' own (dense bf16, no sparsity). The shares of them t
 *assumptions*, the same for all devices, and can be set: no figure here was measured on a GPU.
 `mfu` 0.35 is at the lower end of what public training runs of 7B models report (0.35 to 0.5);
 `bandwidth_share` 0.7 and `prefill_mfu` 0.5 are what roofline studies of vLLM find for decoding and
-prefill; `launch_seconds` is the time a decoding step needs however small the batch is.
+prefill; `launch_seconds` is the time a decoding step needs however small the batch is;
+`disk_bandwidth` is what one NVMe disk writes in a row.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ class Device:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Which share of the data sheet is reached (see the module's note)."""
+    """Which share of the data sheet is reached, and bytes a second of the disk (see the module's
+    note)."""
 
     mfu: float = 0.35
     prefill_mfu: float = 0.5
     bandwidth_share: float = 0.7
     link_share: float = 0.7
     launch_seconds: float = 0.006
+    disk_bandwidth: float = 2e9
 
 
 # NVIDIA's data sheets of the SXM forms (PCIe for L40S and RTX 4090, which have no NVLink).

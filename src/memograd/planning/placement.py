@@ -183,7 +183,7 @@ def _place(
         prefill=drawn.prefill,
         decode=drawn.decode,
         learn=learning_seconds(shape, work, cluster, efficiency, ranks=learning_devices),
-        sync=sync_seconds(shape, work, cluster, efficiency, apart=not colocated),
+        sync=sync_seconds(shape, work, efficiency),
         sleep=sleep_seconds(shape, cluster, tensor_parallel=parallel) if colocated else 0.0,
         overlapped=overlapped,
     )

@@ -68,14 +68,19 @@ class ModelShape:
         outside = self.embedding_weights * (1 if self.tied else 2) + self.hidden
         return self.layers * self.layer_weights + outside
 
+    @property
+    def matrix_inputs(self) -> int:
+        """Numbers that go into the seven matrices of a layer, for one token."""
+        return 5 * self.hidden + self.query_size + self.inner
+
+    @property
+    def matrix_outputs(self) -> int:
+        """Numbers that come out of them."""
+        return 2 * self.hidden + self.query_size + 2 * self.kv_size + 2 * self.inner
+
     def lora_weights(self, rank: int) -> int:
         """Weights of an adapter on all seven matrices of every layer."""
-        ends = (
-            (self.hidden + self.query_size) * 2  # queries, output
-            + (self.hidden + self.kv_size) * 2  # keys, values
-            + (self.hidden + self.inner) * 3
-        )
-        return self.layers * rank * ends
+        return self.layers * rank * (self.matrix_inputs + self.matrix_outputs)
 
     def kv_bytes(self, number_bytes: int = 2) -> int:
         """Bytes of keys and values that one token keeps in all layers."""

@@ -13,7 +13,7 @@ log-probabilities; what was written is loaded by `model=` as any other model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,9 @@ from memograd.errors import BadInput, MemogradError
 from memograd.policy.loading import choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.memory_model import MemoryBudget
 from memograd.policy.model_policy import ModelPolicy
+from memograd.policy.protocol import Published
+from memograd.policy.remote.adapters import WeightsVersion
+from memograd.policy.remote.sampler import Speaker
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.rollout.token_tree import TokenTree
@@ -145,11 +148,13 @@ class FullModel(ModelPolicy):
         start = self._start or self._start_alone
         if start is None:
             start = self._start_alone = self._freeze(load_causal_lm(self.name, self.device))
-        trained, self.model = self.model, start
+        # Servers have the trained weights only: what is asked for here is drawn here.
+        trained, remote = self.model, self.remote
+        self.model, self.remote, self.speaker = start, None, "start"
         try:
             yield
         finally:
-            self.model = trained
+            self.model, self.remote, self.speaker = trained, remote, "trained"
 
     _start_alone: PreTrainedModel | None = None
     """The untrained model, loaded for `at_start` where no KL term keeps it."""
@@ -169,33 +174,104 @@ class FullModel(ModelPolicy):
     def _set_training(self, training: bool) -> None:
         """There is no dropout of an adapter, and the model's own stays off."""
 
-    def saver(self) -> Callable[[Path], None]:
-        """What writes a plain Hugging Face folder: every rank gives its share of the weights, and
-        rank 0 has all of them."""
-        leads = not dist.is_initialized() or dist.get_rank() == 0  # who writes
+    def prepared(self, speaker: Speaker, *, keep: bool) -> Callable[[int, str], WeightsVersion]:
+        """What makes a version of all weights as they are now, which must be written before they
+        move; every rank gives its share of them."""
+        if speaker != "trained":
+            raise MemogradError(
+                "sampling servers have the weights in training only, and were asked for those that "
+                "it began with"
+            )
+        fill = partial(self._write_model, self._whole_state())
+        weights = self._copies() if keep else None
+        return lambda version, name: WeightsVersion(version, name, fill, weights)
+
+    def followed(self, published: Published, *, keep: bool) -> WeightsVersion:
+        """The version that another process made of these weights, and wrote."""
+        weights = self._copies() if keep else None
+        return WeightsVersion(published.version, published.name, None, weights)
+
+    def probed(self) -> dict[str, torch.Tensor]:
+        """Copies of the embedding, on which all keys and values depend, and of the output layer;
+        every rank has both whole."""
+        ends = (self.model.get_input_embeddings(), self.model.get_output_embeddings())
+        return {
+            name: weight.detach().to("cpu", copy=True)
+            for name, weight in cast(torch.nn.Module, self.model).named_parameters()
+            if any(weight is getattr(end, "weight", None) for end in ends)
+        }
+
+    @contextmanager
+    def with_weights(self, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+        """As of `ModelPolicy`; weights that nothing has moved still count as such afterwards."""
+        was_untouched = self._untouched == self._model_version()
+        with super().with_weights(weights):
+            yield
+        if was_untouched:
+            self._untouched = self._model_version()
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """All ranks enter it together; within it one of them alone may make versions, in which what
+        the ranks share out is as it is now."""
+        self._shares_now = self._gathered_shares()
+        try:
+            yield
+        finally:
+            self._shares_now = None
+
+    _shares_now: dict[str, torch.Tensor] | None = None
+
+    def _gathered_shares(self) -> dict[str, torch.Tensor]:
+        """The weights that are cut among the ranks, put together on rank 0; nothing elsewhere."""
+        shares = {}
+        for name, weight in cast(torch.nn.Module, self.model).state_dict().items():
+            if isinstance(weight, DTensor):
+                whole = self._stored(weight.full_tensor())
+                shares[name] = whole.cpu() if self._leads else torch.empty(0)
+        return shares
+
+    @property
+    def _leads(self) -> bool:
+        return not dist.is_initialized() or dist.get_rank() == 0
+
+    def _stored(self, weight: torch.Tensor) -> torch.Tensor:
+        """A weight in the number type that it is written in."""
+        weight = weight.detach()
+        return weight.to(self._dtype) if weight.is_floating_point() else weight
+
+    def _whole_state(self) -> dict[str, torch.Tensor]:
+        """All weights as they are written, on rank 0; every rank gives its share of them."""
+        shares = self._gathered_shares() if self._shares_now is None else self._shares_now
         whole: dict[int, torch.Tensor] = {}
         state = {}
         for name, weight in cast(torch.nn.Module, self.model).state_dict().items():
-            # Two names of one weight (a tied output layer) stay one.
-            key = weight.data_ptr() if not isinstance(weight, DTensor) else id(weight)
+            if name in shares:
+                state[name] = shares[name]
+                continue
+            key = weight.data_ptr()  # two names of one weight (a tied output layer) stay one
             if key not in whole:
-                gathered = weight.full_tensor() if isinstance(weight, DTensor) else weight
-                gathered = gathered.detach()
-                if gathered.is_floating_point():
-                    gathered = gathered.to(self._dtype)
-                whole[key] = gathered.cpu() if leads else torch.empty(0)
+                whole[key] = self._stored(weight).cpu() if self._leads else torch.empty(0)
             state[name] = whole[key]
-        return partial(self._write, state)
+        return state
+
+    def saver(self) -> Callable[[Path], None]:
+        """What writes a plain Hugging Face folder: every rank gives its share of the weights, and
+        rank 0 has all of them."""
+        return partial(self._write, self._whole_state())
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as one plain folder, and the value head, if there is one."""
         self.saver()(folder)
 
-    def _write(self, state: dict[str, torch.Tensor], folder: Path) -> None:
+    def _write_model(self, state: dict[str, torch.Tensor], folder: Path) -> None:
         try:
             self.model.save_pretrained(folder, state_dict=state)
         except SafetensorError as error:
             raise OSError(f"the weights: {error}") from error
+
+    def _write(self, state: dict[str, torch.Tensor], folder: Path) -> None:
+        self._write_model(state, folder)
         if self.value_head is not None:
             self.value_head.save(folder)
         self.tokenizer.save_pretrained(folder)

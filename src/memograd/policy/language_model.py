@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
@@ -29,7 +30,8 @@ from memograd.policy.adapter_weights import REFERENCE, TRAINED, fresh_adapter, s
 from memograd.policy.loading import Quantization, choose_device, load_causal_lm, load_tokenizer
 from memograd.policy.memory_model import MemoryBudget
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.remote.probe import explain
+from memograd.policy.protocol import Published
+from memograd.policy.remote.adapters import AdapterVersion
 from memograd.policy.remote.sampler import Speaker
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
@@ -133,43 +135,32 @@ class LanguageModel(ModelPolicy):
         with self._weights_at_start():
             return self._forward_for(trees)(self.model, trees, temperature=temperature)
 
-    def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
-        """Why servers' log-probabilities differ from the learner's by more than `limit`."""
-        if self.remote is None:
-            return "this process drew them itself"
-        cause = explain(self, self.remote, prompt, temperature=temperature, limit=limit)
-        return f"the server: {cause}"
-
-    @torch.no_grad()
-    def logprobs_of(
-        self, version: int, trees: Sequence[TokenTree], *, temperature: float
-    ) -> BranchLogprobs | None:
-        """Scores under an older version, without gradients; None if its weights are not kept."""
-        weights = None if self.remote is None else self.remote.weights_of(version)
-        if weights is None:
-            return None
-        with self.with_weights(weights):
-            return self.logprobs(trees, temperature=temperature)
-
     def _set_training(self, training: bool) -> None:
         """Switch the adapter's dropout; the base model's stays off, as when sampling."""
         for name, module in self.peft_model.named_modules():
             if "lora_dropout" in name:
                 module.train(training)
 
-    def adapter(
-        self, speaker: Speaker
-    ) -> tuple[PeftLoraConfig, dict[str, torch.Tensor], list[torch.Tensor]]:
-        """Copies on the CPU of the adapter that training moves, or of the one it began with: its
-        settings, its tensors as peft saves them, and the weights in the order of training."""
+    def prepared(self, speaker: Speaker, *, keep: bool) -> Callable[[int, str], AdapterVersion]:
+        """What makes a version of the adapter that training moves, or of the one it began with, as
+        it is now; its weights are always kept."""
+        return partial(self._adapter_version, speaker)
+
+    def followed(self, published: Published, *, keep: bool) -> AdapterVersion:
+        """The version that another process made of this adapter."""
+        return self._adapter_version("trained", published.version, published.name)
+
+    def _adapter_version(self, speaker: Speaker, version: int, name: str) -> AdapterVersion:
         chosen = REFERENCE if speaker == "start" else TRAINED
         tensors = get_peft_model_state_dict(
             self.peft_model, adapter_name=chosen, save_embedding_layers=False
         )
-        return (
+        return AdapterVersion(
+            version,
+            name,
             self._settings_of(chosen),
-            {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()},
-            [weight.detach().cpu().clone() for weight in self._moved()],
+            {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()},
+            self._copies(),
         )
 
     @property
@@ -182,23 +173,6 @@ class LanguageModel(ModelPolicy):
 
     def _moved(self) -> list[torch.nn.Parameter]:
         return [weight for weight in self.peft_model.parameters() if weight.requires_grad]
-
-    @contextmanager
-    def with_weights(self, weights: Sequence[torch.Tensor]) -> Iterator[None]:
-        """Within this block the adapter has these weights, one for each that training moves."""
-        own = self._moved()
-        kept = [weight.detach().clone() for weight in own]
-
-        def put(new: Sequence[torch.Tensor]) -> None:
-            with torch.no_grad():
-                for weight, values in zip(own, new, strict=True):
-                    weight.copy_(values)
-
-        put(weights)
-        try:
-            yield
-        finally:
-            put(kept)
 
     @contextmanager
     def at_start(self) -> Iterator[None]:

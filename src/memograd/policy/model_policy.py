@@ -14,8 +14,8 @@ from __future__ import annotations
 import logging
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,8 @@ from memograd.policy.kv_cache import TURN_TOKENS, KeptPrefixes, TurnSampler
 from memograd.policy.memory_model import MemoryBudget, PlannedMemory
 from memograd.policy.model_tokens import ModelTokens
 from memograd.policy.protocol import Published, SampledGroup
+from memograd.policy.remote.adapters import ServedVersion
+from memograd.policy.remote.probe import explain
 from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, TokenDraw, sample_trees
@@ -74,8 +76,17 @@ class PublishedVersions:
 
     def publish(self, version: int) -> Published:
         """From here on the weights as they are now draw, under this version."""
-        self._version = version
-        return Published(version) if self.remote is None else self.remote.publish(version)
+        return self.publisher(version)()
+
+    def publisher(self, version: int) -> Callable[[], Published]:
+        """What publishes the weights as they are now; every process asks for it, one calls it."""
+        remote = None if self.remote is None else self.remote.publisher(version)
+
+        def publish() -> Published:
+            self._version = version
+            return Published(version) if remote is None else remote()
+
+        return publish
 
     def follow(self, published: Published) -> None:
         """Draw from what another process published; the weights here are the same."""
@@ -167,6 +178,14 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
     @abstractmethod
     def untrained(self) -> AbstractContextManager[None]:
         """Within this block the policy is the model that it was trained from."""
+
+    @abstractmethod
+    def prepared(self, speaker: Speaker, *, keep: bool) -> Callable[[int, str], ServedVersion]:
+        """What makes a version for servers, as `memograd.policy.remote.sampler.Learner` says."""
+
+    @abstractmethod
+    def followed(self, published: Published, *, keep: bool) -> ServedVersion:
+        """The version that another process made of these weights."""
 
     @abstractmethod
     def saver(self) -> Callable[[Path], None]:
@@ -290,13 +309,50 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
 
     def why_gap(self, prompt: Sequence[int], *, temperature: float, limit: float) -> str:
         """Why servers' log-probabilities differ from the learner's by more than `limit`."""
-        return "this process drew them itself"
+        if self.remote is None:
+            return "this process drew them itself"
+        cause = explain(self, self.remote, prompt, temperature=temperature, limit=limit)
+        return f"the server: {cause}"
 
+    @torch.no_grad()
     def logprobs_of(
         self, version: int, trees: Sequence[TokenTree], *, temperature: float
     ) -> BranchLogprobs | None:
         """Scores under an older version, without gradients; None if its weights are not kept."""
-        return None
+        weights = None if self.remote is None else self.remote.weights_of(version)
+        if weights is None:
+            return None
+        with self.with_weights(weights):
+            return self.logprobs(trees, temperature=temperature)
+
+    def probed(self) -> dict[str, torch.Tensor]:
+        """Copies of the weights, by name, that a server is tried with other values of."""
+        return self._copies()
+
+    def _copies(self) -> dict[str, torch.Tensor]:
+        """Copies on the CPU of all weights that training moves, by name."""
+        return {
+            name: weight.detach().to("cpu", copy=True)
+            for name, weight in self.model.named_parameters()
+            if weight.requires_grad
+        }
+
+    @contextmanager
+    def with_weights(self, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+        """Within this block the weights of these names are these; the others stay."""
+        own = {name: self.model.get_parameter(name) for name in weights}
+        kept = {name: weight.detach().clone() for name, weight in own.items()}
+
+        def put(new: Mapping[str, torch.Tensor]) -> None:
+            with torch.no_grad():
+                for name, weight in own.items():
+                    weight.copy_(new[name])
+
+        put(weights)
+        try:
+            yield
+        finally:
+            put(kept)
 
     def in_turns(self, tokens: int | None = None) -> TurnSampler | PinnedSampler:
         """What draws the actions of one batch of episodes, keeping keys and values of up to so many

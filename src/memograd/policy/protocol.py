@@ -67,6 +67,11 @@ class PolicySampler(Protocol):
         """From here on the weights as they are now draw, under this version."""
         ...
 
+    def publisher(self, version: int) -> Callable[[], Published]:
+        """What publishes the weights as they are now. Every process calls this; one of them calls
+        what it gets."""
+        ...
+
     def follow(self, published: Published) -> None:
         """Draw from what another process published; the weights here are the same."""
         ...

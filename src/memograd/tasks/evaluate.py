@@ -13,6 +13,7 @@ from typing import Any
 from memograd.config import SamplerConfig, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.distributed import ALONE
 from memograd.grpo.resume import begun, stored_config
 from memograd.tasks.base.life import measured_before
 from memograd.tasks.base.recipe import Evaluation, Recipe
@@ -71,6 +72,6 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
         raise BadInput(f"{run} holds nothing out; give rows to measure on with --data FILE.")
     results = run if data is None else run / f"evaluation-{data.stem}"
     results.mkdir(exist_ok=True)
-    with job.opened(results):
+    with job.opened(results, ALONE):
         before = measured_before(job, held_out)
         held_out.report(before, held_out.measure("trained"), results)

@@ -1,12 +1,13 @@
 """What a server must get right before it is learnt from, and the name of what it gets wrong.
 
 Wrong log-probabilities do not look wrong: training goes on, towards nothing. So before the first
-step the server is tried with two adapters that do something (the one in training begins by adding
-nothing, and would hide every mistake about adapters), at T = 0.5, where a distribution before
-temperature shows:
+step the server is tried with two versions that do something (an adapter in training begins by
+adding nothing, and would hide every mistake about adapters; of a whole model the embedding is
+moved, on which all keys and values depend), at T = 0.5, where a distribution before temperature
+shows:
 
-    first adapter      two answers to a prompt of several cache blocks: ids as sent, gap small
-    second adapter     the same prompt, whose beginning the server now has in its prefix cache
+    first version      two answers to a prompt of several cache blocks: ids as sent, gap small
+    second version     the same prompt, whose beginning the server now has in its prefix cache
 
 Where a gap is too wide, `diagnose` asks which single mistake explains the server's numbers. The
 drawn tokens are scored as if it had used another temperature, another version, or a prompt without
@@ -20,7 +21,7 @@ one that brings it lowest; what is left otherwise is another prompt, or other we
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -29,7 +30,7 @@ import numpy as np
 import torch
 
 from memograd.errors import BadInput
-from memograd.policy.remote.adapters import AdapterVersion
+from memograd.policy.remote.adapters import ServedVersion
 from memograd.policy.remote.sampler import RemoteSampler
 from memograd.policy.remote.server import AnswersWanted, SamplingFailed, ServedAnswers
 from memograd.policy.token_logprobs import BranchLogprobs
@@ -37,8 +38,9 @@ from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import UNSAID
 
 TEMPERATURE: Final = 0.5
-ANSWERS, TOKENS, PROMPT_TOKENS = 2, 12, 72
-"""Of the probe; the prompt is longer than four of vLLM's cache blocks."""
+ANSWERS, TOKENS, PROMPT_TOKENS = 2, 12, 272
+"""Of the probe; the prompt, where there is room for it, is longer than two of vLLM's cache blocks,
+which have 16 tokens on a GPU and 128 on a CPU: of a shorter one nothing is reused."""
 WANTED_MOVE: Final = 0.3
 """Mean nats by which a probe's adapter moves the probe's tokens, at least."""
 EXPLAINS: Final = 0.1
@@ -47,6 +49,11 @@ FINEST: Final = 0.01
 """Steps in which a temperature is looked for."""
 SMALLEST_MOVE: Final = 0.01
 """Standard deviation of what is added to the adapter's weights, at first."""
+
+TIED: Final = (
+    "vLLM's build for CPUs keeps the old output layer where it is the embedding: use a model whose "
+    "config.json has tie_word_embeddings false, or a GPU"
+)
 
 ADVICE: Final = {
     "raw": "it reports log-probabilities at temperature 1, whatever was asked for: start it with "
@@ -60,6 +67,10 @@ ADVICE: Final = {
     "bos": "it dropped the first token of the prompt (BOS): let it take token ids as they are",
     "prompt": "it saw another prompt than was sent (a chat template, another tokenizer), or serves "
     "other weights or another number type (--dtype) than the learner's",
+    "weights": "it answers from older weights than those that it was told to load, and says that "
+    f"it loaded them; {TIED}",
+    "half": "it did not load all weights, saw another prompt than was sent, or has another number "
+    f"type (--dtype) than the learner; {TIED}",
     "gone": "asked again it gave the learner's numbers, so no cause can be named",
 }
 """What is said of each cause."""
@@ -74,13 +85,21 @@ class ProbeLearner(Protocol):
         """Scores of all branches."""
         ...
 
-    def with_weights(self, weights: Sequence[torch.Tensor]) -> AbstractContextManager[None]:
-        """Within this block the adapter has these weights."""
+    def probed(self) -> dict[str, torch.Tensor]:
+        """Copies of the weights, by name, that a server is tried with other values of."""
+        ...
+
+    def with_weights(self, weights: Mapping[str, torch.Tensor]) -> AbstractContextManager[None]:
+        """Within this block the weights of these names are these."""
         ...
 
     def untrained(self) -> AbstractContextManager[None]:
-        """Within this block the adapter is off."""
+        """Within this block the policy is what it was trained from."""
         ...
+
+
+Named = tuple[str, Mapping[str, torch.Tensor]]
+"""A version's name and weights."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +115,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a server answered to what was asked, and the weights that should have answered."""
+    """What the server at `url` answered to what was asked, and the weights that should have
+    answered; None: those that the policy has."""
 
+    url: str
     asked: AnswersWanted
     found: ServedAnswers
-    weights: Sequence[torch.Tensor]
+    weights: Mapping[str, torch.Tensor] | None
 
 
 def probe(
@@ -111,29 +132,33 @@ def probe(
     `prompt` is repeated to some length. Raises `BadInput` with the cause where a mean gap is above
     `limit`.
     """
-    repeated = (list(prompt) * PROMPT_TOKENS)[:PROMPT_TOKENS]
+    repeated = (list(prompt) * PROMPT_TOKENS)[: min(PROMPT_TOKENS, sampler.room - TOKENS)]
     widest = 0.0
-    made: list[AdapterVersion] = []
+    made: list[ServedVersion] = []
+    older: list[Named] = []
     try:
         for number in (1, 2):
-            adapter = _moved(policy, sampler, repeated, seed=number)
-            made.append(adapter)
-            sampler.load(adapter)
-            asked = _question(adapter.name, repeated, TEMPERATURE)
+            weights = _moved(policy, repeated, seed=number)
+            with policy.with_weights(weights):
+                version = sampler.snapshot(UNSAID, label=f"probe-{number}")
+                made.append(version)
+                sampler.load(version)
+            asked = _question(version.name, repeated, TEMPERATURE)
             for url, found in sampler.pool.answer_everywhere(asked):
-                drawn = Drawn(asked, found, adapter.weights)
+                drawn = Drawn(url, asked, found, weights)
                 gap = mean_gap(policy, drawn)
                 widest = max(widest, gap)
                 if gap > limit:
-                    cause = diagnose(policy, sampler, drawn, older=made[:-1], gap=gap)
+                    cause = diagnose(policy, sampler, drawn, older=older, gap=gap)
                     raise BadInput(
                         f"the sampling server {url} cannot be learnt from: its log-probabilities "
                         f"differ from the learner's by {gap:.3g} nats on average, where {limit:g} "
                         f"is allowed (sampler.gap_stop); {cause}."
                     )
+            older.append((version.name, weights))
     finally:
-        for adapter in made:
-            sampler.forget(adapter)
+        for version in made:
+            sampler.forget(version)
     return widest
 
 
@@ -147,11 +172,12 @@ def explain(
 ) -> Cause:
     """Why what the newest version draws differs from what the learner says, as far as asking again
     shows it."""
-    newest, *older = sampler.newest_first()
+    newest, *before = sampler.newest_first()
+    older = [(one.name, one.weights) for one in before if one.weights is not None]
     asked = _question(newest.name, prompt, temperature)
     cause = Cause("gone")
-    for _, found in sampler.pool.answer_everywhere(asked):
-        drawn = Drawn(asked, found, newest.weights)
+    for url, found in sampler.pool.answer_everywhere(asked):
+        drawn = Drawn(url, asked, found, newest.weights)
         gap = mean_gap(policy, drawn)
         if gap > limit:
             cause = diagnose(policy, sampler, drawn, older=older, gap=gap)
@@ -163,13 +189,14 @@ def diagnose(
     sampler: RemoteSampler,
     drawn: Drawn,
     *,
-    older: Sequence[AdapterVersion],
+    older: Sequence[Named],
     gap: float,
 ) -> Cause:
     """The one mistake that explains most of a gap that is too wide.
 
     `older`: versions that the server may have answered from instead.
     """
+    whole = sampler.pool.holds_one
     tried: list[tuple[float, Cause]] = []
     asked_at = drawn.asked.temperature
     at = _likeliest_temperature(policy, drawn)
@@ -177,22 +204,23 @@ def diagnose(
         cause = Cause("raw") if abs(at - 1.0) <= FINEST else Cause("temperature", f"{at:.2f}")
         tried.append((mean_gap(policy, drawn, temperature=at), cause))
     with policy.untrained():
-        named = Cause("adapter", "the model alone")
+        named = Cause("weights") if whole else Cause("adapter", "the model alone")
         tried.append((mean_gap(policy, drawn, as_it_is=True), named))
-    for adapter in older:
-        named = Cause("adapter", f"an older one ({adapter.name})")
-        tried.append((mean_gap(policy, replace(drawn, weights=adapter.weights)), named))
+    for name, weights in older:
+        named = Cause("weights") if whole else Cause("adapter", f"an older one ({name})")
+        tried.append((mean_gap(policy, replace(drawn, weights=weights)), named))
     if len(drawn.asked.prompt) > 1:
         shorter = replace(drawn.asked, prompt=drawn.asked.prompt[1:])
         tried.append((mean_gap(policy, replace(drawn, asked=shorter)), Cause("bos")))
     try:
         salted = replace(drawn.asked, cache_salt=secrets.token_hex(8))
-        fresh = replace(drawn, found=sampler.pool.answer(salted))
-        tried.append((mean_gap(policy, fresh), Cause("prefix")))
+        for url, found in sampler.pool.answer_everywhere(salted):
+            if url == drawn.url:
+                tried.append((mean_gap(policy, replace(drawn, found=found)), Cause("prefix")))
     except SamplingFailed:
         pass  # it knows no salts, so this question stays open
     left, cause = min(tried, key=lambda one: one[0])
-    return cause if left <= EXPLAINS * gap else Cause("prompt")
+    return cause if left <= EXPLAINS * gap else Cause("half" if whole else "prompt")
 
 
 def mean_gap(
@@ -206,7 +234,8 @@ def mean_gap(
     weights that should have answered, or the policy `as_it_is`."""
     answers = drawn.found.answers
     tree = TokenTree.from_branches(drawn.asked.prompt, [one.ids for one in answers])
-    under = nullcontext() if as_it_is else policy.with_weights(drawn.weights)
+    weights = None if as_it_is else drawn.weights
+    under = nullcontext() if weights is None else policy.with_weights(weights)
     with torch.no_grad(), under:
         scores = policy.logprobs([tree], temperature=temperature or drawn.asked.temperature or 1.0)
     rows = scores.logprobs_RT.float().cpu().numpy()
@@ -237,32 +266,29 @@ def _question(name: str, prompt: Sequence[int], temperature: float) -> AnswersWa
     )
 
 
-def _moved(
-    policy: ProbeLearner, sampler: RemoteSampler, prompt: Sequence[int], *, seed: int
-) -> AdapterVersion:
-    """The adapter in training, moved at random until it says something else of the prompt."""
-    own = sampler.snapshot(UNSAID).weights
+def _moved(policy: ProbeLearner, prompt: Sequence[int], *, seed: int) -> Mapping[str, torch.Tensor]:
+    """What is trained, moved at random until it says something else of the prompt."""
+    own = policy.probed()
     tree = TokenTree.from_branches(prompt[:1], [prompt[1:]])
     before = policy_scores(policy, tree, own)
     scale, moved = SMALLEST_MOVE, own
     while np.abs(policy_scores(policy, tree, moved) - before).mean() < WANTED_MOVE:
         generator = torch.Generator().manual_seed(seed)
-        moved = [
-            weight + scale * torch.randn(weight.shape, generator=generator).to(weight.dtype)
-            for weight in own
-        ]
+        moved = {
+            name: weight + scale * torch.randn(weight.shape, generator=generator).to(weight.dtype)
+            for name, weight in own.items()
+        }
         scale *= 1.5
         if scale > 10:
             raise BadInput(
-                f"the adapter of {policy.name} changes nothing that the model says, whatever its "
-                "weights are; check lora.target_modules"
+                f"what is trained of {policy.name} changes nothing that the model says, whatever "
+                "its weights are; check lora.target_modules"
             )
-    with policy.with_weights(moved):
-        return sampler.snapshot(UNSAID, label=f"probe-{seed}")
+    return moved
 
 
 def policy_scores(
-    policy: ProbeLearner, tree: TokenTree, weights: Sequence[torch.Tensor]
+    policy: ProbeLearner, tree: TokenTree, weights: Mapping[str, torch.Tensor]
 ) -> np.ndarray:
     """The learner's log-probabilities of the first branch under `weights`, without gradients."""
     with torch.no_grad(), policy.with_weights(weights):

@@ -1,9 +1,10 @@
 """Sampling by servers: what the policy draws from while this process only learns.
 
-Before anything is drawn, the learner's adapter is *published*: snapshotted under a new name, loaded
-on every server that is there, and only then asked for. The older version goes when no work in
-flight can be at it: unloaded first, deleted afterwards. Snapshots of the versions that may still
-have drawn something are kept, so that the learner can score what they drew under what they were.
+Before anything is drawn, what the learner trains is *published*: an adapter, or all weights, under
+a new name, loaded on every server that is there, and only then asked for. The older version goes
+when no work in flight can be at it: unloaded first, deleted afterwards. The weights of the versions
+that may still have drawn something are kept, so that the learner can score what they drew under
+what they were.
 
 Token ids are sent, and token ids come back; nothing is tokenised on the way. All answers to a
 prompt are one request, which the server prefills once; of a prompt that goes on from earlier turns
@@ -18,24 +19,27 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import torch
 
 from memograd.errors import BadInput
 from memograd.policy.protocol import Published, SampledGroup
-from memograd.policy.remote.adapters import AdapterVersion, remove_adapter
+from memograd.policy.remote.adapters import ServedVersion, remove_version
 from memograd.policy.remote.pool import ServerPool
-from memograd.policy.remote.server import AnswersWanted, SamplingFailed, ServedAnswers, VllmServer
+from memograd.policy.remote.server import (
+    AnswersWanted,
+    SamplingFailed,
+    ServedAnswer,
+    ServedAnswers,
+    VllmServer,
+)
 from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import one_span
-
-if TYPE_CHECKING:
-    from peft import LoraConfig as PeftLoraConfig
+from memograd.rollout.types import VersionSpan, one_span
 
 SEEDS = 2**31
 """Seeds are below this; those of one request's answers follow each other."""
@@ -57,9 +61,15 @@ class Learner(Protocol):
     @property
     def speaker(self) -> Speaker: ...
     def decode(self, ids: Sequence[int]) -> str: ...
-    def adapter(
-        self, speaker: Speaker
-    ) -> tuple[PeftLoraConfig, dict[str, torch.Tensor], list[torch.Tensor]]: ...
+
+    def prepared(self, speaker: Speaker, *, keep: bool) -> Callable[[int, str], ServedVersion]:
+        """What makes a version of this number and name from the weights as they are now. All
+        processes ask for it, and one makes the version. `keep`: with the learner's own weights."""
+        ...
+
+    def followed(self, published: Published, *, keep: bool) -> ServedVersion:
+        """The version that another process made of the weights that are these, too."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -84,11 +94,13 @@ class RemoteSampler:
         self._learner = learner
         self._max_staleness = max_staleness
         self._run = secrets.token_hex(3)
-        self._versions: list[AdapterVersion] = []
-        self._start: AdapterVersion | None = None
+        self._versions: list[ServedVersion] = []
+        self._start: ServedVersion | None = None
         self._current: RemoteSampling | None = None
         self._own: set[str] = set()
-        self._before: AdapterVersion | None = None
+        self._numbers: dict[str, int] = {}
+        self._loaded = False
+        self._before: ServedVersion | None = None
         self._sleeps = sleeps
         self._asleep = False
         self._lock = threading.Lock()
@@ -100,6 +112,8 @@ class RemoteSampler:
         for adapter in [*self._versions, *([self._start] if self._start else [])]:
             self.forget(adapter)
         self._versions, self._start, self._current = [], None, None
+        if self._loaded:
+            self.pool.restore()
         self.pool.close()
         with suppress(OSError):  # another run's versions are in it, or nothing ever was
             self.pool.folder.rmdir()
@@ -111,39 +125,58 @@ class RemoteSampler:
 
     def snapshot(
         self, version: int, *, speaker: Speaker = "trained", label: str = ""
-    ) -> AdapterVersion:
-        """The learner's adapter as it is now, under a name that nothing had before."""
-        config, tensors, weights = self._learner.adapter(speaker)
-        name = f"mg-{self._run}-{label or version}"
-        return AdapterVersion(version, name, config, tensors, weights)
+    ) -> ServedVersion:
+        """The learner's weights as they are now, under a name that nothing had before."""
+        made = self._learner.prepared(speaker, keep=self._keeps)
+        return made(version, self._name(label or str(version)))
+
+    def publisher(self, version: int) -> Callable[[], Published]:
+        """What publishes the learner's weights as they are now as `version`; all processes ask for
+        it, and one calls it.
+
+        Versions more than `max_staleness` older are forgotten then. It raises `SamplingFailed`
+        where no server takes it.
+        """
+        current = self._current
+        if current is not None and current.version == version:
+            return lambda: Published(version, current.name)
+        made = self._learner.prepared("trained", keep=self._keeps)
+
+        def publish() -> Published:
+            new = made(version, self._name(str(version)))
+            self.load(new)
+            self._take(new)
+            return Published(version, new.name)
+
+        return publish
 
     def publish(self, version: int) -> Published:
-        """From here on the learner's weights as they are now draw, and are called `version`.
+        """From here on the learner's weights as they are now draw, and are called `version`; for
+        one process by itself."""
+        return self.publisher(version)()
 
-        Those more than `max_staleness` versions older are forgotten. Raises `SamplingFailed` where
-        no server takes it.
-        """
-        if self._current is not None and self._current.version == version:
-            return Published(version, self._current.name)
-        adapter = self.snapshot(version)
-        self.load(adapter)
-        self._take(adapter)
-        return Published(version, adapter.name)
+    @property
+    def _keeps(self) -> bool:
+        """Whether older versions may still have drawn what is learnt from."""
+        return self._max_staleness > 0
+
+    def _name(self, label: str) -> str:
+        return f"mg-{self._run}-{label}"
 
     def follow(self, published: Published) -> None:
         """Draw from what another process published, of weights that are this one's too."""
         if self._current is not None and self._current.name == published.name:
             return
-        config, tensors, weights = self._learner.adapter("trained")
-        adapter = AdapterVersion(published.version, published.name, config, tensors, weights)
-        self.pool.know(adapter)
-        self._take(adapter)
+        version = self._learner.followed(published, keep=self._keeps)
+        self.pool.know(version)
+        self._take(version)
 
-    def _take(self, adapter: AdapterVersion) -> None:
+    def _take(self, new: ServedVersion) -> None:
         with self._lock:
-            self._versions.append(adapter)
-            self._current = RemoteSampling(adapter.name, adapter.version)
-            oldest = adapter.version - self._max_staleness
+            self._versions.append(new)
+            self._numbers[new.name] = new.version
+            self._current = RemoteSampling(new.name, new.version)
+            oldest = new.version - self._max_staleness
             gone = [one for one in self._versions if one.version < oldest]
             self._versions = [one for one in self._versions if one.version >= oldest]
             self._before = gone[-1] if gone else self._before
@@ -161,27 +194,29 @@ class RemoteSampler:
             self.pool.each(VllmServer.wake_up)
             self._asleep = False
 
-    def newest_first(self) -> list[AdapterVersion]:
+    def newest_first(self) -> list[ServedVersion]:
         """The version that is drawn from, those that may be, and the last one that was."""
         with self._lock:
             kept = [*([self._before] if self._before else []), *self._versions]
         return kept[::-1]
 
-    def load(self, adapter: AdapterVersion) -> None:
+    def load(self, version: ServedVersion) -> None:
         """Have it on every server that is there; raises `SamplingFailed` if none takes it."""
         self._wake()
-        self._own.add(adapter.name)
-        self.pool.load(adapter)
+        self._own.add(version.name)
+        self._loaded = True
+        self.pool.load(version)
 
-    def forget(self, adapter: AdapterVersion) -> None:
-        """Let the servers forget a version, then delete it; both are for who loaded it."""
-        if adapter.name not in self._own:
+    def forget(self, version: ServedVersion) -> None:
+        """Let the servers forget a version, and delete it where it was loaded from here."""
+        if version.name not in self._own:
+            self.pool.forget(version.name)
             return
-        self._own.discard(adapter.name)
-        self.pool.unload(adapter.name)
-        remove_adapter(self.pool.folder, adapter.name)
+        self._own.discard(version.name)
+        self.pool.unload(version.name)
+        remove_version(self.pool.folder, version.name)
 
-    def weights_of(self, version: int) -> Sequence[torch.Tensor] | None:
+    def weights_of(self, version: int) -> Mapping[str, torch.Tensor] | None:
         """The learner's weights under `version`, if they are still kept."""
         with self._lock:
             return next((one.weights for one in self._versions if one.version == version), None)
@@ -259,8 +294,13 @@ class RemoteSampler:
         assert self._current is not None
         return self._current
 
+    @property
+    def room(self) -> int:
+        """The most tokens that a prompt with its answer may have."""
+        return min(self._learner.context_length, self.pool.longest or self._learner.context_length)
+
     def _check_room(self, prompts: Sequence[Sequence[int]], longest_answer: int) -> None:
-        room = min(self._learner.context_length, self.pool.longest or self._learner.context_length)
+        room = self.room
         for index, prompt in enumerate(prompts):
             if len(prompt) + longest_answer > room:
                 raise BadInput(
@@ -278,10 +318,14 @@ class RemoteSampler:
             texts=tuple(self._learner.decode(answer.ids) for answer in answers),
             stop_reasons=tuple(answer.stop_reason for answer in answers),
             reused_tokens=found.reused_tokens,
-            versions=tuple(
-                one_span(version, len(answer.ids)) if version >= 0 else () for answer in answers
-            ),
+            versions=tuple(self._spans(answer, version) for answer in answers),
         )
+
+    def _spans(self, answer: ServedAnswer, asked: int) -> tuple[VersionSpan, ...]:
+        """Who drew the tokens: who was asked, unless the server says more exactly."""
+        if not answer.spans:
+            return one_span(asked, len(answer.ids)) if asked >= 0 else ()
+        return tuple(VersionSpan(self._numbers[name], tokens) for name, tokens in answer.spans)
 
 
 class PinnedSampler:

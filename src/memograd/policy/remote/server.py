@@ -18,7 +18,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -83,12 +83,15 @@ class AnswersWanted:
 class ServedAnswer:
     """One answer: its ids, the log-probability of each [C] float32, why it ended (`end` or
     `length`), and alternatives of each token as (id, log-probability), where they were asked for.
+
+    `spans`: names of the weights that drew it, each with how many tokens, where the server says so.
     """
 
     ids: tuple[int, ...]
     logprobs: np.ndarray
     stop_reason: str
     tops: tuple[tuple[tuple[int, float], ...], ...] = ()
+    spans: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,19 +104,24 @@ class ServedAnswers:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model, or an adapter of the model `parent`, and the longest sequence that it takes."""
+    """A model, or an adapter of the model `parent`, the longest sequence that it takes, and the
+    folder or hub id that it was loaded from."""
 
     name: str
     parent: str | None
     longest: int | None
+    root: str | None = None
 
 
 class VllmServer:
-    """The server at `url` (up to, or with, `/v1`).
+    """The server at `url` (up to, or with, `/v1`), which learns versions of an adapter.
 
-    api_key: sent as a bearer token. seconds: how long answers may take, and load_seconds: an
-    adapter. `transport` is for httpx, where not the network is meant.
+    api_key: sent as a bearer token. seconds: how long answers may take, and load_seconds: a
+    version. `transport` is for httpx, where not the network is meant.
     """
+
+    holds_one: ClassVar[bool] = False
+    """Whether loading a version takes the one before it away."""
 
     def __init__(
         self,
@@ -154,22 +162,30 @@ class VllmServer:
         answer = self._asked("GET", "/v1/models", None, QUICK_SECONDS)
         try:
             found = [
-                ServedModel(str(one["id"]), one.get("parent"), one.get("max_model_len"))
+                ServedModel(
+                    str(one["id"]), one.get("parent"), one.get("max_model_len"), one.get("root")
+                )
                 for one in answer["data"]
             ]
         except (KeyError, TypeError) as error:
             raise SamplingFailed(f"{self.url} lists no models as vLLM does: {answer}") from error
         return sorted(found, key=lambda one: one.parent is not None)
 
-    def load_adapter(self, name: str, folder: str) -> None:
-        """Let it answer as `name` with the adapter in `folder`, which must not change meanwhile."""
+    def check_fit(self) -> None:
+        """Raises `BadInput` where the server was not started for what is asked of it."""
+
+    def load(self, name: str, folder: str) -> None:
+        """Let it answer as `name` with what is in `folder`, which must not change meanwhile."""
         body = {"lora_name": name, "lora_path": folder}
         self._ask("POST", "/v1/load_lora_adapter", body, self._load_seconds)
 
-    def unload_adapter(self, name: str) -> None:
+    def unload(self, name: str) -> None:
         """Let it forget `name`; the folder may go then."""
         body = {"lora_name": name}
         self._ask("POST", "/v1/unload_lora_adapter", body, self._load_seconds)
+
+    def restore(self) -> None:
+        """Have again what it was started with; nothing of the model itself was changed."""
 
     def sleep(self) -> None:
         """Let go of the device's memory; weights go to the host's."""
@@ -234,6 +250,7 @@ class VllmServer:
         return ServedAnswers(answers, reused)
 
     def _answer(self, choice: Mapping[str, Any], wanted: AnswersWanted) -> ServedAnswer:
+        self._check_ended(choice)
         ids = choice.get("token_ids")
         scores = (choice.get("logprobs") or {}).get("token_logprobs")
         if ids is None or scores is None:
@@ -244,12 +261,7 @@ class VllmServer:
         seen = choice.get("prompt_token_ids")
         if seen is not None and tuple(seen) != wanted.prompt:
             raise SamplingFailed(self._other_prompt(seen, wanted.prompt))
-        logprobs = np.asarray(scores, dtype=np.float32)
-        if logprobs.shape != (len(ids),) or not ids or not np.isfinite(logprobs).all():
-            raise SamplingFailed(
-                f"{self.url} gave {len(ids)} token ids with {logprobs.shape} log-probabilities, "
-                "which must be as many, and finite."
-            )
+        logprobs = self._checked(ids, scores)
         tops = choice["logprobs"].get("top_logprobs") if wanted.top_logprobs else None
         return ServedAnswer(
             ids=tuple(int(token) for token in ids),
@@ -257,6 +269,20 @@ class VllmServer:
             stop_reason="length" if choice.get("finish_reason") == "length" else "end",
             tops=tuple(_alternatives(one) for one in tops or ()),
         )
+
+    def _check_ended(self, choice: Mapping[str, Any]) -> None:
+        """Raises `ServerGone` where somebody stopped the server before the answer was over."""
+        if choice.get("finish_reason") == "abort":
+            raise ServerGone(f"{self.url} was stopped in the middle of an answer")
+
+    def _checked(self, ids: Sequence[int], scores: Sequence[float]) -> np.ndarray:
+        logprobs = np.asarray(scores, dtype=np.float32)
+        if logprobs.shape != (len(ids),) or not ids or not np.isfinite(logprobs).all():
+            raise SamplingFailed(
+                f"{self.url} gave {len(ids)} token ids with {logprobs.shape} log-probabilities, "
+                "which must be as many, and finite."
+            )
+        return logprobs
 
     def _other_prompt(self, seen: Sequence[int], sent: Sequence[int]) -> str:
         if tuple(seen) == tuple(sent[1:]):

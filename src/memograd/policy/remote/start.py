@@ -39,7 +39,7 @@ def started_server(
     *,
     command: str,
     options: Sequence[str],
-    rank: int,
+    rank: int | None,
     adapters: int,
     log: Path,
     seconds: float,
@@ -47,9 +47,9 @@ def started_server(
 ) -> Iterator[str]:
     """A server over `model` (a folder or a hub id), by its URL.
 
-    rank: of the adapters, of which it holds so many `adapters` at once. log: what it says goes
-    there. sleep: it can give the GPU's memory back. Raises `BadInput` if the program is not there,
-    ends, or is not up within `seconds`.
+    rank: of the adapters, of which it holds so many `adapters` at once; None: its own weights are
+    exchanged. log: what it says goes there. sleep: it can give the GPU's memory back. Raises
+    `BadInput` if the program is not there, ends, or is not up within `seconds`.
     """
     program = shutil.which(command)
     if program is None:
@@ -60,15 +60,15 @@ def started_server(
     port = _free_port()
     arguments = [
         *(program, "serve", model, "--host", "127.0.0.1", "--port", str(port)),
-        *("--enable-lora", "--max-lora-rank", str(_allowed_rank(rank))),
-        *("--max-loras", str(adapters), "--logprobs-mode", "processed_logprobs"),
+        *_taking(rank, adapters),
+        *("--logprobs-mode", "processed_logprobs"),
         *(("--enable-sleep-mode",) if sleep else ()),
         *options,
     ]
     environment = {
         **os.environ,
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-        "VLLM_SERVER_DEV_MODE": "1" if sleep else "0",
+        "VLLM_SERVER_DEV_MODE": "1" if sleep or rank is None else "0",
         # Its helpers (compilers among them) stand beside it.
         "PATH": f"{Path(program).resolve().parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
@@ -129,6 +129,14 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _taking(rank: int | None, adapters: int) -> list[str]:
+    """How it is told to take what is trained."""
+    if rank is None:
+        return ["--enable-scale-out"]
+    allowed = str(_allowed_rank(rank))
+    return ["--enable-lora", "--max-lora-rank", allowed, "--max-loras", str(adapters)]
 
 
 def _allowed_rank(rank: int) -> int:

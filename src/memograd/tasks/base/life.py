@@ -122,7 +122,7 @@ def _train_in(
     """Train in a folder that is ours."""
     trackers = world.guarded(lambda: open_trackers(config.track, run))
     with ExitStack() as stack:
-        world.guarded(lambda: stack.enter_context(job.opened(run.path)))
+        world.guarded(lambda: stack.enter_context(job.opened(run.path, world)))
         world.led(lambda: job.describe(run))
         before = world.led(lambda: _before(run, job))
         progress = training_progress(console, total=config.steps, describe=job.describe_step)

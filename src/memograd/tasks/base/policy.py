@@ -26,7 +26,7 @@ from memograd.config import LoraConfig, SamplerConfig, Settings, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.checkpoint_folder import MANIFEST
-from memograd.grpo.distributed import World, joined_world
+from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.resume import begun
 from memograd.grpo.run_folder import FollowerFolder, checkpoint_step
 from memograd.grpo.sampler_gap import GapLimits
@@ -201,69 +201,96 @@ def _resolved(model: str) -> str:
 
 @contextmanager
 def sampling_of(
-    policy: ModelPolicy, config: SamplerConfig, folder: Path, *, probed: bool = True
+    policy: ModelPolicy,
+    config: SamplerConfig,
+    folder: Path,
+    *,
+    world: World = ALONE,
+    probed: bool = True,
 ) -> Iterator[None]:
-    """Within this block `policy` draws as the settings say; versions of its adapter are written
-    into `folder`, or where the settings say. `probed`: servers are tried before.
+    """Within this block `policy` draws as the settings say; versions of what is trained are written
+    into `folder`, or where the settings say. `probed`: servers are tried before. All ranks of
+    `world` enter it together; rank 0 starts the server, if the run does.
 
     Raises `BadInput` for servers that are not there, or do not fit.
     """
     if config.engine == "local":
         yield
         return
-    if not isinstance(policy, LanguageModel):
-        raise BadInput("sampler=vllm is told new weights as versions of an adapter: train one.")
     from memograd.policy.remote.pool import ServerPool
     from memograd.policy.remote.probe import probe
     from memograd.policy.remote.sampler import RemoteSampler
     from memograd.policy.remote.server import VllmServer
+    from memograd.policy.remote.weights_server import WeightsServer
 
+    whole = isinstance(policy, FullModel)
+    if whole and config.max_staleness and world.size > 1:
+        raise BadInput(
+            f"sampler.max_staleness={config.max_staleness} with tuning=full is for one process, "
+            f"and there are {world.size}: use max_staleness=0."
+        )
     with ExitStack() as stack:
-        urls = config.url or [stack.enter_context(_started(policy, config, folder))]
-        servers = [
-            VllmServer(
-                url,
-                api_key=os.environ.get(config.api_key_env, ""),
-                seconds=config.seconds,
-                load_seconds=config.load_seconds,
+        shares = stack.enter_context(ExitStack())
+        if isinstance(policy, FullModel):
+            shares.enter_context(policy.gathered())
+        urls = config.url or [
+            world.led(lambda: stack.enter_context(_started(policy, config, folder, world)))
+        ]
+
+        def opened() -> RemoteSampler:
+            servers = [
+                (WeightsServer if whole else VllmServer)(
+                    url,
+                    api_key=os.environ.get(config.api_key_env, ""),
+                    seconds=config.seconds,
+                    load_seconds=config.load_seconds,
+                    connections=config.connections,
+                )
+                for url in urls
+            ]
+            pool = ServerPool(
+                servers,
+                (config.adapters or folder / ADAPTERS).resolve(),
+                patience=config.patience,
                 connections=config.connections,
             )
-            for url in urls
-        ]
-        pool = ServerPool(
-            servers,
-            (config.adapters or folder / ADAPTERS).resolve(),
-            patience=config.patience,
-            connections=config.connections,
-        )
-        sampler = RemoteSampler(
-            policy, pool, max_staleness=config.max_staleness, sleeps=config.sleep
-        )
-        stack.callback(sampler.close)
-        if probed:
-            limit = GapLimits.of(config, policy.dtype).stop
-            probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
-        policy.remote = sampler
+            sampler = RemoteSampler(
+                policy, pool, max_staleness=config.max_staleness, sleeps=config.sleep
+            )
+            stack.callback(sampler.close)
+            # One rank at a time can exchange the weights of a server.
+            if probed and (world.leads or not whole):
+                limit = GapLimits.of(config, policy.dtype).stop
+                probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
+            return sampler
+
+        policy.remote = world.guarded(opened)
         stack.callback(setattr, policy, "remote", None)
+        if whole:
+            # Rank 0 measures by itself before training, and could not gather them alone then.
+            policy.follow(world.led(policy.publisher(0)))
+        shares.close()
         yield
 
 
 def _started(
-    policy: LanguageModel, config: SamplerConfig, folder: Path
+    policy: ModelPolicy, config: SamplerConfig, folder: Path, world: World
 ) -> AbstractContextManager[str]:
     """The server of this run, on this machine."""
     from memograd.policy.remote.start import started_server
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    here = os.environ.get("LOCAL_WORLD_SIZE", str(world.size))
+    if here != str(world.size):
         raise BadInput(
-            "sampler.start=true starts a server for one process, and there are "
-            f"{os.environ['WORLD_SIZE']}: start servers yourself, and give sampler.url."
+            f"sampler.start=true starts a server that this machine alone reaches, and {world.size} "
+            f"processes train on several ({here} here): start servers yourself, and give "
+            "sampler.url."
         )
     return started_server(
         resolve_model(policy.name),
         command=config.command,
         options=config.options,
-        rank=policy.adapter_rank,
+        rank=policy.adapter_rank if isinstance(policy, LanguageModel) else None,
         adapters=config.max_staleness + 2,
         log=folder / SERVER_LOG,
         seconds=config.start_seconds,

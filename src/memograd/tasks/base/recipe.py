@@ -101,10 +101,11 @@ class Job(Generic[M]):
     training: made when the folder is there. environment: what the run began with, for
     `environment.json`. describe: says it before training begins. held_out: None where nothing is
     measured before training. settings: those for `config.json`, where the job chose some itself;
-    None: as given. opened: gets the run folder, and holds what drawing and measuring need while
-    they go on. at_start: the context in which the policy is as training began. share: cuts the
-    weights among processes, or refuses them, and returns what is to be said, if anything; called
-    before there is a run folder. finish: gets the run folder when all else is done.
+    None: as given. opened: gets the run folder and the processes that train, and holds what drawing
+    and measuring need while they go on. at_start: the context in which the policy is as training
+    began. share: cuts the weights among processes, or refuses them, and returns what is to be said,
+    if anything; called before there is a run folder. finish: gets the run folder when all else is
+    done.
     """
 
     training: Callable[[Stage], Training]
@@ -112,7 +113,9 @@ class Job(Generic[M]):
     describe: Callable[[RunFolder], None]
     held_out: HeldOut[M] | None = None
     settings: RunSettings | None = None
-    opened: Callable[[Path], AbstractContextManager[object]] = nullcontext
+    opened: Callable[[Path, World], AbstractContextManager[object]] = lambda folder, world: (
+        nullcontext()
+    )
     at_start: Callable[[], AbstractContextManager[object]] = nullcontext
     share: Callable[[World], str | None] = lambda world: None
     finish: Callable[[Path], None] = lambda folder: None
@@ -156,8 +159,9 @@ def _opened(
     config: TrainConfig,
     opened: Callable[[Path], AbstractContextManager[object]],
     folder: Path,
+    world: World,
 ) -> Iterator[None]:
-    with sampling_of(policy, config.sampler, folder), opened(folder):
+    with sampling_of(policy, config.sampler, folder, world=world), opened(folder):
         yield
 
 
@@ -206,7 +210,7 @@ def policy_job(
         environment=policy.environment,
         describe=describe,
         held_out=held_out if held_out.data else None,
-        opened=lambda folder: _opened(policy, config, opened, folder),
+        opened=lambda folder, world: _opened(policy, config, opened, folder, world),
         at_start=policy.untrained if before_alone else policy.at_start,
         share=share,
         label_before="untrained" if before_alone else "before training",
