@@ -74,6 +74,15 @@ _NAMED: Final = re.compile(r"[A-Z]|\d")
 _JUDGES: Final = re.compile(r"[最很太真好挺更超]|有点|非常|的$|得")
 
 
+def only_faint(message: str) -> bool:
+    """Whether it sounds like a correction by a word alone that people also use elsewhere."""
+    faint = _FAINT_WORD.sub(" ", message)
+    return CORRECTS.search(message) is not None and CORRECTS.search(faint) is None
+
+
+_FAINT_WORD: Final = re.compile(r"\b(?:actually|autocorrect)\b|等等", re.IGNORECASE)
+
+
 def comparable(old: str, new: str) -> bool:
     """Whether both name a value of one type: two names or numbers, or two other words.
 

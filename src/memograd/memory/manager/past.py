@@ -251,10 +251,23 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 
 def with_subject(text: str, part: str) -> str:
-    """A part of a statement that a model can read by itself: 用户 stands before it."""
+    """A part of a statement that a model can read by itself: whose it is stands before it."""
+    if (owner := _owner_of(text, part)) is not None:
+        return f"{owner} {part}"
     if is_chinese(text) and re.match("用户(?!说：)", text) and "用户" not in part:
         return f"用户{part}"
     return part
+
+
+def _owner_of(text: str, part: str) -> str | None:
+    """Who does what a later part says: "User's ex" in "User's ex owes User money and lives in
+    Naas"; None for the first part, and where the part has a subject."""
+    if is_chinese(text) or text.startswith(part) or _PREDICATE.match(part) is None:
+        return None
+    if re.match(r"(?:he|she|it|who|that)['’]?s\b", part, re.IGNORECASE):
+        return None
+    owner = _WHOSE.match(text)
+    return owner[0] if owner is not None else None
 
 
 def stands_alone(text: str, part: str) -> bool:
@@ -319,6 +332,8 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
     owner = _WHOSE.match(text)
     if owner is not None and stay and stay[0] > 0 and _STARTS.match(left):
         left = owner[0] + _STARTS.sub("", left, count=1)
+    elif stay and (does := _owner_of(text, parts[stay[0]][0])) is not None:
+        left = f"{does} {left}"
     elif not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
         bare = left.removeprefix("and ").removeprefix("User ").removeprefix("用户")
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])

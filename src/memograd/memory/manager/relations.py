@@ -31,6 +31,7 @@ from memograd.memory.manager.cues import (
     comparable,
     of_other_kind,
     of_other_person,
+    only_faint,
 )
 from memograd.memory.manager.other_value import gives_other, in_part, of_other_value, with_value
 from memograd.memory.manager.past import (
@@ -283,7 +284,7 @@ class RelationManager:
                 or substitution.corrected(present(item.text), one) == found.text
             }
             text = keeping_past(found.text, item.text)
-            if not found.agreed and CORRECTS.search(FAINT.sub(" ", heard.own)) is None and sounds:
+            if not found.agreed and only_faint(heard.own):
                 # "Autocorrect introduced me as Xylophone": perhaps it corrects nothing.
                 text = _with_past(text, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)

@@ -401,9 +401,15 @@ def _respelt(old: str, message: str) -> str | None:
             if plain and new.rstrip("s") == was.rstrip("s"):
                 continue  # several floors are no other spelling of one
             named = was[0].isupper() or len(was) > 4
-            alike = SequenceMatcher(None, new.casefold(), was.casefold()).ratio()
+            if not named or was.casefold() == "user":
+                continue
             first = message.strip(" *").startswith(new) and len(new) > 5
-            if alike >= (0.6 if starred or first else 0.75) and named and was.casefold() != "user":
+            least = 0.6 if starred or first else 0.75
+            pair = SequenceMatcher(None, new.casefold(), was.casefold())
+            # Nearly all pairs are unlike at a glance: both say at least how alike a pair is.
+            if pair.real_quick_ratio() < least or pair.quick_ratio() < least:
+                continue
+            if (alike := pair.ratio()) >= least:
                 found.append((alike, (mine.start(), mine.start() + len(was)), new))
     if found:
         _, span, new = max(found)
