@@ -100,17 +100,27 @@ def with_value(
     if not told and (value is None or not is_elliptic(own, old)):
         return None
     found = pointed_at(model, heard, old)
-    if told and found is not None and found.sure >= POINTED:
-        text = put(old, found.old, found.new)
-        return Put(text, (found.new, old[slice(*found.old)]), True, agreed=text == value)
-    if value is not None and _agree(found, value):
+    sure = told and found is not None and found.sure >= POINTED
+    if found is not None and (sure or _agree(found, value)):
+        said = (found.new, old[slice(*found.old)])
+        if not sure and value is not None and said[1] not in value:
+            return Put(value, said, True)  # in the same place
+        return Put(put(old, found.old, found.new), said, True, agreed=_agree(found, value))
+    if found is None and value is not None:
         return Put(value, (), True)
     short = not is_chinese(own) or len(own) <= BARE_LENGTH
     if value is None and just_told and relation == "correct" and (sounds or short):
         value = put_in_place(old, own, model.likeness)
-        if value is not None and _agree(found, value):
+        if found is not None and _agree(found, value):
+            return Put(put(old, found.old, found.new), (), False)
+        if found is None and value is not None:
             return Put(value, (), False)
     return None
+
+
+def _agree(found: OtherValue, text: str | None) -> bool:
+    """Whether rules have put the value that the model points at, wherever they have put it."""
+    return text is not None and found.new.casefold() in text.casefold()
 
 
 def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | None:
@@ -147,11 +157,6 @@ def in_part(model: RelationModel, heard: Heard, old: str) -> str | None:
     if found is None or found.sure < POINTED_IN_PART:
         return None
     return put(old, found.old, found.new)
-
-
-def _agree(found: OtherValue | None, text: str) -> bool:
-    """Whether the model, unsure, points at what the rules have put."""
-    return found is None or found.new.casefold() in text.casefold()
 
 
 _HARDLY_MORE: Final = 25  # characters: "Sligo, what am I saying"
