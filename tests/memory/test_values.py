@@ -153,14 +153,6 @@ def test_a_new_value_beside_a_word_for_more_is_no_addition(
     assert item in line
 
 
-def test_the_model_says_where_what_rules_find_is_put(tmp_path: Path) -> None:
-    """Unsure as it is, it knows better than rules which word of the item a name replaces."""
-    lines = remembered(
-        tmp_path, ["I'm flying from Leeds on the 8th of June", "Doncaster I mean! 8th is right"]
-    )
-    assert lines[0] == "User is flying from Doncaster on the 8th of June."
-
-
 def test_what_may_be_no_correction_is_kept_beside_the_value(tmp_path: Path) -> None:
     [line, *_] = remembered(
         tmp_path,

@@ -103,17 +103,17 @@ def with_value(
     sure = told and found is not None and found.sure >= POINTED
     if found is not None and (sure or _agree(found, value)):
         said = (found.new, old[slice(*found.old)])
-        if not sure and value is not None and said[1] not in value:
-            return Put(value, said, True)  # in the same place
+        if value is not None and not sure and (said[1] not in value or found.sure < POINTED_AT_ALL):
+            return Put(value, said, True)
         return Put(put(old, found.old, found.new), said, True, agreed=_agree(found, value))
     if found is None and value is not None:
         return Put(value, (), True)
     short = not is_chinese(own) or len(own) <= BARE_LENGTH
     if value is None and just_told and relation == "correct" and (sounds or short):
         value = put_in_place(old, own, model.likeness)
-        if found is not None and _agree(found, value):
+        if found is not None and _agree(found, value) and found.sure >= POINTED_AT_ALL:
             return Put(put(old, found.old, found.new), (), False)
-        if found is None and value is not None:
+        if value is not None and (found is None or _agree(found, value)):
             return Put(value, (), False)
     return None
 
