@@ -21,7 +21,7 @@ from typing import Any
 
 from memograd.data import Conversation, load_longmemeval
 from memograd.memory import Memory
-from memograd.memory.reader import trained
+from memograd.memory.reader import parts
 
 KIND = "single-session-assistant"
 KS = (1, 3, 5, 10)
@@ -66,7 +66,7 @@ def _said(memory: Memory, user: str, ids: Sequence[str]) -> set[str]:
 
 def measure(told: list[Conversation], limit: int) -> dict[str, Any]:
     """The line of one limit."""
-    trained.ASSISTANT_READ = limit or 10**9  # type: ignore[misc]
+    parts.ASSISTANT_READ = limit or 10**9  # type: ignore[misc]
     found: dict[str, list[int | None]] = {"items": [], "turns": []}
     with tempfile.TemporaryDirectory() as folder, Memory.open(Path(folder)) as memory:
         begun = time.process_time()
@@ -87,7 +87,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
-    parser.add_argument("--read", type=int, nargs="+", default=[0, trained.ASSISTANT_READ])
+    parser.add_argument("--read", type=int, nargs="+", default=[0, parts.ASSISTANT_READ])
     given = parser.parse_args()
     told = asked_of_assistant(given.data)
     for limit in given.read:

@@ -2,33 +2,44 @@
 
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --others h,i
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only secrets
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
 
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
 calibrated them, and to what assistants say in the conversations that they were trained on, the
 bound chosen by the other ones. `--others` are batches that neither has read, `--talks` other
-conversations with assistants (every tenth of them). `--write` puts the gate beside the weights.
-Four minutes of one core.
+conversations with assistants (every tenth of them). `--write` puts the gate beside the weights;
+with `--only secrets` the functions that lie there stay as they are, and the one that finds secrets
+is fitted anew. Six minutes of one core, two for secrets alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.weights import read_weights
-from memograd.tasks.relations.gate import answers, fitted, judged, judged_answers, seen
+from memograd.tasks.relations.gate import (
+    answers,
+    fitted,
+    fitted_secrets,
+    judged,
+    judged_answers,
+    judged_secrets,
+    seen,
+    told,
+)
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
 
-def told(names: list[str]) -> list[WrittenTurn]:
+def written(names: list[str]) -> list[WrittenTurn]:
     """The turns of these files of the corpus."""
     return [said for name in names for said in read_dialogues(CORPUS / f"{name}.jsonl")]
 
@@ -45,18 +56,31 @@ def main() -> None:
     parser.add_argument("--others", default="", help="author batches to measure on, such as h,i")
     parser.add_argument("--talks", type=Path, help="conversations with assistants to measure on")
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
+    parser.add_argument("--only", choices=["secrets"], help="fit this function, keep the others")
     arguments = parser.parse_args()
     split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
     weights = read_weights(arguments.weights)
-    gate = None if arguments.write else read_gate(gate_file(arguments.weights), weights)
-    if gate is None:
+    gate = read_gate(gate_file(arguments.weights), weights)
+    went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
+    learnt_of = split["train"] + went_on
+    if arguments.only:
+        if gate is None:
+            parser.error(
+                f"There is no gate beside {arguments.weights} to keep the other functions of: leave"
+                " --only out, and all are fitted."
+            )
+        plain = RelationModel(weights)
+        learnt, bounding = (
+            told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
+        )
+        gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
+    elif gate is None or arguments.write:
         every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
         learnt = [name for name in every if name in split["continued_with"]]
-        went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
         gate = fitted(
             weights,
-            told(split["train"] + went_on),
-            told(split["chosen_by"]),
+            written(learnt_of),
+            written(split["chosen_by"]),
             talked(learnt),
             talked([name for name in every if name not in learnt]),
         )
@@ -65,10 +89,14 @@ def main() -> None:
     model = RelationModel(weights)
     for batch in filter(None, arguments.others.split(",")):
         for language in ("en", "zh"):
-            turns = told([f"dialogues/{language}-{batch}"])
+            turns = written([f"dialogues/{language}-{batch}"])
             found = judged(gate, seen(model, turns), weights.about.thresholds.link_above)
             print(json.dumps({"bench": "relations_gate", "batch": batch, "language": language}
                              | asdict(found)), flush=True)  # fmt: skip
+            if gate.secrets is not None:
+                of_secrets = judged_secrets(gate.secrets, told(model, turns))
+                print(json.dumps({"bench": "secrets", "batch": batch, "language": language}
+                                 | asdict(of_secrets)), flush=True)  # fmt: skip
     if arguments.talks is not None and gate.keeps is not None:
         found_answers = answers(model, load_any(arguments.talks)[::10])
         above = weights.about.thresholds.keep_assistant_above

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.memory import RawTurn
+from memograd.memory.reader.parts import placed_sentences
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.trained import _placed
 from memograd.memory.reader.wording import say, without_calls
 
 
@@ -53,7 +53,7 @@ def test_a_list_behind_a_colon_is_one_item():
         ("My pills:\n1. iron\n2) zinc", "User's pills: iron; zinc."),
         ("我的药：\n1. 铁剂\n2. 锌片", "用户的药：铁剂、锌片。"),
     ):
-        [(_, whole)] = _placed(listed)
+        [(_, whole)] = placed_sentences(listed)
         assert whole == listed and say(whole, setting).text == said
 
 

@@ -14,6 +14,7 @@ from tests.memory.test_relation_model import BEFORE, MESSAGE, small_weights
 
 from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
+from memograd.memory.reader import TrainedReader
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
@@ -34,7 +35,7 @@ from memograd.memory.relations.gate import (
     write_gate,
 )
 from memograd.memory.relations.weights import Weights, write_weights
-from memograd.tasks.relations.gate import fitted, judged, seen
+from memograd.tasks.relations.gate import fitted, fitted_secrets, judged, judged_secrets, seen, told
 from memograd.tasks.relations.rows import read_dialogues
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
@@ -137,11 +138,16 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
     write_weights(weights, file)
     assert read_gate(gate_file(file), weights) is None
     gate = gate_of(weights, -2.0)
-    for one in (keeping(gate, 1.5), gate):
+    secret = replace(gate, secrets=keeping(gate, 0.5).keeps)
+    for one in (keeping(gate, 1.5), gate, secret, keeping(secret, 1.5)):
         write_gate(one, gate_file(file))
         found = read_gate(gate_file(file), weights)
         assert found is not None and found.of == gate.of
-        for ours, read in ((one.closes, found.closes), (one.keeps, found.keeps)):
+        for ours, read in (
+            (one.closes, found.closes),
+            (one.keeps, found.keeps),
+            (one.secrets, found.secrets),
+        ):
             assert (ours is None) == (read is None)
             if ours is not None and read is not None:
                 assert np.array_equal(read.weight, ours.weight)
@@ -157,7 +163,7 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
         read_gate(gate_file(file), replace(weights, matrices=others))
 
 
-@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape", "keeps"])
+@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape", "keeps", "secrets"])
 def test_a_spoilt_gate_is_one_sentence(weights: Weights, tmp_path: Path, spoilt: str) -> None:
     file = tmp_path / "x.gate.npz"
     gate = gate_of(weights, 0.0)
@@ -168,6 +174,8 @@ def test_a_spoilt_gate_is_one_sentence(weights: Weights, tmp_path: Path, spoilt:
         write_gate(replace(gate, closes=short), file)
     elif spoilt == "keeps":
         write_gate(replace(gate, keeps=gate.closes), file)
+    elif spoilt == "secrets":
+        write_gate(replace(gate, secrets=gate.closes), file)
     else:
         file.write_text(spoilt)
     with pytest.raises(BadInput, match="is not the gate of the relation model"):
@@ -184,6 +192,102 @@ def test_the_gate_that_ships_knows_changes_from_questions() -> None:
         assert model.may_close(message, [], [message]), message
     for message in ("Can you recommend some good books about Rome?", "帮我推荐几本关于罗马的书"):
         assert not model.may_close(message, [], [message]), message
+
+
+def test_secrets_are_told_by_the_rows_that_worth_has_read(
+    weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[tuple[int, ...]] = []
+    compute = RelationModel._encode_anew
+
+    def counted(self: RelationModel, tokens: Any, parts: Any) -> np.ndarray:
+        rows.append(tokens)
+        return compute(self, tokens, parts)
+
+    monkeypatch.setattr(RelationModel, "_encode_anew", counted)
+    sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
+    long = " ".join(sentences)
+    plain = RelationModel(weights)
+    assert not plain.holds_secret(long, BEFORE, sentences).any()
+    gate = keeping(gate_of(weights, 0.0), 0.0)
+    assert gate.keeps is not None
+    order, vectors = plain.late_vectors(long, BEFORE, sentences)
+    scores = gate.keeps.scores(vectors)
+    bound = float(np.sort(scores)[-3]) - 1e-4
+    model = RelationModel(weights, replace(gate, secrets=replace(gate.keeps, least=bound)))
+    rows.clear()
+    worth = model.worth(long, BEFORE, sentences)
+    read = len(rows)
+    assert read > 1
+    found = model.holds_secret(long, BEFORE, sentences)
+    assert len(rows) == read
+    assert set(np.flatnonzero(found)) == {order[n] for n in scores.argsort()[-3:]}
+    assert not model.holds_secret(long, BEFORE, ["What it does not say."]).any()
+    assert np.array_equal(worth, plain.worth(long, BEFORE, sentences))
+
+
+@pytest.mark.parametrize(
+    ("message", "secret"),
+    [
+        (
+            "I clean for Mrs Danvers-Pugh on Wednesdays, the alarm there is 5590 then hash, and"
+            " I've to be out by noon.",
+            "5590",
+        ),
+        (
+            "I run a B&B in Tenby with five rooms. The wifi for guests is puffin-kettle-88, make me"
+            " a little sign for the hall with that on.",
+            "puffin",
+        ),
+        ("我妈手机锁屏是她生日倒过来，911730，她老忘，我替她记着。", "911730"),
+    ],
+)
+def test_the_gate_that_ships_finds_secrets_told_in_passing(message: str, secret: str) -> None:
+    turn = RawTurn("t", "user", message, NOW, 0)
+    heard = TrainedReader(load_relation_model()).hear([turn], [])[0]
+    assert heard.secret
+    assert secret not in " ".join([heard.whole, heard.stated, *(one.text for one in heard.facts)])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I took the bus at 0730 and paid 4500 pesos.",
+        "My locker is number 12.",
+        "我家门牌号是1602。",
+    ],
+)
+def test_the_gate_that_ships_leaves_numbers_alone(message: str) -> None:
+    turn = RawTurn("t", "user", message, NOW, 0)
+    assert not TrainedReader(load_relation_model()).hear([turn], [])[0].secret
+
+
+def test_secrets_are_learnt_of_dialogues_about_them(weights: Weights, tmp_path: Path) -> None:
+    """What is no fact there is one; facts, also beside a secret, are none."""
+    places = ["attic", "shed", "barn", "porch", "cellar", "garage"]
+    for author in ("v", "w", "x"):
+        cases = [
+            {"k": kind, "t": [["u", text, [["f", quote, quote]] if quote else []]]}
+            for n, place in enumerate(places)
+            for kind, text, quote in (
+                ("secret", f"My key is behind the {place}. I am {20 + n}.", f"I am {20 + n}."),
+                ("change", f"I lost a key in the {place}.", f"I lost a key in the {place}."),
+            )
+        ]
+        (tmp_path / f"en-{author}.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    model = RelationModel(weights)
+    turns = {one: read_dialogues(tmp_path / f"en-{one}.jsonl") for one in ("v", "w", "x")}
+    learnt = told(model, turns["v"] + turns["w"])
+    assert learnt.secret.sum() == 12 == learnt.fact.sum()
+    assert learnt.facts == {"v": 12, "w": 12}
+    bounding = told(model, turns["x"])
+    secrets = fitted_secrets(learnt, bounding)
+    assert secrets is not None
+    found = judged_secrets(secrets, bounding)
+    assert (found.secrets, found.by_both, found.facts, found.lost) == (6, 6, 12, 0)
+    assert found.by_rules == 0
+    assert fitted_secrets(learnt.of(["z"]), bounding) is None
+    assert fitted_secrets(learnt, bounding.of(["z"])) is None
 
 
 class Counting:

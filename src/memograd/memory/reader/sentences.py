@@ -201,3 +201,28 @@ def tells_code(text: str) -> bool:
 def has_secret(text: str) -> bool:
     """Whether it holds a password, a PIN, a card number, a key or the like."""
     return _SECRET.search(text) is not None
+
+
+_MAY_TELL: Final = re.compile(
+    r"(?<![\d:/.,£$€¥])(?!(?:19|20)\d\d(?!\d))\d(?:[ .-]?\d){3,}(?![\d:/%])"  # a year is none
+    r"|\d-\d+-\d|[A-Za-z]\w*-\w+-\w*\d|[零〇一二三四五六七八九]{4,}"
+    r"|(?<![A-Za-z])(?:pass ?(?:word|code|phrase)s?|pwd|keys?|spare|wi-?fi|hotspot|seed|phrase"
+    r"|answer)(?![A-Za-z])|密[码碼]|暗号|口令|[钥鑰]匙|助[记記][词詞]|答案",
+    re.IGNORECASE,
+)
+_LOCKED: Final = re.compile(
+    r"(?<![A-Za-z])(?:pins?|codes?|keypad|combination|combo|(?:pad|un)?lock(?:er|ed|s)?|safe|vault"
+    r"|alarm|router|log-?in|sign-?in|hash|card|account|passport)(?![A-Za-z])"
+    r"|[验驗][证證][码碼]|[卡证證][号號]|身份[证證]|授[权權][码碼]|[门門]禁|保[险險][柜櫃箱]"
+    r"|[警锁鎖]|登录|账号|后四位",
+    re.IGNORECASE,
+)
+_FIGURE: Final = re.compile(r"\d|[零〇一二三四五六七八九十]{2}")
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether it has a word for what opens, one for what is locked beside a figure, or a number
+    that may open it; few others can hold a secret."""
+    if _MAY_TELL.search(text):
+        return True
+    return _LOCKED.search(text) is not None and _FIGURE.search(text) is not None

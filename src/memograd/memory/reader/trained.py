@@ -2,7 +2,8 @@
 
 The model reads the message with what came before it and gives each sentence its worth; rules do
 what they do well around it: they cut sentences, name the speaker, resolve dates, and see by their
-form what is not the user's own word (code, mails, the text of a task) and what is a secret.
+form what is not the user's own word (code, mails, the text of a task) and what is a secret. A
+secret that has no form is told by the model.
 
 Invariants: a fact comes from a user's own words, or is worded as what the assistant said; nothing
 that holds a secret becomes a fact; the same turns give the same facts.
@@ -35,17 +36,16 @@ from memograd.memory.reader.forget import (
     MAY_ASK,
     asked_for,
 )
+from memograd.memory.reader.parts import asks, beginning, is_short, own_sentences, told_apart
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
-    OwnWords,
-    foreign,
     has_secret,
+    may_hold_secret,
     split_sentences,
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import (
-    LISTED,
     bare_of,
     say,
     say_answer,
@@ -59,16 +59,9 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
-SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
-# Of an assistant's message the beginning is read for facts, which takes one row of the model. The
-# rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
-ASSISTANT_READ: Final = 1_000  # characters
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _CLAUSE: Final = re.compile(r"(?:[^,，;；]|(?<=\d),(?=\d))+[,，;；]?")  # 34,500 is one number
-_TOLD_APART: Final = re.compile(
-    r"(?:(?! and (?:my|i|i'm|our|we)\b)(?:[^,，;；]|(?<=\d),(?=\d)))+[,，;；]?", re.I
-)
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
@@ -136,20 +129,20 @@ class TrainedReader:
         role = turn.said_as
         if role in NOT_PEOPLE:
             return Heard(turn, before)
-        sentences = _own_sentences(turn.text)
+        sentences = own_sentences(turn.text)
         own = " ".join(text for _, _, text in sentences)
         secret = role == "user" and has_secret(turn.text)
         if not sentences:
             return Heard(turn, before, secret=secret)
         read = turn.text
         if role == "assistant":
-            read, sentences = _beginning(turn.text, sentences)
+            read, sentences = beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "assistant":
             kept = [
                 Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
                 if fact >= self.thresholds.keep_assistant_above
-                and not _asks(one[2]) and not _is_idle(one[2])
+                and not asks(one[2]) and not _is_idle(one[2])
                 and len(one[2]) <= LONGEST and not has_secret(one[2])
             ]  # fmt: skip
             said = say_kept(kept, turn.text, before, setting)
@@ -159,12 +152,20 @@ class TrainedReader:
         last = next((text for who, text in reversed(before) if who == "user"), "")
         if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
-        sentences, worth, kept_back = self._without_secrets(turn.text, before, sentences, worth)
+        formless = [one for one in sentences if not has_secret(one[2])]
+        told_by_way = self._told_by_way(turn.text, before, formless)
+        sentences, worth, kept_back = self._without_secrets(
+            turn.text, before, sentences, worth, told_by_way
+        )
         if not sentences:
             return Heard(turn, before, secret=True, own=own)
-        secret = secret or kept_back
         if len(own) <= LONGEST:
+            held = [one for one in sentences if one[:2] in told_by_way]
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
+            parts = [one for one in sentences if _inside(one, formless)]
+            told_by_way |= self._told_by_way(turn.text, before, parts)
+            told_by_way |= {one[:2] for one in sentences if _inside(one, held)}
+        secret = secret or kept_back or bool(told_by_way)
         if EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
         forget = any(
@@ -176,12 +177,14 @@ class TrainedReader:
         if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_, asked_, answered = [], [], [], False
-        for (start, _, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
+        for (start, end, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
             if called != bare_text and (len(called) < 2 or _is_idle(called)):
                 continue  # "Thanks, Mel!" only calls somebody
-            if len(text) > LONGEST or has_secret(text) or (_is_idle(text) and not setting.question):
+            if len(text) > LONGEST or has_secret(text) or (start, end) in told_by_way:
+                continue
+            if _is_idle(text) and not setting.question:
                 continue
             if forget and self._wishes(text, float(wish), own, setting):
                 continue
@@ -189,12 +192,12 @@ class TrainedReader:
             # itself: people often leave a question unanswered.
             points = bool(setting.question and chosen(setting.question, text))
             only = points or len(sentences) <= 2
-            asked = points or (_is_short(text) and (only or text is sentences[0][2]))
+            asked = points or (is_short(text) and (only or text is sentences[0][2]))
             answers = setting.question if asked else None
             bare = answers and only and _BARE_ANSWER.match(text) and not _only_offers(answers)
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
             if fact < least and not bare:
-                if fact >= self.thresholds.keep_asked_above and _asks(text) and not answers:
+                if fact >= self.thresholds.keep_asked_above and asks(text) and not answers:
                     asked_.append(to_fact(say(text, setting), setting))
                 continue
             if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
@@ -210,7 +213,7 @@ class TrainedReader:
             meant = person_meant(bare_of(own), "", setting.before)
             spoken = replace(setting, about=meant)
             whole = say(" ".join(own.split()), spoken).text
-            told = [text for _, _, text in sentences if not _asks(text) and not _is_idle(text)]
+            told = [text for _, _, text in sentences if not asks(text) and not _is_idle(text)]
             if len(keep) == 1 and len(told) > 1 and not answered:
                 stated = say(" ".join(" ".join(told).split()), spoken).text
         return Heard(
@@ -241,12 +244,29 @@ class TrainedReader:
             return said and wish >= WISH_AMONG_PEOPLE
         return wish >= (sure.wish_above if said else sure.wish_unsaid_above)
 
+    def _told_by_way(
+        self, message: str, before: tuple[Said, ...], parts: list[tuple[int, int, str]]
+    ) -> set[tuple[int, int]]:
+        """The places of those that hold a secret, as a whole or in a clause, as the model sees it.
+
+        It is asked where rules find none: they know which clause it is and what may stay.
+        """
+        asked = [
+            (place, said)
+            for *place, text in parts
+            for said in dict.fromkeys([text, *(clause for _, clause in told_apart(text))])
+            if may_hold_secret(said)
+        ]
+        holds = self._model.holds_secret(message, before, [said for _, said in asked])
+        return {(place[0], place[1]) for (place, _), held in zip(asked, holds, strict=True) if held}
+
     def _without_secrets(
         self,
         message: str,
         before: tuple[Said, ...],
         sentences: list[tuple[int, int, str]],
         worth: np.ndarray,
+        told_by_way: set[tuple[int, int]],
     ) -> tuple[list[tuple[int, int, str]], np.ndarray, bool]:
         """The sentences, of those with a secret the harmless clauses; whether some were asked not
         to be saved and so are left out: what follows that request, up to another matter.
@@ -264,21 +284,26 @@ class TrainedReader:
                 kept_back = True
                 resumed = _TOLD_CODE.search(text) is not None  # that was all of it
                 continue
-            resumed = resumed or is_another_matter(text, asks=_asks(text))
+            resumed = resumed or is_another_matter(text, asks=asks(text))
             if kept_back and not resumed:
                 continue
             if kept_back:  # beside "don't save this" everything looks like something not to keep
                 row = self._model.worth(text, (), [text])[0]
-            if not has_secret(text) or len(text) > LONGEST:
+            by_form = has_secret(text)
+            if not (by_form or (start, end) in told_by_way) or len(text) > LONGEST:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
+            apart = [(start + at, start + at + len(said), said) for at, said in told_apart(text)]
+            held = set() if by_form else self._told_by_way(message, before, apart)
             clauses = [
-                (found.start(), found[0].strip(" ,，、"))
-                for found in _TOLD_APART.finditer(text)
-                if not has_secret(found[0]) and not re.search(r"(?<![A-Za-z])\d{3}", found[0])
+                (first - start, said)
+                for first, last, said in apart
+                if (first, last) not in held
+                and not has_secret(said)
+                and not _MAY_BELONG.search(said)
             ]
-            if not clauses:
+            if not clauses or (len(clauses) == len(apart) and not by_form):  # none is the secret
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
@@ -326,13 +351,13 @@ class TrainedReader:
             found = worth_of_clauses[: len(clauses)]
             worth_of_clauses = worth_of_clauses[len(clauses) :]
             for n, (_, said) in enumerate(clauses):
-                if _asks(text) and _OWN_SUBJECT.match(said) and not _asks(said):
+                if asks(text) and _OWN_SUBJECT.match(said) and not asks(said):
                     # 我有高血压,能喝咖啡吗: told by the way, so it is also read alone.
                     found[n] = max(found[n], self._model.worth(said, (), [said])[0], key=_fact)
             least = self.thresholds.keep_clause_above
             good = [n for n in range(len(clauses)) if float(found[n, 0]) >= least]
             kept = float(row[0]) >= self.thresholds.keep_above
-            if kept and len(good) < len(clauses) and not _asks(text):
+            if kept and len(good) < len(clauses) and not asks(text):
                 good = []  # told in two breaths, but not two facts
             if not good:
                 parts.append((start, end, text))
@@ -345,27 +370,12 @@ class TrainedReader:
 
     def _least(self, text: str) -> float:
         """The worth from which a sentence is kept; a question that names no speaker needs more."""
-        asks = _asks(text) and not _FIRST_PERSON.search(text)
-        return self.thresholds.keep_question_above if asks else self.thresholds.keep_above
+        open_question = asks(text) and not _FIRST_PERSON.search(text)
+        return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
 
 
-def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The beginning of an assistant's message, and its sentences with their places."""
-    return _beginning(text, _own_sentences(text))
-
-
-def _beginning(
-    text: str, sentences: Sequence[tuple[int, int, str]]
-) -> tuple[str, list[tuple[int, int, str]]]:
-    first = [one for one in sentences if one[0] < ASSISTANT_READ]
-    return (text[: first[-1][1]] if first else ""), first
-
-
-def _own_sentences(text: str) -> list[tuple[int, int, str]]:
-    """Beginning, end and text of each that by its form is the speaker's own."""
-    own = OwnWords(foreign(text))
-    placed = [(start, start + len(sentence), sentence) for start, sentence in _placed(text)]
-    return [one for one in placed if own.has(one[0], one[1])]
+def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:
+    return any(start <= part[0] and part[1] <= end for start, end, _ in sentences)
 
 
 def _only_offers(question: str) -> bool:
@@ -377,62 +387,21 @@ def _fact(row: np.ndarray) -> float:
     return float(row[0])
 
 
-def _placed(text: str) -> list[tuple[int, str]]:
-    """The sentences with their places.
-
-    What ends in a colon goes on with its list, and "New sim." with the number behind it.
-    """
-    placed: list[tuple[int, str]] = []
-    after = 0
-    for sentence in split_sentences(text):
-        start = text.find(sentence, after)
-        after = start + len(sentence)
-        last = placed[-1][1] if placed else ""
-        listed = _HEADS.search(last) and (LISTED.match(sentence) or _NUMBER.search(last))
-        if listed or (_is_figure(sentence) and last and _is_short(last, 5) and not _asks(last)):
-            first = placed.pop()[0]
-            start, sentence = first, text[first:after]
-        placed.append((start, sentence))
-    return placed
-
-
-def _is_figure(sentence: str) -> bool:
-    """Whether it has digits and no word, so that it says nothing without the words before it."""
-    return re.search(r"\d", sentence) is not None and re.search(r"[^\W\d_]{2}", sentence) is None
-
-
-_HEADS: Final = re.compile(r"[:：]\s*(?:$|\n)")
-_NUMBER: Final = re.compile(r"\n\s*\d{1,2}[.)、]$")  # a point ends a sentence, but not this one
-
-
 def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     """The question that the turn may answer; a short one with the exchange before it."""
     if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
         return None
     sentences = split_sentences(past[-1].text)
-    if not sentences or not _asks(sentences[-1]) or len(sentences[-1]) > 240:
+    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > 240:
         return None
     question = sentences[-1]
-    if _is_short(question) and len(sentences) > 1:
+    if is_short(question) and len(sentences) > 1:
         question = f"{sentences[-2]} {question}"
-    elif _is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
+    elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
         longest = len(past[-3].text) + len(past[-2].text)
-        if _asks(past[-3].text) and longest < 200:
+        if asks(past[-3].text) and longest < 200:
             question = f"{past[-3].text} {past[-2].text} {question}"
     return question
-
-
-def _asks(text: str) -> bool:
-    if language_of(text) == "zh":
-        return screen_chinese.is_question(text)
-    return screen_english.is_question(text)
-
-
-def _is_short(text: str, words: int = SHORT_ANSWER) -> bool:
-    if language_of(text) == "zh":
-        return len(text) <= 2 * words and "我" not in text
-    subject = re.match(r"\s*(?:my|we|i(?:'m|'ve)?)\b \w+ \w+", text, re.I)
-    return len(text.split()) <= words and not subject
 
 
 _TRIES_OUT: Final = re.compile(
@@ -440,6 +409,7 @@ _TRIES_OUT: Final = re.compile(
     re.IGNORECASE,
 )
 
+_MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
 _TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
 _GREETS = (
     r"ttyl|brb(?: \w+)?|(?:ok )?back(?: now)?|gtg|g2g|cya|bye+|see (?:ya|you)(?: later| soon)?"

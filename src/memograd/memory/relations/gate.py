@@ -1,4 +1,5 @@
-"""What need not be read to the end: two linear functions of vectors that the encoder has anyway.
+"""Linear functions of vectors that the encoder has anyway: what need not be read to the end, and
+secrets.
 
 **Closes.** Most messages close nothing, and their own words say so: "sold", "no longer" and "now"
 stand in the others. The encoder has read the message alone, for the worth of its sentences; one
@@ -10,10 +11,15 @@ much, is not computed.
 first `EARLY` layers another linear function, of a sentence's vectors beside the message's, tells
 its worth roughly; a row in which no sentence reaches the bound is not computed further.
 
+**Secrets.** Many are told in passing ("the alarm there is 5590 then hash", "the spare is under the
+second pot") and have no form that a rule knows. A third function, of what the worth of a user's
+sentence is read from, tells the log-odds that it holds one.
+
 The functions and their bounds are fitted to one model (`tasks/relations/gate.py`, by the command
 `benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
 Invariant: a model without that file reads everything, one whose file has no second function reads
-every sentence of an assistant, and a gate of other weights is refused.
+every sentence of an assistant, one without a third finds no secret (rules still do), and a gate of
+other weights is refused.
 """
 
 from __future__ import annotations
@@ -56,11 +62,13 @@ class Linear:
 @dataclass(frozen=True)
 class Gate:
     """closes: of a message's vectors, hidden wide. keeps: of an assistant's sentence and its
-    message, twice as wide. of: `digest` of the weights they were fitted to."""
+    message, twice as wide. of: `digest` of the weights they were fitted to. secrets: of a user's
+    sentence and its message."""
 
     closes: Linear
     of: str
     keeps: Linear | None = None
+    secrets: Linear | None = None
 
 
 def digest(weights: Weights) -> str:
@@ -79,7 +87,8 @@ def gate_file(weights_file: Path) -> Path:
 def write_gate(gate: Gate, path: Path) -> None:
     """Writes the file whole or not at all."""
     arrays: dict[str, np.ndarray] = {"of": np.array(gate.of)}
-    for prefix, linear in (("", gate.closes), ("keeps_", gate.keeps)):
+    functions = (("", gate.closes), ("keeps_", gate.keeps), ("secrets_", gate.secrets))
+    for prefix, linear in functions:
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
@@ -95,10 +104,11 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
     """
     try:
         arrays = read_arrays(path)
-        keeps = None
-        if "keeps_weight" in arrays:
-            keeps = _linear(arrays, "keeps_", 2 * weights.hidden)
-        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps)
+        keeps, secrets = (
+            _linear(arrays, prefix, 2 * weights.hidden) if f"{prefix}weight" in arrays else None
+            for prefix in ("keeps_", "secrets_")
+        )
+        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps, secrets)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:

@@ -8,8 +8,8 @@ each item one of RELATIONS, `worth` gives each segment of the message one of WOR
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
 calibrated on authors that the weights were not trained on. Two graphs are the encoder, its first
 layers and the others; the heads, which cost nothing, are computed here. Whether a message may close
-anything, and whether an assistant's says anything worth keeping, is told by vectors on the way
-(`gate.py`).
+anything, whether an assistant's says anything worth keeping, and which sentences hold a secret, is
+told by vectors on the way (`gate.py`).
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -21,7 +21,7 @@ import ctypes
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -159,22 +159,31 @@ class RelationModel:
         message, before = normalised(message), [(who, normalised(text)) for who, text in before]
         found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
         ready = [normalised(segment) for segment in segments]
-        inside = _places(message, ready)
-        for number in [n for n, place in enumerate(inside) if place is None]:
-            text = ready[number]
-            row = self._builder.row(text, role=role, before=before, segments=[Span(0, len(text))])
-            found[number] = self._worths(row, role)[0]
-        numbers = [n for n, place in enumerate(inside) if place is not None]
-        spans = [place for place in inside if place is not None]
-        for window in self._builder.windows(message, spans):
-            if not window.segments:
-                continue
-            moved = [
-                Span(spans[n].start - window.start, spans[n].end - window.start)
-                for n in window.segments
-            ]
-            row = self._builder.row(window.text, role=role, before=before, segments=moved)
-            found[[numbers[n] for n in window.segments]] = self._worths(row, role)
+        for number, place in enumerate(_places(message, ready)):
+            if place is None:
+                text = ready[number]
+                alone = [Span(0, len(text))]
+                row = self._builder.row(text, role=role, before=before, segments=alone)
+                found[number] = self._worths(row, role)[0]
+        for numbers, row in self._rows(message, before, ready, role):
+            found[numbers] = self._worths(row, role)
+        return found
+
+    def holds_secret(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> np.ndarray:
+        """bool `[segments]`: which parts of a user's message hold a secret; none without a gate
+        that knows.
+
+        segments: parts of a message that `worth` was asked about just before; then this costs
+        nothing. One that the message does not contain in these letters holds none.
+        """
+        import numpy as np
+
+        found = np.zeros(len(segments), bool)
+        if self._gate is not None and self._gate.secrets is not None:
+            order, vectors = self.late_vectors(message, before, segments)
+            found[order] = self._gate.secrets.scores(vectors) >= self._gate.secrets.least
         return found
 
     def may_close(
@@ -271,23 +280,54 @@ class RelationModel:
     ) -> tuple[list[int], np.ndarray]:
         """What the gate sees of an assistant's sentences: the numbers of those that stand in the
         message, and float32 `[numbers, 2 hidden]`."""
+        return self._seen(self._begin, message, before, segments, "assistant")
+
+    def late_vectors(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> tuple[list[int], np.ndarray]:
+        """What the gate sees of a user's sentences, as `early_vectors` gives it of an
+        assistant's."""
+        return self._seen(self._encode, message, before, segments, "user")
+
+    def _seen(
+        self,
+        encode: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray],
+        message: str,
+        before: Sequence[tuple[str, str]],
+        segments: Sequence[str],
+        role: str,
+    ) -> tuple[list[int], np.ndarray]:
         import numpy as np
 
         message, before = normalised(message), [(who, normalised(text)) for who, text in before]
-        places = _places(message, [normalised(segment) for segment in segments])
+        ready = [normalised(segment) for segment in segments]
+        found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
+        for numbers, row in self._rows(message, before, ready, role):
+            found.append(_beside(row, row.segments, encode(*_key(row))))
+            order += numbers
+        return order, np.concatenate(found)
+
+    def _rows(
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        segments: Sequence[str],
+        role: str,
+    ) -> Iterator[tuple[list[int], RelationRow]]:
+        """The rows of a normalised message with the numbers of the segments that stand in each;
+        those that stand in none are left out."""
+        places = _places(message, segments)
         numbers = [n for n, place in enumerate(places) if place is not None]
         spans = [place for place in places if place is not None]
-        found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
         for window in self._builder.windows(message, spans):
+            if not window.segments:
+                continue
             moved = [
                 Span(spans[n].start - window.start, spans[n].end - window.start)
                 for n in window.segments
             ]
-            row = self._builder.row(window.text, role="assistant", before=before, segments=moved)
-            if moved:
-                found.append(_beside(row, row.segments, self._begin(*_key(row))))
-            order += [numbers[n] for n in window.segments]
-        return order, np.concatenate(found)
+            row = self._builder.row(window.text, role=role, before=before, segments=moved)
+            yield [numbers[n] for n in window.segments], row
 
     def _worths(self, row: RelationRow, role: str) -> np.ndarray:
         import numpy as np

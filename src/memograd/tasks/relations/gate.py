@@ -5,14 +5,20 @@ a ridge regression finds the log-odds of that in the vectors of the message alon
 of an assistant it says its worth, and another finds the log-odds of that in what the first layers
 make of it. The bounds are chosen on other authors.
 
+What a secret is the model does not know, so dialogues written about secrets teach it: what is no
+fact there and looks like a secret is one, and what other dialogues tell is none. That is a logistic
+regression, whose bound is chosen by the calibrating authors and by those it learns from, each held
+out in turn: the calibrating ones tell few facts that look like secrets.
+
 Invariant: below the bounds lie at most MISSED of the turns in which the manager would close, doubt
 or link an item, and at most MISSED_KEPT of the rows of assistants of which something is kept, on
-the authors that they were chosen by.
+the authors that they were chosen by; on those, at most LOST of the facts are taken for secrets.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,11 +27,14 @@ import numpy as np
 
 from memograd.data import Conversation
 from memograd.errors import BadInput
-from memograd.memory.reader.trained import read_of_assistant
+from memograd.memory.reader.parts import asks, read_of_assistant, read_of_user
+from memograd.memory.reader.sentences import has_secret, may_hold_secret
 from memograd.memory.relations.gate import Gate, Linear, digest
 from memograd.memory.relations.model import RelationModel
+from memograd.memory.relations.rows import Span
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
 from memograd.tasks.relations.rows import WrittenTurn
+from memograd.tasks.relations.wording import holds, spans_of
 
 TURNS: Final = 1_500  # that it is fitted to
 MISSED: Final = 0.005
@@ -34,6 +43,11 @@ RIDGE: Final = 100.0
 RIDGE_KEPT: Final = 3_000.0
 LIKELY: Final = 0.3  # sentences of at least that worth count LIKELY_COUNTS times
 LIKELY_COUNTS: Final = 4.0
+LOST: Final = 0.001
+FOLDS: Final = 4  # of the authors learnt from
+SECRET: Final = "secret"  # the kind of these dialogues
+RIDGE_SECRET: Final = 300.0
+_STEPS: Final = 12
 _LEAST_ODDS: Final = 1e-3
 _FACT: Final = WORTHS.index("fact")
 _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
@@ -118,7 +132,8 @@ def fitted(
         raise BadInput("The model closes nothing in these dialogues, so no bound can be chosen.")
     closes = replace(closes, least=float(np.quantile(scores, MISSED)))
     keeps = _keeps(model, talks, other_talks) if talks else None
-    return Gate(closes, digest(weights), keeps)
+    secrets = fitted_secrets(told(model, turns), told(model, others))
+    return Gate(closes, digest(weights), keeps, secrets)
 
 
 def _keeps(
@@ -148,6 +163,113 @@ def _regressed(
 
 
 @dataclass(frozen=True)
+class Told:
+    """Of n sentences and clauses of users that may hold a secret: what the gate sees
+    `[n, 2 hidden]`, whether each does `[n]`, or has a fact `[n]`, and whether rules find a secret
+    in it `[n]`. author: of each `[n]`. facts: by author, of all sentences and clauses, those that
+    have one and no secret."""
+
+    vectors: np.ndarray
+    secret: np.ndarray
+    fact: np.ndarray
+    found: np.ndarray
+    author: np.ndarray
+    facts: Counter[str]
+
+    def of(self, authors: Sequence[str], *, others: bool = False) -> Told:
+        """What these authors say, or all others."""
+        inside = np.isin(self.author, authors) != others
+        return Told(
+            self.vectors[inside],
+            self.secret[inside],
+            self.fact[inside],
+            self.found[inside],
+            self.author[inside],
+            Counter({who: n for who, n in self.facts.items() if (who in authors) != others}),
+        )
+
+
+def told(model: RelationModel, turns: Sequence[WrittenTurn]) -> Told:
+    """What users say in these dialogues.
+
+    In a dialogue of the kind SECRET what is no fact holds one. A question there says little, and so
+    does what rules take for a secret elsewhere: both are left out.
+    """
+    vectors = [np.zeros((0, 2 * model.about.hidden), np.float32)]
+    rows: list[tuple[bool, bool, bool]] = []
+    authors: list[str] = []
+    facts: Counter[str] = Counter()
+    for said in turns:
+        if said.role != "user" or said.group is not None:
+            continue
+        quotes = spans_of([one.quote for one in said.facts], said.text)
+        author = said.dialogue.partition(":")[0].partition("-")[2]
+        parts: dict[str, tuple[bool, bool, bool]] = {}
+        for start, end, text in read_of_user(said.text):
+            fact = any(holds(Span(start, end), quote) for quote in quotes)
+            rest = _without(said.text, Span(start, end), quotes)
+            secret = said.kind == SECRET and may_hold_secret(rest)
+            facts[author] += fact and not secret
+            doubtful = asks(text) if said.kind == SECRET else has_secret(text)
+            if may_hold_secret(text) and (fact or not doubtful):
+                parts[text] = (secret, fact and not secret, has_secret(text))
+        if parts:
+            order, seen_ = model.late_vectors(said.text, said.before[-3:], list(parts))
+            every = list(parts.values())
+            vectors.append(seen_)
+            rows += [every[number] for number in order]
+            authors += [author] * len(order)
+    secret_, fact_, found = np.array(rows, bool).reshape(-1, 3).T
+    return Told(np.concatenate(vectors), secret_, fact_, found, np.array(authors, str), facts)
+
+
+def _without(text: str, segment: Span, quotes: Sequence[Span]) -> str:
+    """The segment without what is quoted."""
+    inside = [
+        letter
+        for place, letter in enumerate(text[slice(*segment)], segment.start)
+        if not any(quote.start <= place < quote.end for quote in quotes)
+    ]
+    return "".join(inside)
+
+
+def fitted_secrets(learnt: Told, bounding: Told) -> Linear | None:
+    """None where no secret is told, or no fact that may be taken for one: nothing can be learnt."""
+    authors, judged_ = sorted(set(learnt.facts)), []
+    for number in range(FOLDS):
+        held_out = authors[number::FOLDS]
+        rest, others = learnt.of(held_out, others=True), learnt.of(held_out)
+        if rest.secret.any() and others.fact.any():
+            judged_.append((_separating(rest), others))
+    if not learnt.secret.any() or not bounding.fact.any():
+        return None
+    secrets = _separating(learnt)
+    judged_.append((secrets, bounding))
+    scores = [linear.scores(one.vectors)[one.fact] for linear, one in judged_]
+    highest = np.sort(np.concatenate(scores))[::-1]
+    facts = sum(one.facts.total() for _, one in judged_)
+    bound = np.float32(highest[min(int(LOST * facts), len(highest) - 1)])
+    return replace(secrets, least=float(np.nextafter(bound, np.float32(np.inf))))
+
+
+def _separating(learnt: Told) -> Linear:
+    """The log-odds of a secret as a logistic regression finds them."""
+    mean, spread = learnt.vectors.mean(0), learnt.vectors.std(0) + _LEAST_ODDS
+    inputs = np.c_[(learnt.vectors - mean) / spread, np.ones(len(learnt.vectors))].astype(float)
+    right = learnt.secret.astype(float)
+    ridge = RIDGE_SECRET * np.eye(inputs.shape[1])
+    ridge[-1, -1] = 0.0
+    slopes = np.zeros(inputs.shape[1])
+    for _ in range(_STEPS):  # of Newton's method
+        sure = 1 / (1 + np.exp(-inputs @ slopes))
+        down = inputs.T @ (sure - right) + ridge @ slopes
+        bend = (inputs * (sure * (1 - sure))[:, None]).T @ inputs + ridge
+        slopes -= np.linalg.solve(bend, down)
+    weight = slopes[:-1] / spread
+    return Linear(weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf)
+
+
+@dataclass(frozen=True)
 class Missed:
     """turns: with items. closes: in which the manager would close, doubt or link one. missed: of
     these, that the gate leaves out. spared: of the others."""
@@ -165,6 +287,31 @@ def judged(gate: Gate, found: Seen, link_above: float) -> Missed:
     closes = found.closing >= link_above
     return Missed(
         len(out), int(closes.sum()), int((out & closes).sum()), int((out & ~closes).sum())
+    )
+
+
+@dataclass(frozen=True)
+class FoundSecrets:
+    """secrets: sentences and clauses that hold one. by_rules, by_both: of these, that rules find,
+    and that rules or the gate find. facts: sentences and clauses with one. lost: of these, that the
+    gate takes for a secret and rules do not."""
+
+    secrets: int
+    by_rules: int
+    by_both: int
+    facts: int
+    lost: int
+
+
+def judged_secrets(secrets: Linear, found: Told) -> FoundSecrets:
+    """What the gate finds beside the rules."""
+    inside = secrets.scores(found.vectors) >= secrets.least
+    return FoundSecrets(
+        int(found.secret.sum()),
+        int((found.secret & found.found).sum()),
+        int((found.secret & (found.found | inside)).sum()),
+        found.facts.total(),
+        int((found.fact & inside & ~found.found).sum()),
     )
 
 

@@ -164,6 +164,11 @@ class _Drawn:
     ) -> bool:
         return True
 
+    def holds_secret(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> np.ndarray:
+        return np.zeros(len(segments), bool)
+
 
 def sittings_of(conversation: Conversation) -> list[Dialogue]:
     """The sittings of a conversation, which ask nothing; who speaks first is the user."""

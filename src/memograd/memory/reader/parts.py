@@ -1,0 +1,106 @@
+"""The parts of a message that are judged one by one: sentences, and the clauses of a sentence.
+
+Invariant: a part stands in the message, in these letters, where its place says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from memograd.memory.language import language_of
+from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
+from memograd.memory.reader.wording import LISTED
+
+SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
+# Of an assistant's message the beginning is read for facts, which takes one row of the model. The
+# rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
+ASSISTANT_READ: Final = 1_000  # characters
+
+_TOLD_APART: Final = re.compile(
+    r"(?:(?! and (?:my|i|i'm|our|we)\b)(?:[^,，;；]|(?<=\d),(?=\d)))+[,，;；]?", re.I
+)
+_BETWEEN: Final = " ,，、"  # clauses
+
+
+def read_of_assistant(text: str) -> tuple[str, list[tuple[int, int, str]]]:
+    """The beginning of an assistant's message, and its sentences with their places."""
+    return beginning(text, own_sentences(text))
+
+
+def read_of_user(text: str) -> list[tuple[int, int, str]]:
+    """The sentences of a user's message with their places, and the clauses of each."""
+    found = []
+    for start, end, sentence in own_sentences(text):
+        clauses = [(start + at, said) for at, said in told_apart(sentence)]
+        found.append((start, end, sentence))
+        found += [(at, at + len(said), said) for at, said in clauses if said != sentence]
+    return found
+
+
+def told_apart(sentence: str) -> list[tuple[int, str]]:
+    """The clauses, each with its place."""
+    found = [(one.end(), one[0].lstrip(_BETWEEN)) for one in _TOLD_APART.finditer(sentence)]
+    return [(end - len(said), said.rstrip(_BETWEEN)) for end, said in found]
+
+
+def beginning(
+    text: str, sentences: Sequence[tuple[int, int, str]]
+) -> tuple[str, list[tuple[int, int, str]]]:
+    """What is read of an assistant's message, and the sentences in it."""
+    first = [one for one in sentences if one[0] < ASSISTANT_READ]
+    return (text[: first[-1][1]] if first else ""), first
+
+
+def own_sentences(text: str) -> list[tuple[int, int, str]]:
+    """Beginning, end and text of each that by its form is the speaker's own."""
+    own = OwnWords(foreign(text))
+    placed = [
+        (start, start + len(sentence), sentence) for start, sentence in placed_sentences(text)
+    ]
+    return [one for one in placed if own.has(one[0], one[1])]
+
+
+def placed_sentences(text: str) -> list[tuple[int, str]]:
+    """The sentences with their places.
+
+    What ends in a colon goes on with its list, and "New sim." with the number behind it.
+    """
+    placed: list[tuple[int, str]] = []
+    after = 0
+    for sentence in split_sentences(text):
+        start = text.find(sentence, after)
+        after = start + len(sentence)
+        last = placed[-1][1] if placed else ""
+        listed = _HEADS.search(last) and (LISTED.match(sentence) or _NUMBER.search(last))
+        if listed or (_is_figure(sentence) and last and is_short(last, 5) and not asks(last)):
+            first = placed.pop()[0]
+            start, sentence = first, text[first:after]
+        placed.append((start, sentence))
+    return placed
+
+
+def _is_figure(sentence: str) -> bool:
+    """Whether it has digits and no word, so that it says nothing without the words before it."""
+    return re.search(r"\d", sentence) is not None and re.search(r"[^\W\d_]{2}", sentence) is None
+
+
+_HEADS: Final = re.compile(r"[:：]\s*(?:$|\n)")
+_NUMBER: Final = re.compile(r"\n\s*\d{1,2}[.)、]$")  # a point ends a sentence, but not this one
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence is a question."""
+    if language_of(text) == "zh":
+        return screen_chinese.is_question(text)
+    return screen_english.is_question(text)
+
+
+def is_short(text: str, words: int = SHORT_ANSWER) -> bool:
+    """Whether it may be a bare answer."""
+    if language_of(text) == "zh":
+        return len(text) <= 2 * words and "我" not in text
+    subject = re.match(r"\s*(?:my|we|i(?:'m|'ve)?)\b \w+ \w+", text, re.I)
+    return len(text.split()) <= words and not subject
