@@ -6,8 +6,12 @@ adding nothing, and would hide every mistake about adapters; of a whole model th
 moved, on which all keys and values depend), at T = 0.5, where a distribution before temperature
 shows:
 
-    first version      two answers to a prompt of several cache blocks: ids as sent, gap small
-    second version     the same prompt, whose beginning the server now has in its prefix cache
+    first version      two answers to a short prompt and to one of several cache blocks: ids as
+                       sent, gap small
+    second version     the same prompts, whose beginning the server now has in its prefix cache
+
+Of a long prompt the first token counts too little for a gap to show that it was dropped, of a short
+one no cache block is kept.
 
 Where a gap is too wide, `diagnose` asks which single mistake explains the server's numbers. The
 drawn tokens are scored as if it had used another temperature, another version, or a prompt without
@@ -129,8 +133,8 @@ def probe(
 ) -> float:
     """Try every server; returns the largest mean gap, in nats.
 
-    `prompt` is repeated to some length. Raises `BadInput` with the cause where a mean gap is above
-    `limit`.
+    `prompt` is asked as it is and repeated to some length. Raises `BadInput` with the cause where a
+    mean gap is above `limit`.
     """
     repeated = (list(prompt) * PROMPT_TOKENS)[: min(PROMPT_TOKENS, sampler.room - TOKENS)]
     widest = 0.0
@@ -143,18 +147,19 @@ def probe(
                 version = sampler.snapshot(UNSAID, label=f"probe-{number}")
                 made.append(version)
                 sampler.load(version)
-            asked = _question(version.name, repeated, TEMPERATURE)
-            for url, found in sampler.pool.answer_everywhere(asked):
-                drawn = Drawn(url, asked, found, weights)
-                gap = mean_gap(policy, drawn)
-                widest = max(widest, gap)
-                if gap > limit:
-                    cause = diagnose(policy, sampler, drawn, older=older, gap=gap)
-                    raise BadInput(
-                        f"the sampling server {url} cannot be learnt from: its log-probabilities "
-                        f"differ from the learner's by {gap:.3g} nats on average, where {limit:g} "
-                        f"is allowed (sampler.gap_stop); {cause}."
-                    )
+            for asks in (list(prompt)[: len(repeated)], repeated):
+                asked = _question(version.name, asks, TEMPERATURE)
+                for url, found in sampler.pool.answer_everywhere(asked):
+                    drawn = Drawn(url, asked, found, weights)
+                    gap = mean_gap(policy, drawn)
+                    widest = max(widest, gap)
+                    if gap > limit:
+                        cause = diagnose(policy, sampler, drawn, older=older, gap=gap)
+                        raise BadInput(
+                            f"the sampling server {url} cannot be learnt from: its "
+                            f"log-probabilities differ from the learner's by {gap:.3g} nats on "
+                            f"average, where {limit:g} is allowed (sampler.gap_stop); {cause}."
+                        )
             older.append((version.name, weights))
     finally:
         for version in made:
