@@ -105,7 +105,7 @@ class Steps(TrainingBySteps):
     e5: E5Weights
     about: Mapping[str, Any]
     start: Weights | None = None
-    step: int = 0
+    steps_made: int = 0
     table: WordTable = field(init=False)
     _optimizer: torch.optim.AdamW = field(init=False)
 
@@ -126,6 +126,11 @@ class Steps(TrainingBySteps):
         self._optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
         self._rates = [group["lr"] for group in groups]
 
+    @property
+    def step(self) -> int:
+        """Steps made so far."""
+        return self.steps_made
+
     @abstractmethod
     def loss(self) -> tuple[torch.Tensor, dict[str, Any]]:
         """The loss of this step, and what the line of metrics says beside it."""
@@ -143,7 +148,7 @@ class Steps(TrainingBySteps):
         self.network.load_state_dict(state.pop("network"))
         self._optimizer.load_state_dict(state.pop("optimizer"))
         torch.set_rng_state(state.pop("rng"))
-        self.step = state.pop("step")
+        self.steps_made = state.pop("step")
         self.go_on(state)
 
     def one_step(self) -> dict[str, Any]:
@@ -157,7 +162,7 @@ class Steps(TrainingBySteps):
         torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self._optimizer.step()
-        self.step += 1
+        self.steps_made += 1
         seconds = time.perf_counter() - began
         return {
             "step": self.step,

@@ -84,9 +84,9 @@ def candidate_features(
     c = len(at)
     rows = np.empty((len(FEATURES), c))
 
-    def put(name: str, values: np.ndarray) -> np.ndarray:
+    def put(name: str, values: np.ndarray | np.generic) -> np.ndarray:
         rows[_ROW[name]] = values
-        return values
+        return np.asarray(values)
 
     dense = scored.dense
     best = float(dense.max(initial=-1.0))
