@@ -10,6 +10,7 @@ import pytest
 
 from memograd import Memory
 from memograd.errors import BadInput
+from memograd.memory.records.archives import read_arrays, write_arrays
 from memograd.memory.relations import load_relation_model
 from memograd.memory.relations.extents import of_one_extent
 from memograd.memory.relations.model import SHIPPED
@@ -46,6 +47,8 @@ def spans(item: str, old: str, message: str, new: str) -> tuple[Span, Span]:
         ("is A negative", "A negative", "is A positive", "positive", ("negative", "positive")),
         ("under Katarina Voss", "Katarina Voss", "Katharina. Voss is right", "Katharina",
          ("Katarina", "Katharina")),
+        ("under Katarina Voss", "Katarina Voss", "Joan Hill. Voss was his mother", "Joan Hill",
+         ("Katarina Voss", "Joan Hill")),
         ("去绍兴,住两晚", "两晚", "是嘉兴", "嘉兴", None),
         ("周六开业", "六", "周日才对", "日", ("六", "日")),
     ],
@@ -192,6 +195,15 @@ def test_a_pointer_is_read_as_it_was_written_and_refused_beside_others(tmp_path:
     (tmp_path / "y.values.npz").write_bytes(b"PK\x03\x04 half of it")
     with pytest.raises(BadInput, match="is not the value pointer"):
         read_pointer(tmp_path / "y.values.npz", weights)
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "x.npz"
+    write_arrays(file, {"a": np.arange(3)})
+    with pytest.raises(TypeError):
+        write_arrays(file, {"a": np.arange(4), 5: np.arange(2)})  # type: ignore[dict-item]
+    assert list(read_arrays(file)["a"]) == [0, 1, 2]
+    assert [one.name for one in tmp_path.iterdir()] == ["x.npz"]
 
 
 def test_a_model_without_a_pointer_leaves_values_to_rules(tmp_path: Path) -> None:

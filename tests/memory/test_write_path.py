@@ -25,10 +25,7 @@ from memograd.memory.reader import TrainedReader
 from memograd.memory.reader.sentences import (
     OwnWords,
     foreign,
-    has_secret,
-    may_hold_secret,
     split_sentences,
-    tells_code,
 )
 from memograd.memory.relations import CLOSING, RELATIONS, WORTHS, Thresholds
 
@@ -171,135 +168,6 @@ def test_what_the_assistant_says_is_kept_as_its_words(tmp_path: Path, embedder: 
         memory.add([{"role": "assistant", "content": said}], user_id="u")
         [item] = texts(memory)
         assert item.startswith("The assistant said:") and "Sole" in item
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "my wifi password is plumduck77",
-        "card number 5301 7720 0193 4418 keeps getting declined",
-        "got a code 884213 from my bank",
-        "我的银行卡密码是482913",
-        "my api key is sk-abcdef1234567890",
-        "the alarm's 8814 then the star key",
-        "the last four digits of my card are 4431",
-        "门口报警器先按7093再按井号",
-    ],
-)
-def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:
-    with opened(tmp_path, embedder, Answering()) as memory:
-        memory.add(text, user_id="u")
-        assert texts(memory) == []
-        assert memory.context("password code card key 密码", user_id="u").text == ""
-
-
-class KnowsSecrets(Answering):
-    """Finds a secret in every part of a message with one of these words."""
-
-    def __init__(self, *words: str) -> None:
-        super().__init__()
-        self.words, self.asked = words, set[str]()
-
-    def holds_secret(self, message: str, before: Any, segments: Sequence[str]) -> Any:
-        self.asked |= set(segments)
-        return np.array([any(word in one for word in self.words) for one in segments], bool)
-
-
-@pytest.mark.parametrize(
-    ("text", "word", "kept"),
-    [
-        ("I clean for Mrs Day on Mondays, the alarm there is 5590 then hash.", "5590", "Mrs Day"),
-        ("My flat is in Leeds. The spare key lies under the frog.", "key", "Leeds"),
-        ("我在绵竹住了三年，备用钥匙我压在灭火器底下了。", "钥匙", "绵竹"),
-        ("The spare key lies under the frog.", "frog", ""),
-    ],
-)
-def test_a_secret_without_a_form_is_no_item_and_in_no_prompt(
-    tmp_path: Path, embedder: Any, text: str, word: str, kept: str
-) -> None:
-    """What stands beside it is kept."""
-    with opened(tmp_path, embedder, KnowsSecrets(word)) as memory:
-        memory.add(text, user_id="u")
-        found = " ".join(texts(memory))
-        assert word not in found and kept in found and bool(found) == bool(kept)
-        assert word not in memory.context("alarm key 钥匙", user_id="u").text
-
-
-def test_what_holds_a_secret_as_a_whole_is_not_kept_in_clauses(
-    tmp_path: Path, embedder: Any
-) -> None:
-    """ "the spare is under, let me think, the frog" holds one in none of its clauses."""
-    text = "I keep the spare key under, and I told Ann, the frog by the bins."
-    with opened(tmp_path, embedder, KnowsSecrets(text)) as memory:
-        memory.add(text, user_id="u")
-        assert texts(memory) == []
-
-
-def test_where_rules_find_the_secret_they_say_what_stays(tmp_path: Path, embedder: Any) -> None:
-    with opened(tmp_path, embedder, KnowsSecrets("钥匙")) as memory:
-        memory.add("我妈换了钥匙,备用密码770421", user_id="u")
-        found = " ".join(texts(memory))
-        assert "妈换了钥匙" in found
-        assert "770421" not in found
-
-
-@pytest.mark.parametrize(
-    ("text", "may"),
-    [
-        ("my unlock is 270406 same as my old one", True),
-        ("保险柜右三圈停17再左转到42就开", True),
-        ("the spare key is under the frog", True),
-        ("it's a bad combination", False),
-        ("I locked myself out in 2019", True),
-        ("I'm 34 and I moved in 2016", False),
-        ("我今年三十四岁", False),
-    ],
-)
-def test_what_may_hold_a_secret(text: str, may: bool) -> None:
-    assert may_hold_secret(text) is may
-
-
-def test_only_what_may_hold_a_secret_is_asked_about(tmp_path: Path, embedder: Any) -> None:
-    model = KnowsSecrets("Leeds", "34", "5590")
-    with opened(tmp_path, embedder, model) as memory:
-        memory.add("I live in Leeds, I'm 34. I moved in 2016. The bell needs 5590.", user_id="u")
-        assert model.asked == {"The bell needs 5590."}
-        assert any("Leeds" in text for text in texts(memory))
-
-
-def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> None:
-    with opened(tmp_path, embedder, Answering()) as memory:
-        memory.add("My PIN is 1234.", user_id="u")
-        memory.add("Scratch that, it's 4321.", user_id="u")
-        assert texts(memory) == []
-        assert memory.context("PIN", user_id="u").text == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I live at 12 Elm Street.",
-        "I weigh 71 kilos",
-        "typing this on a framework 13",
-        "my alarm is 0630 these days",
-        "our card has four digits in gold",
-    ],
-)
-def test_numbers_alone_are_no_secrets(text: str) -> None:
-    assert not has_secret(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "tells"),
-    [
-        ("I forgot my PIN again. Was it 6627?", True),
-        ("我手機解鎖PIN是4417", True),
-        ("My PIN is on a note. I wrote it in 2019.", False),
-        ("I pinned 12345 photos.", False),
-    ],
-)
-def test_a_code_may_be_told_in_two_sentences(text: str, tells: bool) -> None:
-    assert tells_code(text) == tells
 
 
 @pytest.mark.parametrize(

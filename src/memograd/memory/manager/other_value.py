@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import CORRECTS, is_elliptic
 from memograd.memory.manager.past import is_past, parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
+    ANSWERED,
     corrected,
     of_one_type,
     of_one_unit,
@@ -69,21 +70,23 @@ def of_other_value(
 
 @dataclass(frozen=True)
 class Put:
-    """text: the item with the value. said: what the message says and what stood there, empty where
-    rules found it. typed: it is a value of the same type, or one that the model points at. agreed:
-    rules found it."""
+    """text: the item with the value. new, old: what the message says and what stood there, empty
+    where only rules found it. typed: it is a value of the same type, or one that the model points
+    at. agreed: rules found it."""
 
     text: str
-    said: tuple[str, ...]
-    typed: bool
+    new: str = ""
+    old: str = ""
+    typed: bool = True
     agreed: bool = True
 
     def tells(self, quote: str) -> bool:
         """Whether a sentence of the message says the value, or hardly more than the old one."""
-        if not self.said:
+        if not self.new:
             return False
-        new, old = self.said
-        return new in quote or (old in quote and len(quote) < len(old) + _HARDLY_MORE)
+        return self.new in quote or (
+            self.old in quote and len(quote) < len(self.old) + _HARDLY_MORE
+        )
 
 
 def with_value(
@@ -100,22 +103,32 @@ def with_value(
     if not told and (value is None or not is_elliptic(own, old)):
         return None
     found = pointed_at(model, heard, old)
-    sure = told and found is not None and found.sure >= POINTED
-    if found is not None and (sure or _agree(found, value)):
-        said = (found.new, old[slice(*found.old)])
-        if value is not None and not sure and (said[1] not in value or found.sure < POINTED_AT_ALL):
-            return Put(value, said, True)
-        return Put(put(old, found.old, found.new), said, True, agreed=_agree(found, value))
-    if found is None and value is not None:
-        return Put(value, (), True)
+    if told and found is not None and found.sure >= POINTED:
+        return _put_where(found, old, agreed=_agree(found, value))
+    if value is not None:
+        return _by_rules(found, old, value, typed=True)
     short = not is_chinese(own) or len(own) <= BARE_LENGTH
-    if value is None and just_told and relation == "correct" and (sounds or short):
+    if just_told and relation == "correct" and (sounds or short):
         value = put_in_place(old, own, model.likeness)
-        if found is not None and _agree(found, value) and found.sure >= POINTED_AT_ALL:
-            return Put(put(old, found.old, found.new), (), False)
-        if value is not None and (found is None or _agree(found, value)):
-            return Put(value, (), False)
+        return None if value is None else _by_rules(found, old, value, typed=False)
     return None
+
+
+def _by_rules(found: OtherValue | None, old: str, value: str, *, typed: bool) -> Put | None:
+    """What rules have put, of which the model, unsure, may know better where; None where it points
+    at something else."""
+    if found is None:
+        return Put(value, typed=typed)
+    if not _agree(found, value):
+        return None
+    put_there = _put_where(found, old, typed=typed)
+    elsewhere = put_there.old in value and found.sure >= POINTED_AT_ALL
+    return put_there if elsewhere else replace(put_there, text=value)
+
+
+def _put_where(found: OtherValue, old: str, *, typed: bool = True, agreed: bool = True) -> Put:
+    text = put(old, found.old, found.new)
+    return Put(text, found.new, old[slice(*found.old)], typed, agreed)
 
 
 def _agree(found: OtherValue, text: str | None) -> bool:
@@ -125,7 +138,7 @@ def _agree(found: OtherValue, text: str | None) -> bool:
 
 def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | None:
     """The two values that the model points at, None where they are of two types."""
-    if _ANSWERED.match(old):
+    if ANSWERED.match(old):
         return None
     found = model.other_value(heard.own, heard.before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
@@ -160,4 +173,3 @@ def in_part(model: RelationModel, heard: Heard, old: str) -> str | None:
 
 
 _HARDLY_MORE: Final = 25  # characters: "Sligo, what am I saying"
-_ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")

@@ -205,7 +205,7 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     None where the message has no bare value, or where two places of the statement are as likely.
     """
     new = bare_value(message) if is_chinese(old) == is_chinese(message) else None
-    if new is None or new.casefold() in old.casefold() or _ANSWERED.match(old):
+    if new is None or new.casefold() in old.casefold() or ANSWERED.match(old):
         return None
     if any(pattern.search(new) and not pattern.search(old) for pattern in TYPES):
         return None  # "I mean May 9th" says nothing of an allergy to peanuts
@@ -240,7 +240,7 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     return put(old, spans[best], new)
 
 
-_ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")
+ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")
 
 
 def _shares(new: str, rest: str) -> bool:

@@ -1,14 +1,17 @@
-"""Arrays out of a numpy archive (`.npz`), with plain words where it is none.
+"""Arrays in a numpy archive (`.npz`), and out of one, with plain words where it is none.
 
 numpy's own words for any other file are advice about pickled objects, which are never read here.
 
-Invariant: whatever the file holds, `read_arrays` gives its arrays whole or raises an OSError or a
-ValueError that says what is wrong with it.
+Invariants: whatever the file holds, `read_arrays` gives its arrays whole or raises an OSError or a
+ValueError that says what is wrong with it; `write_arrays` leaves the new file whole or the old one.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +40,26 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise ValueError("it holds other things than numbers")
     return arrays
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the archive, in a folder that is made if need be.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import numpy as np
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
+        try:
+            np.savez(aside, **arrays)  # type: ignore[arg-type]
+            aside.close()
+            os.chmod(aside.name, 0o644)
+            os.replace(aside.name, path)
+        except BaseException:
+            os.unlink(aside.name)
+            raise
 
 
 def what_is_wrong(error: Exception) -> str:

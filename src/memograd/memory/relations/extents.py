@@ -28,8 +28,8 @@ _WORDS: Final = (
 _COUNTS: Final = re.compile(rf"\d|[{_HAN_NUMERALS}]|\b(?:{_WORDS})\b", re.IGNORECASE)
 _WEEKDAY: Final = re.compile(f"(?:周|星期|礼拜)[{_HAN_NUMERALS}日天]")
 _STAYS: Final = (
-    r"\b[^.!?]{0,4}(?:is|'s|are|was|stays?|remains?|bit)\b[^.!?]{0,8}"
-    r"\b(?:right|correct|fine|true|ok|okay|same)?\b"
+    r"(?: bit)?(?:(?:'s| is| are| was)(?: \w+)? (?:right|correct|fine|true|ok(?:ay)?)"
+    r"| stays?| remains?)\b"
 )
 _OWNS: Final = re.compile(r"['’]s\b")
 _COUNTED: Final = re.compile(rf"[{_HAN_NUMERALS}\d]+[个只位条名头匹](?={_HAN})")

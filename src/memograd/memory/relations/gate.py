@@ -25,8 +25,6 @@ other weights is refused.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +33,7 @@ from typing import Final
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.records.archives import read_arrays, what_is_wrong
+from memograd.memory.records.archives import read_arrays, what_is_wrong, write_arrays
 from memograd.memory.relations.weights import Weights
 
 EARLY: Final = 2  # layers that are computed before the second function
@@ -91,10 +89,7 @@ def write_gate(gate: Gate, path: Path) -> None:
     for prefix, linear in functions:
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
-        np.savez(aside, **arrays)  # type: ignore[arg-type]
-    os.chmod(aside.name, 0o644)
-    os.replace(aside.name, path)
+    write_arrays(path, arrays)
 
 
 def read_gate(path: Path, weights: Weights) -> Gate | None:

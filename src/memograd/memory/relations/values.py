@@ -16,8 +16,6 @@ file points at nothing; a file of other weights is refused.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.records.archives import read_arrays, what_is_wrong
+from memograd.memory.records.archives import read_arrays, what_is_wrong, write_arrays
 from memograd.memory.relations.extents import of_one_extent
 from memograd.memory.relations.gate import digest
 from memograd.memory.relations.rows import Span
@@ -181,10 +179,7 @@ def write_pointer(pointer: ValuePointer, weights: Weights, path: Path) -> None:
     """Writes the file whole or not at all; its numbers in 16 bits."""
     arrays: dict[str, np.ndarray] = {"of": np.array(digest(weights))}
     arrays |= {name: tensor.astype(np.float16) for name, tensor in pointer.tensors.items()}
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
-        np.savez(aside, **arrays)  # type: ignore[arg-type]
-    os.chmod(aside.name, 0o644)
-    os.replace(aside.name, path)
+    write_arrays(path, arrays)
 
 
 def read_pointer(path: Path, weights: Weights) -> ValuePointer | None:

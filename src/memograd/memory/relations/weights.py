@@ -13,15 +13,13 @@ names here is the order of the columns of every model file.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memograd.errors import BadInput
-from memograd.memory.records.archives import read_arrays, what_is_wrong
+from memograd.memory.records.archives import read_arrays, what_is_wrong, write_arrays
 from memograd.memory.relations.thresholds import Thresholds, thresholds_of
 
 if TYPE_CHECKING:
@@ -129,11 +127,7 @@ def write_weights(weights: Weights, path: Path) -> None:
     arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **weights.vectors}
     for name, (whole, scales) in weights.matrices.items():
         arrays |= {f"{name}.int8": whole, f"{name}.scales": scales}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as aside:
-        np.savez(aside, **arrays)
-    os.chmod(aside.name, 0o644)
-    os.replace(aside.name, path)
+    write_arrays(path, arrays)
 
 
 def read_weights(path: Path) -> Weights:
