@@ -1,5 +1,4 @@
-"""Trains the pointer to another value and says how often it is right. One JSON line an author batch
-and language.
+"""Trains the pointer to another value and says how often it is right. One JSON line a language.
 
     OMP_NUM_THREADS=1 python benchmarks/relation_values.py
     OMP_NUM_THREADS=1 python benchmarks/relation_values.py --train --seed 1
