@@ -156,6 +156,23 @@ def test_a_new_value_beside_a_word_for_more_is_no_addition(
     assert item in line
 
 
+def test_a_correction_of_one_thing_ends_no_other(tmp_path: Path) -> None:
+    """ "No, the fifth floor" seemed to replace the dentist's hours, too, with nothing."""
+    said = [
+        "My desk is 12",
+        "no, desk 21, sorry",
+        "My dentist opens at 8.15",
+        "8.45, misread it",
+        "牙医在三楼,姓阎",
+        "不对,五楼",
+    ]
+    assert sorted(remembered(tmp_path, said, embedder="e5")) == [
+        "User's dentist opens at 8.45.",
+        "User's desk is 21.",
+        "用户说：牙医在五楼,姓阎。",
+    ]
+
+
 def test_what_may_be_no_correction_is_kept_beside_the_value(tmp_path: Path) -> None:
     [line, *_] = remembered(
         tmp_path,
@@ -164,11 +181,12 @@ def test_what_may_be_no_correction_is_kept_beside_the_value(tmp_path: Path) -> N
     assert "Okeover" in line
 
 
-def remembered(path: Path, said: list[str]) -> list[str]:
+def remembered(path: Path, said: list[str], **settings: str) -> list[str]:
     """The items after these messages."""
-    with Memory.open(path, reader="trained", manager="trained", env_file=None) as memory:
-        for text in said:
-            memory.add(text, user_id="u", timestamp=WHEN)
+    settings |= {"reader": "trained", "manager": "trained"}
+    with Memory.open(path, env_file=None, **settings) as memory:
+        for minute, text in enumerate(said):
+            memory.add(text, user_id="u", timestamp=f"2024-05-07T18:{minute:02}:00+00:00")
         return [item["memory"] for item in memory.get_all(user_id="u")["results"]]
 
 

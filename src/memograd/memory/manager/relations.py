@@ -147,7 +147,8 @@ class RelationManager:
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
-        for n in sorted(range(len(items)), key=lambda n: -closing[n]):
+        first = [corrects and item.id in recent for item in items]  # a correction speaks of these
+        for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
@@ -169,15 +170,15 @@ class RelationManager:
                 continue
             adds = relation != "end" and ADDS.search(heard.own) is not None
             surely = relation != "end" and ADDS_SURELY.search(heard.own) is not None
-            least = self.thresholds.added_above if surely else self.thresholds.close_above
-            by_the_way = item.id in others and not adds
-            may = by_the_way or (relation in VALUES and sure >= bounds.link_above)
-            if (
-                may
-                and sure < least
-                and gives_other(self._model, heard, item, few=few, by_the_way=by_the_way)
+            least = bounds.added_above if surely else bounds.close_above
+            told = item.id in others and not adds
+            may = told or (relation in VALUES and sure >= bounds.link_above)
+            if (may and sure < least) and gives_other(
+                self._model, heard, item, few=few, by_the_way=told
             ):
                 sure, relation, least = max(sure, self.thresholds.close_above), "replace", 0.0
+            if left.corrected and relation in VALUES and not first[n]:
+                continue  # "no, fifth floor" corrects one thing
             if sure >= least:
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
@@ -190,8 +191,8 @@ class RelationManager:
                 doubtful = item.id
                 if (text := doubted(item.text, heard.day)) != item.text:
                     changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
-        told = left.rewritten or any(_tells(change, heard) for change in changes)
-        if (changes or doubtful) and not left.facts and heard.whole and not told:
+        tells = left.rewritten or any(_tells(change, heard) for change in changes)
+        if (changes or doubtful) and not left.facts and heard.whole and not tells:
             # What ended something, or may have, is worth keeping should the model be wrong.
             left.facts.append(replace(heard.as_fact, text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
@@ -275,7 +276,7 @@ class RelationManager:
         if not (just_told or sounds) or (untold and relation != "correct") or sure < least:
             return None
         if found is not None:
-            left.rewritten = True  # the correction is told: it takes no other item's place
+            left.rewritten = left.corrected = True  # it takes no other item's place
             left.used |= {
                 k
                 for k, one in enumerate(left.quotes)
@@ -476,12 +477,13 @@ class _Read:
 
 @dataclass
 class _Left:
-    """The facts of a message; used: those that already stand in an item. rewritten: all of it."""
+    """The facts of a message; used: those in an item. rewritten: all of it; corrected: a value."""
 
     facts: list[Fact]
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
+    corrected: bool = False
 
 
 def _with_past(text: str, item: MemoryItem, relation: str, sure: float, heard: Heard) -> str:
