@@ -126,6 +126,35 @@ def of_other_person(message: str, item: str) -> bool:
     return all(names) and not names[0] & names[1]
 
 
+def supposes(message: str) -> bool:
+    """Whether it begins with what may be one day, or would be: nothing of that is so yet."""
+    return _SUPPOSES.match(message) is not None
+
+
+def grants(message: str, item: str) -> bool:
+    """Whether it grants what the item says: 朝北就朝北吧."""
+    granted = _GRANTS.search(message)
+    return granted is not None and granted[1] in item
+
+
+def answers_another(answer: str, item: str) -> bool:
+    """Whether both are answers, to two questions."""
+    found = [ANSWERED.match(text) for text in (answer, item)]
+    return all(found) and len({one.groups() for one in found if one}) > 1
+
+
+ANSWERED: Final = re.compile(
+    r".{1,30}, asked \"(?P<q>.*)\", answered: |.{1,20}被问“(?P<zh>.*)”时回答："
+)
+"""An item that is an answer, with the question."""
+_SUPPOSES: Final = re.compile(
+    r"\W*(?:等以后|等哪天|哪天|要是|假如|万一|如果|倘若|if (?:i|we) (?:ever|won|had)\b|one day (?:i|we)\b"
+    r"|in another life|suppose|imagine if|i dreamt|i dreamed|dreamt|had a dream)",
+    re.IGNORECASE,
+)
+_GRANTS: Final = re.compile("([\u4e00-\u9fff]{1,6})就\\1")
+
+
 def is_elliptic(message: str, item: str) -> bool:
     """Whether the message gives a bare value, and no statement with a subject of its own.
 

@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.cues import CORRECTS, is_elliptic
+from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
 from memograd.memory.manager.past import is_past, parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
-    ANSWERED,
     corrected,
     of_one_type,
     of_one_unit,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
     from memograd.memory.relations.values import OtherValue
 
+_SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 # How surely the model must point at two values, for what is made of them:
 POINTED: Final = 0.2  # from here on it is right nine times in ten
 POINTED_IN_PART: Final = 0.35  # one of several things that an item says
@@ -84,8 +84,9 @@ class Put:
         """Whether a sentence of the message says the value, or hardly more than the old one."""
         if not self.new:
             return False
-        return self.new in quote or (
-            self.old in quote and len(quote) < len(self.old) + _HARDLY_MORE
+        quote = quote.casefold()
+        return self.new.casefold() in quote or (
+            self.old.casefold() in quote and len(quote) < len(self.old) + _HARDLY_MORE
         )
 
 
@@ -140,9 +141,11 @@ def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | Non
     """The two values that the model points at, None where they are of two types."""
     if ANSWERED.match(old):
         return None
-    found = model.other_value(heard.own, heard.before, old)
+    found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), heard.own), heard.before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
+    if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
+        return None  # "night trains, honestly" says nothing of one night train
     if re.search(rf"{re.escape(found.new)} ones?\b", heard.own):
         return None  # "the Australian one" points at a value and is none
     return found

@@ -231,7 +231,7 @@ LEANS: Final = re.compile(
     r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I
 )
 _JOINT: Final = re.compile(
-    r"\s*(?:(?:(?!(?<=\d),\d)[,，]|[;；、])(?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= )|。"
+    r"\s*(?:(?:(?!(?<=\d),\d)[,，]|[;；、])(?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= (?![A-Z])| User\b)|。"
     r"|(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)\. )\s*"
 )
 SUBJECT: Final = re.compile(
@@ -304,6 +304,7 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     )
 
 
+_LEADS_ON: Final = re.compile(r"(?:and|also|plus) |(?:还有|還有|另外|而且|并且|並且|以及)(?=用户|我)", re.I)
 _PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b", re.IGNORECASE)
 """Of "User is 51, rents in Leeds"."""
 _FOLLOWS: Final = re.compile(
@@ -335,7 +336,7 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
     elif stay and (does := _owner_of(text, parts[stay[0]][0])) is not None:
         left = f"{does} {left}"
     elif not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
-        bare = left.removeprefix("and ").removeprefix("User ").removeprefix("用户")
+        bare = _LEADS_ON.sub("", left).removeprefix("User ").removeprefix("用户")
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.
         whose = "用户" if re.match(r"用户(?!的|说：)", text) else "用户说："

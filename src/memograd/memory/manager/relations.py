@@ -28,10 +28,13 @@ from memograd.memory.manager.cues import (
     DENIED,
     DENIES,
     FAINT,
+    answers_another,
     comparable,
+    grants,
     of_other_kind,
     of_other_person,
     only_faint,
+    supposes,
 )
 from memograd.memory.manager.other_value import gives_other, in_part, of_other_value, with_value
 from memograd.memory.manager.past import (
@@ -153,7 +156,7 @@ class RelationManager:
             relation = read[n].relation
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
-            if not corrects and of_other_person(heard.whole, present(item.text)):
+            if not corrects and self._leaves(heard, present(item.text), relation):
                 continue
             if (
                 denies
@@ -223,6 +226,14 @@ class RelationManager:
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
         return float(row[self._names.index("same")] + row[self._closing].sum())
+
+    def _leaves(self, heard: Heard, old: str, relation: str) -> bool:
+        """Whether words say that the message cannot close the item, whatever it looks like."""
+        if of_other_person(heard.whole, old) or supposes(heard.own):
+            return True
+        if heard.facts and answers_another(heard.facts[0].text, old):
+            return True
+        return relation in VALUES and grants(heard.own, old)
 
     def _taken_back(
         self,
@@ -298,7 +309,7 @@ class RelationManager:
             return self._update(item, text, heard, "correct", sure)
         fit = self._fitting(heard, item, left.quotes)
         if fit is None or fit in left.used:
-            if not heard.whole or left.rewritten:
+            if not heard.whole or left.rewritten or (left.used and len(left.facts) == 1):
                 return None
             left.rewritten = True
             text = heard.whole
@@ -306,6 +317,7 @@ class RelationManager:
                 text = _with_past(text, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
         left.used.add(fit)
+        left.corrected = sounds
         text = left.facts[fit].text
         if not plain:
             text = _with_past(text, item, relation, sure, heard)

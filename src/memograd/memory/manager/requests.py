@@ -244,7 +244,7 @@ def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) ->
     parts = parts_of(present(item.text))
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
-    if not any(is_readable(item.text, parts[n][0]) for n in stay):
+    if not any(n in kept or is_readable(item.text, parts[n][0]) for n in stay):
         return _forgets(heard, item)
     return _rewritten(heard, item, left_of(item.text, parts, stay))
 

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from memograd.memory.language import is_chinese
+from memograd.memory.manager.cues import ANSWERED
 from memograd.memory.reader.screen_english import is_reaction
 
 _DAYS = "mon|tues?|wednes|thurs?|fri|satur|sun"
@@ -205,7 +206,9 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     None where the message has no bare value, or where two places of the statement are as likely.
     """
     new = bare_value(message) if is_chinese(old) == is_chinese(message) else None
-    if new is None or new.casefold() in old.casefold() or ANSWERED.match(old):
+    if new is None or ANSWERED.match(old):
+        return None
+    if new.casefold() in old.casefold() or (new.islower() and new.rstrip("s") in old):
         return None
     if any(pattern.search(new) and not pattern.search(old) for pattern in TYPES):
         return None  # "I mean May 9th" says nothing of an allergy to peanuts
@@ -238,9 +241,6 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     ):
         return None
     return put(old, spans[best], new)
-
-
-ANSWERED: Final = re.compile(r".{1,30}, asked \"|.{1,20}被问“")
 
 
 def _shares(new: str, rest: str) -> bool:
@@ -349,10 +349,12 @@ def _spans_chinese(old: str, new: str) -> list[tuple[int, int]]:
         for b in range(a + 1, last + 1)
         if abs(b - a - len(new)) <= 1
         and not re.search(r"[的是叫在了吃喝用买去姓，,。]", old[a:b])
-        and not re.search(r"[A-Za-z\d]", old[a:b])
+        and bool(_LATIN.search(old[a:b])) == bool(_LATIN.search(new))
+        and not any(_LATIN.fullmatch(old[n - 1 : n]) and _LATIN.match(old[n:]) for n in (a, b))
     ]
 
 
+_LATIN: Final = re.compile(r"[A-Za-z\d]")  # 118 is one thing
 _OOPS: Final = re.compile(
     r"^(?:\W*\b(?:my bad|excuse me|sorry|oops|whoops|no|nope|wait|actually|ah|oh|hang on)\b"
     r"[\s,.!]*)+",

@@ -20,12 +20,12 @@ from memograd.memory.language import language_of
 
 _HER: Final = (
     "wife|mum|mom|mother|sister|daughter|girlfriend|aunt|auntie|gran|nan|nana|grandma|grandmother"
-    "|niece|granddaughter|mother-in-law|sister-in-law|daughter-in-law|ex-wife|landlady|stepmum"
+    "|niece|granddaughter|girl|mother-in-law|sister-in-law|daughter-in-law|ex-wife|landlady|stepmum"
     "|stepmother|stepdaughter"
 )
 _HIM: Final = (
     "husband|dad|father|brother|son|boyfriend|uncle|grandad|granddad|grandpa|grandfather|nephew"
-    "|grandson|father-in-law|brother-in-law|son-in-law|ex-husband|landlord|stepdad|stepfather|stepson"
+    "|grandson|boy|lad|father-in-law|brother-in-law|son-in-law|ex-husband|landlord|stepdad|stepfather|stepson"
 )
 _EITHER: Final = (
     "partner|friend|mate|boss|manager|colleague|coworker|co-worker|roommate|flatmate|housemate"

@@ -51,6 +51,11 @@ RESUMES: Final = re.compile(
     r"|\W*(?:另外|还有|還有|此外|对了|對了|除此|其他|至于|至於)",
     re.IGNORECASE,
 )
+BY_THE_WAY: Final = re.compile(
+    r"\W*(?:oh |and |ps |p\.s\.? )*(?:by the way|btw|also|anyway|on another note|unrelated)\b"
+    r"|\W*(?:对了|對了|另外|还有|還有|顺便|順便|顺带|順帶)",
+    re.IGNORECASE,
+)
 SEEKS: Final = re.compile(
     r"\b(?:want|need|like|looking for|after) (?:some )?(?:help|advice|ideas|tips)\b"
     r"|[用买選选做学學][啥什][么麼]?|怎么|怎麼|求推荐|求推薦",

@@ -103,8 +103,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(r"(?P<which>上上个|上个?|下个?|这个|本)月(?!份?[饼球亮])"), _month),
     (re.compile(rf"(?<![\d{''.join(_DIGITS)}])(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
      _part_of_month),
-    (re.compile(rf"(?:再过|(?<![经越路走])过){_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
-                r"(?P<side>)"),
+    # 住过两年 tells how long somebody lived there.
+    (re.compile(rf"(?:再[过熬等有忍]|(?:(?<![\u4e00-\u9fff])|(?<=[得要想就只说计能会])|(?<=打算))过){_NUMBER}"
+                r"(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)(?P<side>)"),
      _ago),
     (re.compile(rf"{_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
                 r"(?P<side>以前|之前|前|以后|之后|后)(?!面|天)"),

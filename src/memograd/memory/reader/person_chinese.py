@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memograd.memory.language import simplified
 from memograd.memory.reader.setting import OTHER, SPEAKER, outside_quotes, put_names, without_marks
 
 _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|《[^》]*》")
@@ -29,14 +30,26 @@ def resolve_person(text: str, speaker: str, other: str | None) -> str:
     return put_names(said, speaker, other)
 
 
+_OWNER: Final = re.compile(
+    rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)"
+)
+
+
+def _whose(text: str) -> str:
+    """我的妈 for 我妈, and for 我媽."""
+    for found in reversed(list(_OWNER.finditer(simplified(text)))):
+        text = f"{text[: found.start()]}我的{text[found.end() :]}"
+    return text
+
+
 def _resolve(text: str, addressed: bool) -> str:
     # A pronoun that only takes the noun up again: 我同事他在… says no more than 我同事在….
     text = re.sub(rf"({KIN})(?:他们|她们|他|她)(?!们|的)", r"\1", text)
     text = re.sub(r"(?:我|自)自己", "我", text)
-    text = re.sub(rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)", "我的", text)
-    text = re.sub(r"(?:我们|咱们)的", "我的", text)
-    text = re.sub(r"我们(?:这种|这样的)|咱们(?:这种|这样的)", "我这种", text)
-    text = re.sub(r"我们|咱们", f"{SPEAKER}等人", text)
+    text = _whose(text)
+    text = re.sub(r"(?:我[们們]|咱[们們])的", "我的", text)
+    text = re.sub(r"我[们們](?:这种|这样的|這種|這樣的)|咱们(?:这种|这样的)", "我这种", text)
+    text = re.sub(r"我[们們]|咱[们們]", f"{SPEAKER}等人", text)
     text = re.sub(r"(?<!自)我(?!国|省|市$)", SPEAKER, text)
     if addressed:
         text = re.sub(r"[你您]们", f"{OTHER}等人", text)

@@ -96,9 +96,17 @@ _MAIL: Final = re.compile(
 _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
+    r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?(?:i am|i'm|you are|you're) "
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,
 )
+_FICTION: Final = re.compile(
+    r"\b(?:write|draft|create|invent|make (?:me |up )?|give (?:me|us)|come up with|need)\b[^.!?\n]{0,60}"
+    r"\b(?:fictional|made-up|imaginary)\b[^.!?\n]*"
+    r"|[给給写寫编編来來帮幫][^。！？\n]{0,20}[虚虛][构構][^。！？\n]*",
+    re.IGNORECASE,
+)
+"""A task about somebody who does not exist, to the end of its sentence."""
 _SECRET: Final = re.compile(
     r"(?<![A-Za-z])(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp"
     r"|api[ _-]?key"
@@ -149,6 +157,7 @@ def foreign(text: str) -> list[tuple[int, int]]:
             found.append((task.start() + behind.end(), len(text)))
     if play := _PLAY.search(text):
         found.append((play.start(), len(text)))
+    found += [one.span() for one in _FICTION.finditer(text)]
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)

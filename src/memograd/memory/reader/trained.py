@@ -20,6 +20,7 @@ from memograd.memory.language import is_chinese, language_of
 from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.asked import (
+    BY_THE_WAY,
     EVERYTHING,
     FORGETS,
     IDLE,
@@ -138,6 +139,8 @@ class TrainedReader:
         if role == "assistant":
             read, sentences = beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
+        if role == "user":
+            worth = self._with_asides(before, sentences, worth)
         if role == "assistant":
             kept = [
                 Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
@@ -230,6 +233,17 @@ class TrainedReader:
             own=own,
             may_close=may_close,
         )
+
+    def _with_asides(
+        self, before: tuple[Said, ...], sentences: list[tuple[int, int, str]], worth: np.ndarray
+    ) -> np.ndarray:
+        """The worths, of what is told by the way as if nothing stood before it: behind "write me a
+        poem about gulls" all looks like a part of the task."""
+        for n, (_, _, text) in enumerate(sentences):
+            if n and BY_THE_WAY.match(text) and worth[n, 0] < self.thresholds.keep_above:
+                alone = self._model.worth(text, before, [text])[0]
+                worth[n] = max(worth[n], alone, key=lambda row: float(row[0]))
+        return worth
 
     def _wishes(self, text: str, wish: float, message: str, setting: Setting) -> bool:
         """Whether the sentence asks to forget something, or not to keep it.
@@ -400,7 +414,7 @@ def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
         longest = len(past[-3].text) + len(past[-2].text)
         if asks(past[-3].text) and longest < 200:
-            question = f"{past[-3].text} {past[-2].text} {question}"
+            question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
     return question
 
 
@@ -425,7 +439,7 @@ _GOES_ON = (
     r"(?:and )?(?:now )?(?:the same (?:again|in \w+|for \w+)(?: please)?|with \d+ ?%"
     r"|rounded\b[^.!?]{0,30}|divided by \d+|(?:times|plus|minus) \d+)"
     r"|再(?:短|长|長|简单|簡單|正式|详细|詳細|口语)(?:一?[点些])?"
-    r"|再?(?:[\d零一二两三四五六七八九十百千万.]+)?(?:乘以?|除以|减去|減去|再加)"
+    r"|再?(?:[\d零一二两三四五六七八九十百千万.]+)?(?:乘以?|除以|减去|減去|[减減]个|再加个?)"
     r"[\d零一二两三四五六七八九十百千万.]+(?:呢|[等是].{0,3})?"
 )
 _COMES_AND_GOES: Final = re.compile(

@@ -105,7 +105,10 @@ def say(sentence: str, setting: Setting) -> Draft:
     chinese = language_of(text) == "zh"
     screen = screen_chinese if chinese else screen_english
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
-    if not (chinese or procedural) and (whole := completed(text[:1].upper() + text[1:])):
+    looks_for = screen.is_question(text) and _LOOKS_FOR.search(text)
+    if not (chinese or procedural or looks_for) and (
+        whole := completed(text[:1].upper() + text[1:])
+    ):
         text = whole
     draft = resolved(text, setting)
     name = setting.name(draft.language)
@@ -119,6 +122,10 @@ def say(sentence: str, setting: Setting) -> Draft:
         said = draft.text
     kind = Kind.PROCEDURAL if procedural else None
     return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
+
+
+_LOOKS_FOR: Final = re.compile(r"^(?:\S+ ){1,4}(?:ideas|tips|recipes|suggestions|options)\b", re.I)
+"""Asks for things of a kind: "packed lunch ideas for my boy?" tells of nobody who packed."""
 
 
 def _about(person: str, said: str, name: str, *, chinese: bool) -> str:

@@ -16,6 +16,7 @@ file points at nothing; a file of other weights is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +120,15 @@ def pointed_at(
         if told is None:
             continue
         old, new = told
+        if item[old.start : old.end].istitle() and _NO_NAME.search(message[: new.end]):
+            continue  # "it's a clarinet" is no other name
         said = _said_once(message[slice(*new)])
         if said.casefold() != item[slice(*old)].casefold():
             return OtherValue(old, said, one.sure * other.sure / (1 + float(np.exp(none))))
     return None
+
+
+_NO_NAME: Final = re.compile(r"\ban? [a-z][\w-]*$")
 
 
 @dataclass(frozen=True)
