@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from memograd.memory.language import is_chinese
+from memograd.memory.reader.fact import Heard
 from memograd.memory.statements import parse_statement
 
 CORRECTS: Final = re.compile(
@@ -126,21 +127,19 @@ def of_other_person(message: str, item: str) -> bool:
     return all(names) and not names[0] & names[1]
 
 
-def supposes(message: str) -> bool:
-    """Whether it begins with what may be one day, or would be: nothing of that is so yet."""
-    return _SUPPOSES.match(message) is not None
+def leaves_alone(heard: Heard, item: str) -> bool:
+    """Whether words say that a message cannot close an item, whatever it looks like.
 
-
-def grants(message: str, item: str) -> bool:
-    """Whether it grants what the item says: 朝北就朝北吧."""
-    granted = _GRANTS.search(message)
-    return granted is not None and granted[1] in item
-
-
-def answers_another(answer: str, item: str) -> bool:
-    """Whether both are answers, to two questions."""
-    found = [ANSWERED.match(text) for text in (answer, item)]
-    return all(found) and len({one.groups() for one in found if one}) > 1
+    It tells of another person, of what may be one day or would be, answers another question, or
+    grants what the item says (朝北就朝北吧).
+    """
+    if of_other_person(heard.whole, item) or _SUPPOSES.match(heard.own):
+        return True
+    granted = _GRANTS.search(heard.own)
+    if granted is not None and granted[1] in item:
+        return True
+    answers = [ANSWERED.match(text) for text in (*(fact.text for fact in heard.facts[:1]), item)]
+    return len(answers) > 1 and all(answers) and len({one.groups() for one in answers if one}) > 1
 
 
 ANSWERED: Final = re.compile(
@@ -148,8 +147,9 @@ ANSWERED: Final = re.compile(
 )
 """An item that is an answer, with the question."""
 _SUPPOSES: Final = re.compile(
-    r"\W*(?:等以后|等哪天|哪天|要是|假如|万一|如果|倘若|if (?:i|we) (?:ever|won|had)\b|one day (?:i|we)\b"
-    r"|in another life|suppose|imagine if|i dreamt|i dreamed|dreamt|had a dream)",
+    r"\W*(?:等以后|等哪天|哪天|要是|假如|万一|如果|倘若"
+    r"|if (?:i|we) (?:ever|won|had)\b|one day (?:i|we)\b|in another life|suppose|imagine if"
+    r"|(?:i )?dream(?:t|ed)|had a dream)",
     re.IGNORECASE,
 )
 _GRANTS: Final = re.compile("([\u4e00-\u9fff]{1,6})就\\1")

@@ -231,7 +231,8 @@ LEANS: Final = re.compile(
     r"\b(?:it|its|it's|he|she|her|him|they|them|that|this)\b|[它她他]|[这那](?![天周年月日])", re.I
 )
 _JOINT: Final = re.compile(
-    r"\s*(?:(?:(?!(?<=\d),\d)[,，]|[;；、])(?:\s*and\b)?|\band\b(?! others\b)|(?<= )[&+](?= (?![A-Z])| User\b)|。"
+    r"\s*(?:(?:(?!(?<=\d),\d)[,，]|[;；、])(?:\s*and\b)?|\band\b(?! others\b)|。"
+    r"|(?<= )[&+](?= (?![A-Z])| User\b)"  # the Dog & Duck is one
     r"|(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)\. )\s*"
 )
 SUBJECT: Final = re.compile(
@@ -304,7 +305,9 @@ def is_list(parts: Sequence[tuple[str, str]]) -> bool:
     )
 
 
-_LEADS_ON: Final = re.compile(r"(?:and|also|plus) |(?:还有|還有|另外|而且|并且|並且|以及)(?=用户|我)", re.I)
+_LEADS_ON: Final = re.compile(
+    r"(?:and|also|plus) |(?:还有|還有|另外|而且|并且|並且|以及)(?=用户|我)", re.I
+)
 _PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b", re.IGNORECASE)
 """Of "User is 51, rents in Leeds"."""
 _FOLLOWS: Final = re.compile(

@@ -28,13 +28,10 @@ from memograd.memory.manager.cues import (
     DENIED,
     DENIES,
     FAINT,
-    answers_another,
     comparable,
-    grants,
+    leaves_alone,
     of_other_kind,
-    of_other_person,
     only_faint,
-    supposes,
 )
 from memograd.memory.manager.other_value import gives_other, in_part, of_other_value, with_value
 from memograd.memory.manager.past import (
@@ -156,7 +153,7 @@ class RelationManager:
             relation = read[n].relation
             if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
                 continue
-            if not corrects and self._leaves(heard, present(item.text), relation):
+            if not corrects and leaves_alone(heard, present(item.text)):
                 continue
             if (
                 denies
@@ -226,14 +223,6 @@ class RelationManager:
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
         return float(row[self._names.index("same")] + row[self._closing].sum())
-
-    def _leaves(self, heard: Heard, old: str, relation: str) -> bool:
-        """Whether words say that the message cannot close the item, whatever it looks like."""
-        if of_other_person(heard.whole, old) or supposes(heard.own):
-            return True
-        if heard.facts and answers_another(heard.facts[0].text, old):
-            return True
-        return relation in VALUES and grants(heard.own, old)
 
     def _taken_back(
         self,

@@ -30,9 +30,7 @@ def resolve_person(text: str, speaker: str, other: str | None) -> str:
     return put_names(said, speaker, other)
 
 
-_OWNER: Final = re.compile(
-    rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)"
-)
+_OWNER: Final = re.compile(rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)")
 
 
 def _whose(text: str) -> str:

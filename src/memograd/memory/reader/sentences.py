@@ -96,13 +96,14 @@ _MAIL: Final = re.compile(
 _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
-    r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?(?:i am|i'm|you are|you're) "
+    r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
+    r"(?:i am|i'm|you are|you're) "
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,
 )
 _FICTION: Final = re.compile(
-    r"\b(?:write|draft|create|invent|make (?:me |up )?|give (?:me|us)|come up with|need)\b[^.!?\n]{0,60}"
-    r"\b(?:fictional|made-up|imaginary)\b[^.!?\n]*"
+    r"\b(?:write|draft|create|invent|make (?:me |up )?|give (?:me|us)|come up with|need)\b"
+    r"[^.!?\n]{0,60}\b(?:fictional|made-up|imaginary)\b[^.!?\n]*"
     r"|[给給写寫编編来來帮幫][^。！？\n]{0,20}[虚虛][构構][^。！？\n]*",
     re.IGNORECASE,
 )

@@ -239,8 +239,9 @@ class TrainedReader:
     ) -> np.ndarray:
         """The worths, of what is told by the way as if nothing stood before it: behind "write me a
         poem about gulls" all looks like a part of the task."""
-        for n, (_, _, text) in enumerate(sentences):
-            if n and BY_THE_WAY.match(text) and worth[n, 0] < self.thresholds.keep_above:
+        for n, (start, _, text) in enumerate(sentences):
+            told = BY_THE_WAY.match(text) and _FIRST_PERSON.search(text)
+            if start and told and worth[n, 0] < self.thresholds.keep_above:
                 alone = self._model.worth(text, before, [text])[0]
                 worth[n] = max(worth[n], alone, key=lambda row: float(row[0]))
         return worth
