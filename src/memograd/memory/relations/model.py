@@ -236,14 +236,16 @@ class RelationModel:
     ) -> OtherValue | None:
         """The value of the item that a user's message replaces, and what it says instead.
 
-        None without a pointer, where the message is too long for one row, and where the likeliest
-        two values are the same.
+        None without a pointer, where the message is too long for one row or says nothing, and where
+        the likeliest two values are the same.
         """
         import numpy as np
 
         written = item
         message, item = normalised(message), normalised(item)
         if self._pointer is None or len(self._builder.windows(message)) > 1:
+            return None
+        if not (message.strip() and item.strip()):
             return None
         seen = self.values_seen(message, before, item)
         scores, none = self._pointer.scores(seen.vectors, seen.parts, seen.message, seen.item)
