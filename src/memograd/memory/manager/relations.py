@@ -20,6 +20,7 @@ import numpy as np
 
 from memograd.memory.manager import substitution
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
+from memograd.memory.manager.crowded import evidence, stand_out
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -133,14 +134,12 @@ class RelationManager:
         others: frozenset[str],
     ) -> list[Change]:
         few = len(items) <= FEW
-        read = [
-            self._read(heard, item, row, few=few) for item, row in zip(items, found, strict=True)
-        ]
+        read = self._read(heard, items, recent, found)
         closing = [one.sure for one in read]
         changes: list[Change] = []
         left = _Left(list(heard.facts), list(heard.quotes))
-        bounds = self.thresholds
-        doubt_above = bounds.crowded_doubt_above if len(items) > FEW else bounds.doubt_above
+        bounds = self._bounds(few=few)
+        doubt_above = bounds.doubt_above
         if heard.stated and max(closing) >= doubt_above:
             # "82.5 moved like butter. NEW PR!": what takes an item's place must not lose a half.
             left.facts = [replace(left.facts[0], text=heard.stated)]
@@ -163,7 +162,7 @@ class RelationManager:
                 relation = "retract"
             taken = None
             # Beside many items one always looks corrected.
-            if len(items) <= FEW or relation == "retract" or sure >= bounds.crowded_doubt_above:
+            if few or relation == "retract" or sure >= doubt_above:
                 taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
@@ -176,7 +175,7 @@ class RelationManager:
             if (may and sure < least) and gives_other(
                 self._model, heard, item, few=few, by_the_way=told
             ):
-                sure, relation, least = max(sure, self.thresholds.close_above), "replace", 0.0
+                sure, relation, least = max(sure, bounds.close_above), "replace", 0.0
             if left.corrected and relation in VALUES and not first[n]:
                 continue  # "no, fifth floor" corrects one thing
             if sure >= least:
@@ -408,17 +407,42 @@ class RelationManager:
         ]
         return scores.index(max(scores))
 
-    def _read(self, heard: Heard, item: MemoryItem, row: np.ndarray, *, few: bool) -> _Read:
-        """How surely the message closes the item: among the others, or read by itself, clause by
-        clause.
+    def _bounds(self, *, few: bool) -> Thresholds:
+        """How sure it must be of one of so many."""
+        sure = self.thresholds
+        if few:
+            return sure
+        if self._model.crowded is None:
+            return replace(sure, doubt_above=sure.crowded_doubt_above)
+        closes, doubts = sure.weighed_close_above, sure.weighed_doubt_above
+        return replace(sure, close_above=closes, doubt_above=doubts, crowded_doubt_above=doubts)
 
-        Beside an allotment, its leeks and an age a message that ends one of them looks like none.
-        Among many items some clause always looks closed, so there the first reading counts alone.
+    def _read(
+        self,
+        heard: Heard,
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+        found: np.ndarray,
+    ) -> list[_Read]:
+        """How surely the message closes each item.
+
+        Few are read among the others and by themselves, clause by clause: beside an allotment, its
+        leeks and an age a message that ends one of them looks like none. Among many some clause
+        always looks closed, so all that is known of them is weighed.
         """
-        read = _Read(float(row[self._closing].sum()), self._relation(row))
-        if not few or read.sure < self.thresholds.link_above:
-            return read
-        return replace(read, sure=max(read.sure, *self._clauses(heard, item)))
+        closing = found[:, self._closing].sum(1)
+        sure = [float(one) for one in closing]
+        if len(items) <= FEW:
+            link = self.thresholds.link_above
+            for n, item in enumerate(items):
+                if sure[n] >= link:
+                    sure[n] = max(sure[n], *self._clauses(heard, item))
+        elif self._model.crowded is not None:
+            places = stand_out(closing)
+            known = evidence(self._model, heard, items, recent, found, places)
+            for n, odds in zip(places, self._model.crowded.scores(known), strict=True):
+                sure[n] = float(1 / (1 + np.exp(-odds)))
+        return [_Read(one, self._relation(row)) for one, row in zip(sure, found, strict=True)]
 
     def _clauses(self, heard: Heard, item: MemoryItem) -> list[float]:
         """How surely the message closes each part of the item."""

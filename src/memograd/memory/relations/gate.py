@@ -11,6 +11,9 @@ much, is not computed.
 first `EARLY` layers another linear function, of a sentence's vectors beside the message's, tells
 its worth roughly; a row in which no sentence reaches the bound is not computed further.
 
+**Crowded.** Among many items some always looks closed. A fourth function weighs what several
+readings say of those that stand out.
+
 **Secrets.** Many are told in passing ("the alarm there is 5590 then hash", "the spare is under the
 second pot") and have no form that a rule knows. A third function, of what the worth of a user's
 sentence is read from, tells the log-odds that it holds one.
@@ -18,8 +21,8 @@ sentence is read from, tells the log-odds that it holds one.
 The functions and their bounds are fitted to one model (`tasks/relations/gate.py`, by the command
 `benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
 Invariant: a model without that file reads everything, one whose file has no second function reads
-every sentence of an assistant, one without a third finds no secret (rules still do), and a gate of
-other weights is refused.
+every sentence of an assistant, one without a third finds no secret (rules still do), one without a
+fourth leaves many items to the row that they are read in, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
@@ -61,12 +64,14 @@ class Linear:
 class Gate:
     """closes: of a message's vectors, hidden wide. keeps: of an assistant's sentence and its
     message, twice as wide. of: `digest` of the weights they were fitted to. secrets: of a user's
-    sentence and its message."""
+    sentence and its message. crowded: of what `manager/crowded.py` knows of one of many items; its
+    `least` is not used."""
 
     closes: Linear
     of: str
     keeps: Linear | None = None
     secrets: Linear | None = None
+    crowded: Linear | None = None
 
 
 def digest(weights: Weights) -> str:
@@ -85,8 +90,10 @@ def gate_file(weights_file: Path) -> Path:
 def write_gate(gate: Gate, path: Path) -> None:
     """Writes the file whole or not at all."""
     arrays: dict[str, np.ndarray] = {"of": np.array(gate.of)}
-    functions = (("", gate.closes), ("keeps_", gate.keeps), ("secrets_", gate.secrets))
-    for prefix, linear in functions:
+    functions: dict[str, Linear | None]
+    functions = {"": gate.closes, "keeps_": gate.keeps, "secrets_": gate.secrets}
+    functions["crowded_"] = gate.crowded
+    for prefix, linear in functions.items():
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
     write_arrays(path, arrays)
@@ -103,7 +110,10 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
             _linear(arrays, prefix, 2 * weights.hidden) if f"{prefix}weight" in arrays else None
             for prefix in ("keeps_", "secrets_")
         )
-        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps, secrets)
+        crowded = None
+        if "crowded_weight" in arrays:
+            crowded = _linear(arrays, "crowded_", len(arrays["crowded_weight"]))
+        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps, secrets, crowded)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:

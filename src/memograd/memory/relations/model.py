@@ -31,7 +31,7 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
-from memograd.memory.relations.gate import EARLY, Gate, gate_file, read_gate
+from memograd.memory.relations.gate import EARLY, Gate, Linear, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph, skips_first
 from memograd.memory.relations.rows import (
     BEFORE,
@@ -110,6 +110,11 @@ class RelationModel:
     def points(self) -> bool:
         """Whether it has a pointer, so that `other_value` finds any."""
         return self._pointer is not None
+
+    @property
+    def crowded(self) -> Linear | None:
+        """Weighs what is known of one of many items; None without a gate that does."""
+        return self._gate.crowded if self._gate is not None else None
 
     def relate(
         self,

@@ -6,7 +6,7 @@ hand, with the weights that ship, on the authors of `tests/behaviour` that were 
 months (`benchmarks/months_of_talk.py`); a file without thresholds means them.
 
 Invariants: each is above 0 and below 1, and what is closed is surer than what is doubted; a
-dictionary that lacks one, or knows another, is refused.
+dictionary that lacks one that it must have, or knows another, is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class Thresholds:
     """Below that, but from here on, the item says that it is in doubt."""
     crowded_doubt_above: float = 0.74
     """The same, where the item is one of many that lie near the message: some always looks so."""
+    weighed_close_above: float = 0.5
+    """What becomes past of many items, where all that is known of them is weighed."""
+    weighed_doubt_above: float = 0.35
+    """What is in doubt then."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
     unrelated_above: float = 0.5
@@ -94,11 +98,16 @@ class Thresholds:
                 raise BadInput(
                     f"The threshold {name} is {value!r}: give a number above 0 and below 1."
                 )
-        for name in ("doubt_above", "crowded_doubt_above"):
-            if float(getattr(self, name)) >= float(self.close_above):
+        for doubt, close in (
+            ("doubt_above", "close_above"),
+            ("crowded_doubt_above", "close_above"),
+            ("weighed_doubt_above", "weighed_close_above"),
+        ):
+            if float(getattr(self, doubt)) >= float(getattr(self, close)):
                 raise BadInput(
-                    f"The threshold {name} is {getattr(self, name)!r} and close_above"
-                    f" {self.close_above!r}: what is doubted must be less sure than what is closed."
+                    f"The threshold {doubt} is {getattr(self, doubt)!r} and {close}"
+                    f" {getattr(self, close)!r}: what is doubted must be less sure than what is"
+                    " closed."
                 )
 
 
@@ -106,12 +115,16 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 """Of all thresholds, in their order."""
 
 
+_LATER = frozenset({"weighed_close_above", "weighed_doubt_above"})
+"""What files that were written before do not have; they mean the defaults."""
+
+
 def thresholds_of(values: Any) -> Thresholds:
     """The thresholds that a dictionary of all of them says, as `asdict` gives them."""
     if not isinstance(values, Mapping):
         raise BadInput(f"Thresholds are a dictionary of numbers by name, not {values!r}.")
     for name in NAMES:
-        if name not in values:
+        if name not in values and name not in _LATER:
             raise BadInput(f"The threshold {name} is missing: give all {len(NAMES)} of them.")
     for name in values:
         if name not in NAMES:

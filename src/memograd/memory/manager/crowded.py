@@ -1,0 +1,115 @@
+"""How surely a message closes one of many items.
+
+Among the memories of months some item always looks closed. In a row of twelve the model gives the
+right one 0.6 and, when nothing is closed, a bystander as much. So the few that stand out are read
+again alone, with what came before the message and without it, and all that is known of them (by
+how much they stand out, whether the model points at another value, which words both share) is
+weighed by one linear function. It is fitted to written lives that the model has not read
+(`tasks/relations/lives.py`).
+
+Invariant: an item below `LEAST` in its row keeps what the row says, so what is weighed is at most
+`MOST` items a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from memograd.memory.language import is_chinese
+from memograd.memory.manager.cues import ADDS, ADDS_SURELY, CORRECTS
+from memograd.memory.manager.other_value import pointed_at
+from memograd.memory.manager.past import parts_of, present, shared_content, with_subject
+from memograd.memory.manager.substitution import of_one_unit
+from memograd.memory.reader.fact import Heard
+from memograd.memory.records.items import MemoryItem
+
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel
+
+LEAST: Final = 0.1  # of closing, in the row
+MOST: Final = 5  # items of a message that are read again
+EVIDENCE: Final = (
+    "row", "alone", "bare", "part", "row_margin", "alone_margin", "points", "shared", "shares",
+    "place", "recent", "assistant", "row_unrelated", "row_comment", "row_beside",
+    "alone_unrelated", "alone_same", "alone_detail", "alone_comment", "alone_beside",
+    "row_correct", "alone_correct", "row_end", "alone_end", "corrects", "corrects_recent", "adds",
+    "adds_surely", "other_unit", "item_length", "message_length", "items", "chinese", "questions",
+)  # fmt: skip
+
+
+def stand_out(closing: np.ndarray) -> list[int]:
+    """The places of the items `[n]` that are weighed, the surest first."""
+    order = np.argsort(-closing, kind="stable")[:MOST]
+    return [int(n) for n in order if closing[n] >= LEAST]
+
+
+def evidence(
+    model: RelationModel,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    recent: frozenset[str],
+    found: np.ndarray,
+    places: Sequence[int],
+) -> np.ndarray:
+    """float32 `[places, EVIDENCE]`: what is known of each of these items.
+
+    found: `[items, RELATIONS]`, the probabilities of the row.
+    """
+    from memograd.memory.relations import CLOSING, RELATIONS
+
+    closes = [RELATIONS.index(name) for name in CLOSING]
+    of = {name: n for n, name in enumerate(RELATIONS)}
+    texts = {n: present(items[n].text) for n in places}
+    alone = {n: model.relate(heard.turn.text, heard.before, [texts[n]])[0] for n in places}
+    bare = {n: model.relate(heard.turn.text, (), [texts[n]])[0] for n in places}
+    closing = found[:, closes].sum(1)
+    closing_alone = {n: float(alone[n][closes].sum()) for n in places}
+    corrects = CORRECTS.search(heard.own) is not None
+    adds, surely = ADDS.search(heard.own) is not None, ADDS_SURELY.search(heard.own) is not None
+    rows = []
+    for n in places:
+        item, text = items[n], texts[n]
+        value = pointed_at(model, heard, text)
+        shared = shared_content(text, heard.own)
+        others = np.delete(closing, n)
+        others_alone = [closing_alone[m] for m in places if m != n]
+        row, own = found[n], alone[n]
+        rows.append([
+            log_odds(closing[n]), log_odds(closing_alone[n]), log_odds(bare[n][closes].sum()),
+            log_odds(_surest_part(model, heard, item.text, closing_alone[n])),
+            closing[n] - others.max(initial=0.0), closing_alone[n] - max(others_alone, default=0.0),
+            log_odds(value.sure if value else 0.0), min(shared, 4), shared > 0,
+            n, item.id in recent, item.role == "assistant",
+            log_odds(row[of["unrelated"]]), log_odds(row[of["comment"]]), log_odds(row[of["beside"]]),
+            log_odds(own[of["unrelated"]]), log_odds(own[of["same"]]), log_odds(own[of["detail"]]),
+            log_odds(own[of["comment"]]), log_odds(own[of["beside"]]),
+            log_odds(row[of["correct"]]), log_odds(own[of["correct"]]),
+            log_odds(row[of["end"]]), log_odds(own[of["end"]]),
+            corrects, corrects and item.id in recent, adds, surely,
+            not of_one_unit(text, heard.own),
+            len(text) / 100, min(len(heard.own), 400) / 100, len(items) / 10,
+            is_chinese(text), heard.own.rstrip().endswith(("?", "？")),
+        ])  # fmt: skip
+    return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))
+
+
+def log_odds(probability: float) -> float:
+    """Natural, of a probability that is neither 0 nor 1: bounded at a thousandth."""
+    sure = min(max(float(probability), 1e-3), 1 - 1e-3)
+    return float(np.log(sure / (1 - sure)))
+
+
+def _surest_part(model: RelationModel, heard: Heard, text: str, whole: float) -> float:
+    """How surely the message closes the part of an item that it closes most."""
+    from memograd.memory.relations import CLOSING, RELATIONS
+
+    parts = parts_of(present(text))
+    if len(parts) < 2:
+        return whole
+    read = model.relate(
+        heard.turn.text, heard.before, [with_subject(text, one) for one, _ in parts]
+    )
+    return float(read[:, [RELATIONS.index(name) for name in CLOSING]].sum(1).max())
