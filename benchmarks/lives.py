@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/lives.py --lives corpus/dialogues/en-ac.jsonl
 
-A life is one person over weeks, told turn by turn: thirty to forty facts, of which some change, end,
-are corrected or are asked to be forgotten, mostly long after they were told. The writer says what
-each turn touches, so what else is changed is harm.
+A life is one person over weeks, told turn by turn: thirty to forty facts, of which some change,
+end, are corrected or are asked to be forgotten, mostly long after they were told. The writer says
+what each turn touches, so what else is changed is harm.
 """
 
 from __future__ import annotations

@@ -3,14 +3,16 @@
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --others h,i
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only secrets
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only crowded
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
 
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
 calibrated them, and to what assistants say in the conversations that they were trained on, the
-bound chosen by the other ones. `--others` are batches that neither has read, `--talks` other
+bound chosen by the other ones. What weighs many items is learnt from lives that the weights have
+not read. `--others` are batches that neither has read, `--talks` other
 conversations with assistants (every tenth of them). `--write` puts the gate beside the weights;
-with `--only secrets` the functions that lie there stay as they are, and the one that finds secrets
-is fitted anew. Six minutes of one core, two for secrets alone.
+with `--only` one function is fitted anew and the others stay as they are. Ten minutes of one core,
+two for secrets alone, four for many items.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from memograd.data import Conversation, load_any
-from memograd.memory.relations.gate import gate_file, read_gate, write_gate
-from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
+from memograd.memory.relations.model import SHIPPED, RelationModel, load_relation_model
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.gate import (
     answers,
@@ -34,6 +36,7 @@ from memograd.tasks.relations.gate import (
     seen,
     told,
 )
+from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -49,6 +52,14 @@ def talked(names: list[str]) -> list[Conversation]:
     return [talk for name in names for talk in load_any(CORPUS / f"{name}.jsonl")]
 
 
+def crowded(weights: Path, names: list[str]) -> Linear:
+    """What weighs many items, learnt from the lives in these files of the corpus."""
+    model = load_relation_model(weights)
+    return fitted_crowded(
+        [one for name in names for one in told_lives(model, CORPUS / f"{name}.jsonl")]
+    )
+
+
 def main() -> None:
     """Fit, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -56,7 +67,9 @@ def main() -> None:
     parser.add_argument("--others", default="", help="author batches to measure on, such as h,i")
     parser.add_argument("--talks", type=Path, help="conversations with assistants to measure on")
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
-    parser.add_argument("--only", choices=["secrets"], help="fit this function, keep the others")
+    parser.add_argument(
+        "--only", choices=["secrets", "crowded"], help="fit this function, keep the others"
+    )
     arguments = parser.parse_args()
     split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
     weights = read_weights(arguments.weights)
@@ -69,11 +82,14 @@ def main() -> None:
                 f"There is no gate beside {arguments.weights} to keep the other functions of: leave"
                 " --only out, and all are fitted."
             )
-        plain = RelationModel(weights)
-        learnt, bounding = (
-            told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
-        )
-        gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
+        if arguments.only == "secrets":
+            plain = RelationModel(weights)
+            learnt, bounding = (
+                told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
+            )
+            gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
+        else:
+            gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
     elif gate is None or arguments.write:
         every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
         learnt = [name for name in every if name in split["continued_with"]]
@@ -84,6 +100,9 @@ def main() -> None:
             talked(learnt),
             talked([name for name in every if name not in learnt]),
         )
+        if arguments.write:  # what is weighed is read through the rest of the gate
+            write_gate(gate, gate_file(arguments.weights))
+            gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
     if arguments.write:
         write_gate(gate, gate_file(arguments.weights))
     model = RelationModel(weights)

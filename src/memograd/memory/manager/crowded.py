@@ -40,6 +40,9 @@ EVIDENCE: Final = (
 )  # fmt: skip
 
 
+_OTHERWISE: Final = ("unrelated", "same", "detail", "comment", "beside")
+
+
 def stand_out(closing: np.ndarray) -> list[int]:
     """The places of the items `[n]` that are weighed, the surest first."""
     order = np.argsort(-closing, kind="stable")[:MOST]
@@ -83,9 +86,8 @@ def evidence(
             closing[n] - others.max(initial=0.0), closing_alone[n] - max(others_alone, default=0.0),
             log_odds(value.sure if value else 0.0), min(shared, 4), shared > 0,
             n, item.id in recent, item.role == "assistant",
-            log_odds(row[of["unrelated"]]), log_odds(row[of["comment"]]), log_odds(row[of["beside"]]),
-            log_odds(own[of["unrelated"]]), log_odds(own[of["same"]]), log_odds(own[of["detail"]]),
-            log_odds(own[of["comment"]]), log_odds(own[of["beside"]]),
+            *(log_odds(row[of[name]]) for name in ("unrelated", "comment", "beside")),
+            *(log_odds(own[of[name]]) for name in _OTHERWISE),
             log_odds(row[of["correct"]]), log_odds(own[of["correct"]]),
             log_odds(row[of["end"]]), log_odds(own[of["end"]]),
             corrects, corrects and item.id in recent, adds, surely,

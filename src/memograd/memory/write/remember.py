@@ -56,7 +56,7 @@ from memograd.memory.write.told_again import told_again
 
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
-MOST_ITEMS: Final = 12  # that one message of several facts is compared with
+MOST_ITEMS: Final = 16  # that one message of several facts is compared with
 FORGET_ITEMS: Final = 24  # that a request to forget is compared with: such requests are rare
 NAMED_BY: Final = 2  # words of what an assistant said, in a message that may change it
 

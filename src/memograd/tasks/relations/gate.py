@@ -240,10 +240,10 @@ def fitted_secrets(learnt: Told, bounding: Told) -> Linear | None:
         held_out = authors[number::FOLDS]
         rest, others = learnt.of(held_out, others=True), learnt.of(held_out)
         if rest.secret.any() and others.fact.any():
-            judged_.append((_separating(rest), others))
+            judged_.append((separating(rest.vectors, rest.secret, RIDGE_SECRET), others))
     if not learnt.secret.any() or not bounding.fact.any():
         return None
-    secrets = _separating(learnt)
+    secrets = separating(learnt.vectors, learnt.secret, RIDGE_SECRET)
     judged_.append((secrets, bounding))
     scores = [linear.scores(one.vectors)[one.fact] for linear, one in judged_]
     highest = np.sort(np.concatenate(scores))[::-1]
@@ -252,12 +252,12 @@ def fitted_secrets(learnt: Told, bounding: Told) -> Linear | None:
     return replace(secrets, least=float(np.nextafter(bound, np.float32(np.inf))))
 
 
-def _separating(learnt: Told) -> Linear:
-    """The log-odds of a secret as a logistic regression finds them."""
-    mean, spread = learnt.vectors.mean(0), learnt.vectors.std(0) + _LEAST_ODDS
-    inputs = np.c_[(learnt.vectors - mean) / spread, np.ones(len(learnt.vectors))].astype(float)
-    right = learnt.secret.astype(float)
-    ridge = RIDGE_SECRET * np.eye(inputs.shape[1])
+def separating(vectors: np.ndarray, right: np.ndarray, ridge_of: float) -> Linear:
+    """The log-odds that each of `[n, width]` is right, as a logistic regression finds them."""
+    mean, spread = vectors.mean(0), vectors.std(0) + _LEAST_ODDS
+    inputs = np.c_[(vectors - mean) / spread, np.ones(len(vectors))].astype(float)
+    right = right.astype(float)
+    ridge = ridge_of * np.eye(inputs.shape[1])
     ridge[-1, -1] = 0.0
     slopes = np.zeros(inputs.shape[1])
     for _ in range(_STEPS):  # of Newton's method

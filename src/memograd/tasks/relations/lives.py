@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from memograd.data.record_files import json_lines
+from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.manager.crowded import evidence, stand_out
 from memograd.memory.manager.past import is_doubted, present
@@ -31,9 +32,12 @@ from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_relation_model
+from memograd.memory.relations.gate import Linear
+from memograd.tasks.relations.gate import separating
 from memograd.tasks.relations.rows import ROLES, part_of
 from memograd.tasks.relations.wording import DAY, holds, spans_of
 
+RIDGE: Final = 30.0  # of slopes of standardised evidence
 _CLOSES: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
@@ -85,6 +89,18 @@ def tell(memory: Memory, case: dict[str, Any], user: str) -> None:
             calls.append(([said], turn[4] if len(turn) > 4 and turn[4] else DAY))
     for messages, at in calls:
         memory.add(messages, user_id=user, timestamp=datetime.fromisoformat(at))
+
+
+def fitted_crowded(found: Sequence[Beside]) -> Linear:
+    """The function that weighs what is known of one of many items.
+
+    Raises BadInput where no message closes an item.
+    """
+    known = [one for one in found if len(one.closed)]
+    if not any(one.closed.any() for one in known):
+        raise BadInput("No message of these lives closes an item, so nothing can be learnt.")
+    vectors = np.concatenate([one.evidence for one in known])
+    return separating(vectors, np.concatenate([one.closed for one in known]), RIDGE)
 
 
 @dataclass
