@@ -204,6 +204,8 @@ class RemoteSampler:
         """Have it on every server that is there; raises `SamplingFailed` if none takes it."""
         self._wake()
         self._own.add(version.name)
+        # Known before: what is under way may end with it while other servers are still loading.
+        self._numbers[version.name] = version.version
         self._loaded = True
         self.pool.load(version)
 
