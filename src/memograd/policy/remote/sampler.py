@@ -59,6 +59,8 @@ class Learner(Protocol):
     @property
     def context_length(self) -> int: ...
     @property
+    def vocabulary_size(self) -> int: ...
+    @property
     def speaker(self) -> Speaker: ...
     def decode(self, ids: Sequence[int]) -> str: ...
 
@@ -270,6 +272,7 @@ class RemoteSampler:
                 seed=seed,
                 end_ids=tuple(sorted(self._learner.end_ids)),
                 stop=tuple(self._learner.stop),
+                vocabulary=self._learner.vocabulary_size,
             )
             for prompt, count, seed in zip(
                 prompts, counts, seeds(len(prompts), generator), strict=True
