@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
+from typing import Final
 
 
 class MemogradError(Exception):
@@ -36,6 +37,11 @@ class Stopped(MemogradError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+RAISED_BY_USERS: Final = (Exception, SystemExit)
+"""What the code that a user brings is caught with: a `sys.exit()` in it would end a run as if it
+were done, or the thread that others wait for."""
 
 
 def need_packages(who: str, packages: Iterable[str], extra: str) -> None:

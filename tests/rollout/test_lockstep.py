@@ -252,21 +252,22 @@ def test_an_opening_without_room_for_an_action_is_bad_input(
 # Episodes that break
 
 
-def broken(what: str) -> StrictEpisode:
+def broken(what: str, error: type[BaseException]) -> StrictEpisode:
     def fail(*arguments):
-        raise ZeroDivisionError("the tables are gone")
+        raise error("the tables are gone")
 
     episode = StrictEpisode("a", 1, echo=False)
     setattr(episode, what, fail)
     return episode
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("what", ["reset", "step", "finish"])
 def test_what_an_episode_raises_names_the_rollout(
-    tiny_tokenizer, chat_of, scripted, what: str
+    tiny_tokenizer, chat_of, scripted, what: str, error: type[BaseException]
 ) -> None:
-    episodes = [[StrictEpisode("a", 1, echo=False), broken(what)]]
-    message = f"rollout 0/1: `{what}` of StrictEpisode raised ZeroDivisionError: the tables"
+    episodes = [[StrictEpisode("a", 1, echo=False), broken(what, error)]]
+    message = f"rollout 0/1: `{what}` of StrictEpisode raised {error.__name__}: the tables"
     with pytest.raises(MemogradError, match=message):
         run(scripted(tiny_tokenizer, last_user), chat_of(tiny_tokenizer), episodes)
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.rewards.user_code import function_of, load_file, load_module
 from memograd.rollout.episode import EpisodeError
@@ -136,7 +136,7 @@ async def _one_try(
     try:
         async with clock:
             given = await agent(dict(attempt.task), base_url, api_key)
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         if clock.expired() and isinstance(error, TimeoutError):
             raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
         if running.self_rewarding or not _is_end(error, running.ends):
@@ -162,7 +162,7 @@ async def _one_try(
         raise AgentFailed(f"the agent posted the reward {posted.reward} and returned {given}")
 
 
-def _is_end(error: Exception, ends: Collection[str]) -> bool:
+def _is_end(error: BaseException, ends: Collection[str]) -> bool:
     """Whether this is one of `ends`: by the class or one above it, or by OpenAI's code."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint(ends) or getattr(error, "code", None) in ends

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError
 from memograd.rollout.async_calls import Waiting, start
 from memograd.rollout.episode import Step, ToolSchema
 from memograd.rollout.tool_calls import MalformedCall, ToolCall, check_convention, parse_tool_calls
@@ -148,7 +148,7 @@ class EnvironmentEpisode:
         try:
             result = yield from _result_of(partial(method, **call.arguments))
             return _result(call.name, str(result)), None
-        except Exception as error:
+        except RAISED_BY_USERS as error:
             return _result(call.name, f"Error: {type(error).__name__}: {error}"), "raised"
 
 

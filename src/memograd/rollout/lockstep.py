@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.rollout.async_calls import Waiting, run_together
 from memograd.rollout.chat_ids import ChatIds, NextTurn
 from memograd.rollout.counts import one_or_each
@@ -259,7 +259,7 @@ class _Live:
             if isinstance(value, Generator):
                 return cast(T, (yield from value))
             return value
-        except Exception as error:
+        except RAISED_BY_USERS as error:
             raise EpisodeError(
                 f"{self.id}: `{what}` of {type(self._episode).__name__} raised "
                 f"{type(error).__name__}: {error}"

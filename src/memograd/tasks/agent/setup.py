@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import (
@@ -265,7 +265,7 @@ def _load(source: str, name: str) -> Callable[[], object]:
 def _made(factory: EnvironmentFactory, name: str) -> object:
     try:
         instance = factory()
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         raise BadInput(
             f"The environment {name} cannot be made without arguments: it raised "
             f"{type(error).__name__}: {error}."
