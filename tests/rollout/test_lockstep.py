@@ -272,11 +272,19 @@ def test_what_an_episode_raises_names_the_rollout(
         run(scripted(tiny_tokenizer, last_user), chat_of(tiny_tokenizer), episodes)
 
 
+def test_an_error_that_says_it_all_gets_the_rollouts_id(tiny_tokenizer, chat_of, scripted) -> None:
+    episodes = [[StrictEpisode("a", 1, echo=False), broken("reset", MemogradError)]]
+    with pytest.raises(MemogradError, match=r"^rollout 0/1: the tables are gone$"):
+        run(scripted(tiny_tokenizer, last_user), chat_of(tiny_tokenizer), episodes)
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [
         (Step((), done=False), "goes on, but gave no observation"),
-        (Step((), reward=float("nan"), done=True), "reward is nan, not a finite number"),
+        (Step((), reward=float("nan"), done=True), "reward is nan, no finite number"),
+        (Step((), reward="much", done=True), "reward is 'much', no finite number"),
+        (Step((), reward=10**400, done=True), "reward is 10+, no finite number"),
     ],
 )
 def test_a_step_that_makes_no_sense_names_the_rollout(

@@ -19,7 +19,6 @@ nothing where others did is an error with its id.
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from inspect import isawaitable
 from numbers import Real
 from typing import Any
 
-from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
 from memograd.rollout.types import Message
@@ -179,10 +178,7 @@ def _naming(
 
 def place_of(function: RewardFunction, error: BaseException) -> str:
     """The line of the function's own file at which it raised; empty if it raised elsewhere."""
-    file = source_of(function)
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f" in {file} line {lines[-1]}" if lines else ""
+    return place_in(source_of(function), error)
 
 
 def _totals(
