@@ -51,6 +51,12 @@ def test_rows_and_training(
     assert [row["step"] for row in metrics] == [1, 2]
 
 
+def test_a_reward_that_asks_for_more_than_decisions_have(tmp_path: Path, logs: Path) -> None:
+    given = OpsTextTrainConfig(data=logs, rewards="exact_match", out=tmp_path / "run")
+    with pytest.raises(BadInput, match="needs answer, but the decisions have only operations"):
+        memory_ops_text.make_job(given, None)
+
+
 @pytest.mark.parametrize("given", [[], ["max_prompt_length=99"]], ids=["context", "setting"])
 def test_a_statement_beyond_the_context_is_refused_before_there_is_a_run(
     logs: Path,

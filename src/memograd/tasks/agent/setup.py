@@ -35,8 +35,7 @@ from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import located, parse_rewards, with_section
-from memograd.tasks.text.recipe import check_columns
+from memograd.tasks.base.recipe import check_columns, located, parse_rewards, with_section
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
@@ -116,7 +115,8 @@ def assemble(
     rewards = parse_rewards(config.rewards)
     for part, file in zip((train, evaluation), files, strict=True):
         if part:
-            check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
+            told = f"the rows of {file}"
+            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
             _check_environments(part, environments)
     policy = load_policy(config, checkpoint)
     made = {name: factory() for name, factory in environments.by_name.items()}

@@ -23,7 +23,14 @@ from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import Job, Recipe, located, parse_rewards, policy_job
+from memograd.tasks.base.recipe import (
+    Job,
+    Recipe,
+    check_columns,
+    located,
+    parse_rewards,
+    policy_job,
+)
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
@@ -38,7 +45,10 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which decisions, and how it is measured."""
     known, held_out = scenarios(config)
+    if not known or not held_out:
+        raise BadInput("There is no statement to train on, or none to measure on; give other logs.")
     rewards = parse_rewards(config.rewards)
+    check_columns(rewards, known[0].columns, "the decisions")
     policy = load_policy(config, checkpoint)
     _check_lengths(policy, [*known, *held_out], config)
     return policy_job(
