@@ -53,7 +53,7 @@ def test_rows_and_training(
 
 def test_a_reward_that_asks_for_more_than_decisions_have(tmp_path: Path, logs: Path) -> None:
     given = OpsTextTrainConfig(data=logs, rewards="exact_match", out=tmp_path / "run")
-    with pytest.raises(BadInput, match="needs answer, but the decisions have only operations"):
+    with pytest.raises(BadInput, match="needs answer, but decisions have only operations"):
         memory_ops_text.make_job(given, None)
 
 

@@ -35,7 +35,7 @@ from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
-from memograd.tasks.memory_ops_text.decisions import decision_scenarios
+from memograd.tasks.memory_ops_text.decisions import COLUMNS, decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 from memograd.tasks.text.measure import MeasuredRows, describe_rewards, held_out_rows
 
@@ -44,11 +44,11 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 
 def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which decisions, and how it is measured."""
+    rewards = parse_rewards(config.rewards)
+    check_columns(rewards, COLUMNS, "decisions")
     known, held_out = scenarios(config)
     if not known or not held_out:
         raise BadInput("There is no statement to train on, or none to measure on; give other logs.")
-    rewards = parse_rewards(config.rewards)
-    check_columns(rewards, known[0].columns, "the decisions")
     policy = load_policy(config, checkpoint)
     _check_lengths(policy, [*known, *held_out], config)
     return policy_job(
