@@ -260,17 +260,23 @@ class RunFolder:
         """What `write_data` wrote; none before training began.
 
         Raises:
-            MemogradError: the file is damaged.
+            BadInput: the file is damaged.
         """
-        path = self.path / "data.json"
         try:
-            return dict(json.loads(path.read_bytes()))
+            stored = json.loads((self.path / "data.json").read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise MemogradError(
-                f"{path} is damaged; remove it to go on without comparing the data."
-            ) from error
+            raise self.damaged_data() from error
+        if not isinstance(stored, dict):
+            raise self.damaged_data()
+        return stored
+
+    def damaged_data(self) -> BadInput:
+        """What is wrong where the file of `write_data` does not say what was written."""
+        return BadInput(
+            f"{self.path / 'data.json'} is damaged; remove it to go on without comparing the data."
+        )
 
     def save_checkpoint(
         self, name: str, writer: Callable[[Path], None], *, step: int | None = None
