@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from memograd.config.load import Begun, begun_with, stored_settings
 from memograd.config.settings import RunSettings, Settings
 from memograd.errors import BadInput
-from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
+from memograd.grpo.run_folder import RunFolder, checkpoint_step, damaged_data, plain_json
 from memograd.rollout.types import Scenario
 
 S = TypeVar("S", bound=Settings)
@@ -155,7 +155,7 @@ def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
     try:
         began = [(str(name), str(row)) for name, row in stored["scenarios"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise run.damaged_data() from error
+        raise damaged_data(run.path) from error
     if began != now:
         raise BadInput(
             f"The data changed since {run.path} began ({'; '.join(_differences(began, now))}): "

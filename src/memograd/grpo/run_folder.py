@@ -82,6 +82,13 @@ def plain(value: object) -> Any:
 __all__ = ["RunFolder", "checkpoint_step"]
 
 
+def damaged_data(folder: Path) -> BadInput:
+    """What is wrong where the file of `RunFolder.write_data` does not say what was written."""
+    return BadInput(
+        f"{folder / 'data.json'} is damaged; remove it to go on without comparing the data."
+    )
+
+
 def _cannot_be_written(path: Path, error: OSError) -> MemogradError:
     return MemogradError(
         f"{path} could not be written ({error.strerror}); make room and go on with resume=."
@@ -267,16 +274,10 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self.damaged_data() from error
+            raise damaged_data(self.path) from error
         if not isinstance(stored, dict):
-            raise self.damaged_data()
+            raise damaged_data(self.path)
         return stored
-
-    def damaged_data(self) -> BadInput:
-        """What is wrong where the file of `write_data` does not say what was written."""
-        return BadInput(
-            f"{self.path / 'data.json'} is damaged; remove it to go on without comparing the data."
-        )
 
     def save_checkpoint(
         self, name: str, writer: Callable[[Path], None], *, step: int | None = None
