@@ -23,9 +23,9 @@ import httpx
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
+from memograd.gateway.database import dump
 from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
-from memograd.gateway.schema import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
 
 logger = logging.getLogger(__name__)
