@@ -48,7 +48,7 @@ OWN_DISTRIBUTION: Final = {
 LONGEST_REASON: Final = 1000
 """Characters of a server's own words in a refusal."""
 LARGEST_ANSWER: Final = 256 * 1024 * 1024
-"""Bytes of an answer, unpacked; with alternatives to its tokens a long one has some ten millions."""
+"""Bytes of an answer, unpacked; one with alternatives to its tokens may have ten millions."""
 LARGEST_NUMBER: Final = 2**31 - 1
 """Of tokens, and of a token's id: what a database of ours takes."""
 
@@ -262,7 +262,10 @@ def _choice_of(
         ),
         [str(token["token"]) for token in tokens],
         [
-            [(str(top["token"]), _finite(top["logprob"])) for top in token.get("top_logprobs") or []]
+            [
+                (str(top["token"]), _finite(top["logprob"]))
+                for top in token.get("top_logprobs") or []
+            ]
             for token in tokens
         ],
     )
