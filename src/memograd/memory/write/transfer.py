@@ -123,6 +123,10 @@ def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
         _require(isinstance(getattr(item, name), str | None), f"the item's {name} is not a text")
     _require(isinstance(item.metadata, dict), "the item's metadata is not an object")
     _require(item.id == event.subject, f"the item has the id {item.id!r}, not {event.subject!r}")
+    # As a part of a path it would be another path: it could be neither read nor erased by its id,
+    # and a link to it would lead to another item.
+    nameable = item.id not in ("", ".", "..") and not {"/", "\0"} & set(item.id)
+    _require(nameable, f"the item has the id {item.id[:80]!r}, which no address can name")
     _require(item.scope == event.scope, "the item is of another scope than the event")
     for name in ("created_at", "updated_at", "expires_at"):
         if (clock := getattr(item, name)) is not None:
