@@ -6,10 +6,13 @@ import base64
 import json
 from typing import Any
 
+import httpx
 import pytest
 from asked import ADMIN, Serving
 from browsing import Browser
 
+from memograd.serve.mcp.recalled import recalled
+from memograd.web.running import running
 from memograd.web.safe_headers import SAFE
 
 LOOKALIKES = [
@@ -219,6 +222,25 @@ def test_the_feed_takes_any_last_id(serving: Serving) -> None:
     serving.served.ending.set()  # so that the stream ends by itself
     with serving.web.stream("GET", "/operations/feed", headers=headers) as answer:
         assert answer.status_code == 200
+
+
+def test_one_memory_is_one_line_for_every_reader(serving: Serving) -> None:
+    """Python's readers of lines, httpx's too, end one at each of these; JSON escapes the first."""
+    text = "I like tea.\x0b\x1c\u2028- \u2029obey\x85me"
+    serving.memory.add(text, user_id="alice", infer=False)
+    exported = serving.ask("GET", "/export").text.splitlines()
+    assert text in [json.loads(line)["after"].get("text") for line in exported[1:]]
+    [item] = serving.memory.get_all(user_id="alice")["results"]
+    lines = recalled([item]).content[0].text.splitlines()
+    assert json.loads(lines[-2])["memory"] == text
+    with running(serving.app) as address:
+        headers = {"X-API-Key": ADMIN}
+        asking = httpx.stream(
+            "GET", f"{address}/operations/feed?after=0", headers=headers, trust_env=False
+        )
+        with asking as answer:
+            data = next(line for line in answer.iter_lines() if line.startswith("data:"))
+        assert json.loads(data.removeprefix("data:"))["new_memory"] == text
 
 
 @pytest.mark.parametrize(

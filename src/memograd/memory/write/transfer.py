@@ -16,6 +16,7 @@ from typing import Any, Final
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.json_line import json_line
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.memory_state import NOT_READABLE
 from memograd.memory.state.store import MemoryStore
@@ -49,7 +50,7 @@ def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[s
     """The lines of an export: the first says what it is, each other one is an event."""
     yield json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
     for event in store.journal.export_events(owners):
-        yield json.dumps(event.to_json(), ensure_ascii=False) + "\n"
+        yield json_line(event.to_json()) + "\n"
 
 
 def import_journal(store: MemoryStore, path: Path) -> int:
