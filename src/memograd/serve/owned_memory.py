@@ -27,7 +27,7 @@ from memograd.memory.search.paging import Page
 from memograd.serve.access import Access, AccessLog
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, owner_field
-from memograd.serve.limits import LONGEST_TEXT
+from memograd.serve.limits import LONGEST_TEXT, check_ids
 from memograd.serve.refusals import Forbidden, NotFound
 from memograd.serve.wall import Filters, Ids, Wall
 
@@ -62,7 +62,7 @@ class OwnedMemory:
     def add(self, messages: Any, *, ids: Ids, **given: Any) -> dict[str, Any]:
         """`Memory.add` under these ids. Raises BadInput where no message holds anything."""
         self.identity.need(Right.write)
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         check_lengths(messages)
         if say_nothing(messages):
             raise BadInput(NOTHING_SAID)
@@ -81,7 +81,7 @@ class OwnedMemory:
     ) -> dict[str, Any]:
         """`Memory.add_many` under these ids. Raises BadInput where no entry holds anything."""
         self.identity.need(Right.write)
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         entries = list(batch)
         for entry in entries:
             check_lengths(entry["messages"])
@@ -160,7 +160,7 @@ class OwnedMemory:
         """`Memory.answered` under these ids."""
         self.identity.need(Right.write)
         check_lengths([question, answer])
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         answer_id = self._memory.answered(question, answer, shown=shown, **_by_name(scope))
         self._note("answered", scope.owner)
         return {"answer_id": answer_id}
@@ -384,6 +384,12 @@ class OwnedMemory:
         return count
 
     # Whose
+
+    def _new_place(self, ids: Ids) -> Scope:
+        """Where something new is written. Raises as `Wall.scope`, BadInput for ids too long."""
+        scope = self._wall.scope(ids)
+        check_ids(scope.ids())
+        return scope
 
     def _owner_of_living(self, memory_id: str) -> str:
         """The owner of a living item that the key may know of; raises `NotFound`."""
