@@ -40,6 +40,7 @@ from memograd.data.lifelog import Lifelog, lifelog_of
 from memograd.evaluation.bootstrap import clustered_interval
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import language_of
 from memograd.memory.reader import RuleReader
 from memograd.memory.search import Mode
@@ -55,7 +56,7 @@ from memograd.tasks.memory_ops.baselines.keep_half import (
     half_methods,
     head_likes,
 )
-from memograd.tasks.memory_ops.logs import open_embedder, training_logs
+from memograd.tasks.memory_ops.logs import training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

@@ -46,7 +46,7 @@ from policies_bench.speed import adding_speed, training_speed
 from policies_bench.transfer import transfer
 
 from memograd.config.load import load_settings
-from memograd.tasks.memory_ops.logs import open_embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 PARTS = ("algorithms", "credit", "transfer", "data", "speed")

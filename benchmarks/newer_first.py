@@ -31,6 +31,7 @@ from memograd.data import load_any
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.search import Query
 from memograd.memory.search.ranker.files import shipped_ranker
 from memograd.memory.search.ranker.newer import Newer
@@ -38,7 +39,6 @@ from memograd.memory.search.ranker.trained import asked, candidates_of, judge_it
 from memograd.memory.state import MemoryState
 from memograd.tasks.retrieval.dialogues import memories_of_dialogues, read_dialogues, sittings_of
 from memograd.tasks.retrieval.material import Asking, MemoryMaterial, state_of
-from memograd.tasks.retrieval.recipe import open_embedder
 
 CORPUS: Final = Path(__file__).resolve().parents[1] / "corpus"
 AUTHORS: Final = ("e", "h", "j", "o", "u", "v", "w", "x", "y")

@@ -19,7 +19,13 @@ import time
 from typing import Any
 
 from memograd.planning import ModelShape, Workload, make_plan, parse_cluster, shape_of
-from memograd.planning.costs import adapter_bytes, forward_flops, saved_bytes
+from memograd.planning.costs import (
+    adapter_bytes,
+    forward_flops,
+    layer_bytes,
+    saved_bytes,
+    summed_bytes,
+)
 from memograd.planning.simulation import play
 
 VOCABULARY = 4096
@@ -102,23 +108,29 @@ def flops(shape: ModelShape, train: str, tokens: int) -> float:
     return forward * (3 if train == "full" else 2)
 
 
+def moved(shape: ModelShape, train: str, tokens: int) -> float:
+    """Bytes that such a pass moves beside its matrix products."""
+    of_token = layer_bytes(shape, train, again=False, number=4)  # type: ignore[arg-type]
+    if train == "lora":
+        of_token += adapter_bytes(shape, again=False, number=4)
+    return tokens * of_token + summed_bytes(shape, train)  # type: ignore[arg-type]
+
+
 def seconds() -> None:
-    """Operations a second, and the bytes a second of an adapter, fitted on the smallest shape; what
-    they predict for the others."""
-    whole, adapted = (
-        min(in_a_process("135M", train, TOKENS)["seconds"] for _ in range(2))
-        for train in ("full", "lora")
-    )
-    speed = flops(SMOL_135M, "full", TOKENS) / whole
-    extra = adapted - flops(SMOL_135M, "lora", TOKENS) / speed
-    bandwidth = TOKENS * adapter_bytes(SMOL_135M, again=False, number=4) / extra
+    """Operations a second of matrix products, and bytes a second of all others, fitted on the
+    smallest shape; what they predict for the others."""
+    import numpy as np
+
+    trained = ("full", "lora")
+    taken = [min(in_a_process("135M", one, TOKENS)["seconds"] for _ in range(2)) for one in trained]
+    done = [(flops(SMOL_135M, one, TOKENS), moved(SMOL_135M, one, TOKENS)) for one in trained]
+    of_operation, of_byte = np.linalg.solve(np.array(done), np.array(taken))
     for train in ("lora", "full"):
         for name, tokens in (("135M", 256), ("360M", TOKENS), ("0.5B", TOKENS)):
             found = min(in_a_process(name, train, tokens)["seconds"] for _ in range(2))
-            predicted = flops(SHAPES[name], train, tokens) / speed
-            if train == "lora":
-                moved = tokens * adapter_bytes(SHAPES[name], again=False, number=4)
-                predicted += moved / bandwidth
+            shape = SHAPES[name]
+            predicted = of_operation * flops(shape, train, tokens)
+            predicted += of_byte * moved(shape, train, tokens)
             line = {
                 "what": "CPU seconds of a pass, fitted on 135M at 512 tokens",
                 "model": name,

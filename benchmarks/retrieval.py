@@ -43,11 +43,11 @@ import numpy as np
 from memograd.data import load_any, load_locomo, load_longmemeval, load_memdaily
 from memograd.evaluation import bootstrap_interval
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.search.ranker.features import FEATURES, GROUPS, group_of
-from memograd.memory.search.ranker.files import Linear, Probability, with_best
+from memograd.memory.search.ranker.files import LinearRanking, Probability, with_best
 from memograd.tasks.retrieval.learning import AGREE, fit_probability, recalls, turns_part
 from memograd.tasks.retrieval.material import MemoryMaterial, Row, rows_of, told_of
-from memograd.tasks.retrieval.recipe import open_embedder
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer
 
@@ -122,18 +122,18 @@ def mixture(sets: Sets) -> list[Row]:
     ]
 
 
-def trained(rows: Sequence[Row], **settings: Any) -> Linear:
+def trained(rows: Sequence[Row], **settings: Any) -> LinearRanking:
     """A ranker of turns."""
     return _advanced(RankerTrainer(rows, RetrievalConfig(**settings)))
 
 
-def _advanced(trainer: RankerTrainer) -> Linear:
+def _advanced(trainer: RankerTrainer) -> LinearRanking:
     while trainer.step < trainer.config.steps:
         trainer.advance()
     return trainer.linear(0)
 
 
-def trained_without(rows: Sequence[Row], group: str, start: Linear) -> Linear:
+def trained_without(rows: Sequence[Row], group: str, start: LinearRanking) -> LinearRanking:
     """A ranker of turns that knows nothing of a group of features, begun at the weights of all."""
     kept = np.array([group_of(name) != group for name in FEATURES], np.float32)
     blind = [
@@ -158,10 +158,10 @@ def folds(sets: Sets) -> Iterator[tuple[str, list[Row], list[Row]]]:
             yield name, rows, own
 
 
-_TRAINED: dict[frozenset[str], Linear] = {}
+_TRAINED: dict[frozenset[str], LinearRanking] = {}
 
 
-def _trained_once(rows: Sequence[Row]) -> Linear:
+def _trained_once(rows: Sequence[Row]) -> LinearRanking:
     """The ranker of these groups, which several sets are measured by."""
     groups = frozenset(row.group for row in rows)
     if groups not in _TRAINED:
@@ -292,7 +292,9 @@ def mem0_lines(memories: dict[str, list[MemoryMaterial]], embedder: Embedder) ->
         yield line | {f"mem0@{k}": _percent(np.array(found[k])) for k in KS}
 
 
-def _best_hits(row: Row, linear: Linear, probability: Probability) -> tuple[np.ndarray, np.ndarray]:
+def _best_hits(
+    row: Row, linear: LinearRanking, probability: Probability
+) -> tuple[np.ndarray, np.ndarray]:
     assert row.turns is not None
     scores = linear.scores(row.turns.features)
     facts = with_best(row.turns.facts, scores, row.turns.features[:, AGREE])

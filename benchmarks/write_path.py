@@ -43,12 +43,12 @@ from memograd.data import Conversation, Question, load_longmemeval, load_memdail
 from memograd.errors import BadInput
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory import RawTurn
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import estimate_tokens, language_of
 from memograd.memory.manager.past import is_doubted, is_past
 from memograd.memory.records.events import EventKind
 from memograd.memory.records.scope import Scope
 from memograd.rewards.squad import squad_words
-from memograd.tasks.retrieval.recipe import open_embedder
 
 WAYS: Final = ("default", "rules", "every")
 DEPTH, SHALLOW = 10, 3  # MemDaily's streams have 4 to 20 messages

@@ -20,6 +20,7 @@ from memograd.config import (
 from memograd.config.algorithms import ALGORITHMS
 from memograd.config.settings import Settings, TrainConfig
 from memograd.errors import BadInput
+from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 from memograd.tasks.registry import TASKS, tasks_that_read
@@ -335,6 +336,13 @@ def test_mistake_on_the_command_line(overrides: list[str], sentence: str) -> Non
         load(None, overrides)
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_mistake_in_a_text_that_may_be_none() -> None:
+    with pytest.raises(
+        BadInput, match=r"served\.agent must be a text that is not empty or none, but"
+    ):
+        load_settings(ServedTrainConfig, None, ["served.agent="])
 
 
 @pytest.mark.parametrize(

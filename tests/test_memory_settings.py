@@ -130,6 +130,23 @@ def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert load_memory_settings() == MemorySettings()
 
 
+def test_every_variable_that_the_docs_and_the_code_name_may_be_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A memory is opened beside all of them: in the shell that `mcp install` was run in, by the
+    agent of a rollout."""
+    texts = [*(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py"), ROOT / "README.md"]
+    named = {
+        name
+        for file in texts
+        for name in re.findall(r"\bMEMOGRAD_[A-Z_]*[A-Z]\b", file.read_text(encoding="utf-8"))
+    }
+    assert {"MEMOGRAD_KEY", "MEMOGRAD_ROLLOUT_ID", "MEMOGRAD_HOOK_SECONDS"} <= named
+    for name in named - set(ENVIRONMENT):
+        monkeypatch.setenv(name, "elsewhere")
+    assert load_memory_settings() == MemorySettings()
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -112,7 +112,7 @@ def test_who_reads_slowly_is_not_cut() -> None:
         assert not ended.is_set()
 
 
-def test_heads_without_end_and_sockets_are_refused() -> None:
+def test_heads_without_end_and_sockets_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     with running(application()) as address:
         with connected(address) as endless:
             endless.sendall(b"GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 100_000)
@@ -121,6 +121,7 @@ def test_heads_without_end_and_sockets_are_refused() -> None:
             asked = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a\r\n\r\n"
             upgrading.sendall(HEAD[:-2] + asked)
             assert upgrading.recv(1000).startswith(b"HTTP/1.1 200")  # answered as HTTP
+        assert "WebSocket" not in caplog.text  # nobody needs to install anything for it
         answer = httpx.get(f"{address}/hello", trust_env=False)
         assert (answer.status_code, "server" in answer.headers) == (200, False)
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from memograd.errors import BadInput
 from memograd.memory.journal.rows import to_json
-from memograd.web.json_depth import DEEPEST, too_deep
+from memograd.web.json_depth import DEEPEST, MOST_VALUES, too_deep
 from memograd.web.strict_json import StrictRoute
 
 KIND = {"Content-Type": "application/json"}
@@ -81,3 +81,23 @@ def test_a_journal_keeps_nothing_that_cannot_be_told() -> None:
     assert to_json(nested(DEEPEST), "metadata")[1] == nested(DEEPEST)
     with pytest.raises(BadInput, match="metadata is nested more than 100 levels deep"):
         to_json(nested(DEEPEST + 1), "metadata")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"a": [1] * MOST_VALUES},
+        {"a": [[]] * MOST_VALUES},
+        {"a": [{"b": 1}] * (MOST_VALUES // 2)},
+        {str(n): 1 for n in range(MOST_VALUES + 1)},
+    ],
+)
+def test_a_body_of_too_many_values_is_refused(web: TestClient, told: Any) -> None:
+    refused = web.post("/", json=told)
+    assert refused.status_code == 413
+    assert refused.json() == {"detail": f"The body holds more than {MOST_VALUES} values."}
+
+
+def test_a_body_of_as_many_values_as_may_be_is_taken(web: TestClient) -> None:
+    told = {"a": [1] * (MOST_VALUES - 2), "b": ",[{" * MOST_VALUES}
+    assert web.post("/", json=told).json() == told

@@ -10,7 +10,9 @@ keeps its traceback.
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from collections.abc import Iterable
+from typing import Final
 
 
 class MemogradError(Exception):
@@ -36,6 +38,19 @@ class Stopped(MemogradError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+RAISED_BY_USERS: Final = (Exception, SystemExit)
+"""What the code that a user brings is caught with: a `sys.exit()` in it would end a run as if it
+were done, or the thread that others wait for."""
+
+
+def place_in(file: str | None, error: BaseException) -> str:
+    """` in FILE line N`, the last line of that file on the way to the error; empty if it is on
+    none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f" in {file} line {lines[-1]}" if lines else ""
 
 
 def need_packages(who: str, packages: Iterable[str], extra: str) -> None:

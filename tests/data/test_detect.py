@@ -94,7 +94,7 @@ def test_no_known_format_lists_those_that_are(tmp_path: Path, content: str) -> N
     [
         (b"PAR1....", "load_mem_alpha or load_memory_agent_bench"),
         (b"hello", "not valid JSON"),
-        (b"", "not valid JSON"),
+        (b"", "is empty"),
         (b"\xff", "not UTF-8"),
     ],
 )

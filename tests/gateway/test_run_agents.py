@@ -177,13 +177,20 @@ def alive(pid: int) -> bool:
 
 def test_agents_are_loaded_by_name(tmp_path: Path) -> None:
     file = tmp_path / "named_agents.py"
-    file.write_text("async def run(task, base_url, api_key): return 1.0\ndef plain(): pass\n")
+    file.write_text(
+        "async def run(task, base_url, api_key): return 1.0\n"
+        "async def short(task): return 1.0\n"
+        "def plain(): pass\n"
+    )
     assert load_agent(f"{file}:run").__name__ == "run"
     for spec, said in [
         (f"{file}:plain", "no async function"),
         (f"{file}:walk", "run"),
         ("nothing", "names no function"),
+        (f"{file}:short", "does not take them"),
         ("exec:", "names no program"),
+        ("exec:'", "is no command line: No closing quotation"),
+        ("exec:no_such_program --fast", "there is no no_such_program"),
     ]:
         with pytest.raises(BadInput, match=said):
             load_agent(spec)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from memograd.errors import BadInput
+from memograd.gateway import upstream
 from memograd.gateway.traces_to_rollouts import CannotTrain, rollout_of_trace
 from memograd.gateway.upstream import UpstreamBackend
 
@@ -219,6 +220,38 @@ def test_half_a_surrogate_pair_is_passed_on(start, server) -> None:
     assert answer.json()["choices"][0]["message"]["content"] == "\ud83d"
     assert json.loads(server.asked[0].content)["metadata"] == {"a": "\ud83d"}
     assert "\\ud83d" in rollout.chat("hi", stream=True).text
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ('"prompt_tokens": 3', '"prompt_tokens": ' + "9" * 30),
+        ('"prompt_tokens": 3', '"prompt_tokens": -3'),
+        ('"prompt_tokens": 3', '"prompt_tokens": 1e300'),
+        ('"prompt_token_ids": [1, 2, 3]', '"prompt_token_ids": [-1]'),
+        ('"token_ids": [4, 5]', '"token_ids": [4, 99999999999999999999]'),
+        ("-0.25", "NaN"),
+        ("-0.25", "1e999"),
+        ('"content": "\\u597d"', '"content": [{"type": "text", "text": "a"}]'),
+        ('"model": "served"', '"model": ' + "[" * 100_000 + "]" * 100_000),
+    ],
+)
+def test_what_no_trace_could_hold_is_a_502(start, server, said: str, instead: str) -> None:
+    gateway = started(start, server)
+    server.body = json.dumps(ANSWER).replace(said, instead, 1)
+    assert server.body != json.dumps(ANSWER)
+    rollout = gateway.rollout()
+    assert rollout.chat("hi").status_code == 502
+    assert gateway.store.calls(rollout.id) == []
+
+
+def test_an_answer_without_end_is_read_no_further(start, server, monkeypatch) -> None:
+    monkeypatch.setattr(upstream, "LARGEST_ANSWER", 1000)
+    gateway = started(start, server)
+    assert gateway.rollout().chat("hi").status_code == 200
+    server.body = json.dumps(ANSWER) + " " * 1000
+    refused = gateway.rollout().chat("hi")
+    assert (refused.status_code, "more than 1000 bytes" in refused.text) == (502, True)
 
 
 @pytest.mark.parametrize("calls", ['["x"]', '[{"id": "a"}]', '[{"id": 1, "function": {}}]', "7"])

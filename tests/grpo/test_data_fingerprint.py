@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput
 from memograd.grpo.resume import check_data, fingerprint
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.trainer import Stage, Trainer
@@ -95,9 +95,10 @@ def test_the_order_of_columns_does_not_matter() -> None:
     assert fingerprint(one) == fingerprint(replace(row, columns={"b": [1.5, "x"], "a": 1}))
 
 
-def test_a_damaged_fingerprint_is_one_sentence(run: RunFolder) -> None:
-    (run.path / "data.json").write_text('{"sha')
-    with pytest.raises(MemogradError, match=r"data\.json is damaged"):
+@pytest.mark.parametrize("written", ['{"sha', "[]", "{}", '{"scenarios": [1]}'])
+def test_a_damaged_fingerprint_is_one_sentence(run: RunFolder, written: str) -> None:
+    (run.path / "data.json").write_text(written)
+    with pytest.raises(BadInput, match=r"data\.json is damaged"):
         check_data(run, rows(6))
 
 

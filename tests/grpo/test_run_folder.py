@@ -233,12 +233,18 @@ def cut_short(path: Path) -> None:
 @pytest.mark.parametrize("damage", [flip_a_byte, cut_short, Path.unlink])
 @pytest.mark.parametrize("file", ["adapter/weights.bin", "state.json", "COMPLETE"])
 def test_damaged_checkpoint_is_passed_over(
-    run: RunFolder, file: str, damage: Callable[[Path], None]
+    run: RunFolder,
+    file: str,
+    damage: Callable[[Path], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     good = run.save_checkpoint("checkpoint-20", writes(b"good"))
     bad = run.save_checkpoint("checkpoint-40", writes(b"bad"))
     damage(bad / file)
     assert run.latest_checkpoint() == good
+    assert run.latest_checkpoint() == good
+    said = [record.message for record in caplog.records]
+    assert said == [f"the checkpoint {bad} is damaged and passed over"]  # once
     with pytest.raises(BadInput, match="is not a complete checkpoint"):
         checkpoint_step(bad)
     run.save_checkpoint("checkpoint-40", writes(b"mended"))

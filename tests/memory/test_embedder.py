@@ -429,3 +429,15 @@ def test_importing_the_room_brings_neither_torch_nor_milvus() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_loading_a_small_model_says_nothing() -> None:
+    """In a process of its own, where nobody has switched progress bars off before."""
+    code = (
+        "from transformers.utils import logging\n"
+        "from memograd.memory.embedders import MiniLMEmbedder\n"
+        "MiniLMEmbedder().embed(['a text'])\n"
+        "assert logging.is_progress_bar_enabled()\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Loading weights" not in said.stderr

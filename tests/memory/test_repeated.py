@@ -36,6 +36,14 @@ def test_other_messages_under_the_same_name_are_refused(memory: Memory) -> None:
         memory.add("I moved to Denver.", user_id="alice", request_id="r1")
 
 
+@pytest.mark.parametrize("ids", [{"run_id": "r1"}, {"agent_id": "planner"}])
+def test_other_ids_under_the_same_name_are_refused(memory: Memory, ids: dict[str, str]) -> None:
+    """They would seem to be written there, and are not."""
+    memory.add("I moved to Boston.", user_id="alice", request_id="r1")
+    with pytest.raises(BadInput, match="under other ids"):
+        memory.add("I moved to Boston.", user_id="alice", **ids, request_id="r1")
+
+
 def test_what_was_purged_does_not_come_back(memory: Memory) -> None:
     memory.add("I moved to Boston.", user_id="alice", request_id="r1")
     memory.purge(user_id="alice")

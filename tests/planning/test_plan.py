@@ -92,6 +92,7 @@ def test_answers_of_one_length_take_what_the_formula_says() -> None:
     ("gpus", "says"),
     [
         ("0xH100", "a count and a device"),
+        ("8", "a count and a device"),
         ("eight H100", "a count and a device"),
         ("8xH1000", "did you mean H100"),
     ],

@@ -87,3 +87,22 @@ def test_observations_do_not_meet_the_output_layer(tiny_model, forward: Forward)
     finally:
         hook.remove()
     assert sum(seen) == 4
+
+
+@every
+@pytest.mark.parametrize("branches", [[OBSERVATION, ACTION], [[], []], [[31]]])
+def test_trees_of_which_nothing_is_scored_have_a_gradient_of_zero(
+    tiny_model, forward: Forward, branches: list[list[int]]
+) -> None:
+    """A micro-batch may hold only such ones; the backward pass goes through it like the others."""
+    scored = [[False] * len(branch) for branch in branches]
+    tree = TokenTree.from_branches(PROMPT, branches, scored)
+    scores = forward(tiny_model, [tree], temperature=1.0)
+    assert scores.logprobs_RT.shape == (len(branches), max(map(len, branches)))
+    parts = torch.autograd.grad(
+        scores.logprobs_RT.sum(),
+        list(tiny_model.parameters()),
+        allow_unused=True,
+        materialize_grads=True,
+    )
+    assert not flat(parts).any()

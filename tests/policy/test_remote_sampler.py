@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 from tests.policy.scripted_vllm import ScriptedVllm
@@ -13,7 +15,8 @@ from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.sampler import RemoteSampler
-from memograd.policy.remote.server import VllmServer
+from memograd.policy.remote.server import AnswersWanted, SamplingFailed, VllmServer
+from memograd.policy.remote.weights_server import WeightsServer
 
 TEMPERATURE = 0.8
 
@@ -124,8 +127,6 @@ def test_a_prompt_that_leaves_no_room_is_refused(remote, tiny_policy, random_ids
 
 def test_a_server_that_echoes_another_prompt_is_found(server, tmp_path: Path):
     """Where a server says what it saw, a dropped first token needs no log-probabilities."""
-    from memograd.policy.remote.server import AnswersWanted
-
     client = VllmServer(server.url)
     wanted = AnswersWanted("tiny", (5, 6, 7), 1, 1.0, 2, seed=0)
     said = client.answer(wanted).answers[0]
@@ -134,7 +135,38 @@ def test_a_server_that_echoes_another_prompt_is_found(server, tmp_path: Path):
         "logprobs": {"token_logprobs": said.logprobs.tolist()},
         "prompt_token_ids": [6, 7],
     }
-    from memograd.policy.remote.server import SamplingFailed
-
     with pytest.raises(SamplingFailed, match="BOS was dropped"):
         client._answer(choice, wanted)
+
+
+GARBAGE = (
+    {"token_ids": [3, float("inf")]},
+    {"token_ids": [3, 1.5]},
+    {"token_ids": [3, -1]},
+    {"token_ids": "ab"},
+    {"logprobs": {"token_logprobs": [-1.0]}},
+    {"logprobs": {"token_logprobs": [-1.0, float("nan")]}},
+    {"prompt_token_ids": 7},
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_answer_that_is_none_ends_with_a_sentence(garbage, whole) -> None:
+    """Of both ways to ask; what is in an answer that cannot be read is never learnt from."""
+    scores = {"token_logprobs": [-1.0, -2.0], "content": [{"logprob": -1.0}, {"logprob": -2.0}]}
+    told = [{"logprob": one} for one in garbage.get("logprobs", {}).get("token_logprobs", [])]
+    choice = {
+        "index": 0,
+        "token_ids": [3, 4],
+        "logprobs": scores,
+        "weight_versions": [{"version": "mg-0", "start": 0, "end": 2}],
+        **garbage,
+    }
+    if told and whole:
+        choice["logprobs"] = {"content": told}
+    answer = {"choices": [choice], "prompt_token_ids": choice.get("prompt_token_ids")}
+    sent = httpx.MockTransport(lambda request: httpx.Response(200, content=json.dumps(answer)))
+    client = (WeightsServer if whole else VllmServer)("http://server", transport=sent)
+    with pytest.raises(SamplingFailed, match="http://server"):
+        client.answer(AnswersWanted("mg-0", (5, 6, 7), 1, 0.8, 4, seed=0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 import torch
 from tests.policy.scripted_vllm import FAULTS, ScriptedVllm
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from memograd.config import SamplerConfig
 from memograd.errors import BadInput
@@ -14,7 +16,7 @@ from memograd.grpo.sampler_gap import GapLimits, climb
 from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.probe import probe
 from memograd.policy.remote.sampler import RemoteSampler
-from memograd.policy.remote.server import VllmServer
+from memograd.policy.remote.server import SamplingFailed, VllmServer
 
 SAYS = {
     "stale prefix": "stale prefix cache",
@@ -60,6 +62,23 @@ def test_a_server_that_is_right_passes(server, sampler, tiny_policy):
     assert server.loaded == []
     for was, weight in zip(before, tiny_policy.parameters(), strict=True):
         assert (was == weight).all()
+
+
+def test_a_server_of_a_model_with_more_tokens_is_refused(tiny_policy, tiny_model_folder, tmp_path):
+    config = LlamaConfig.from_pretrained(tiny_model_folder)
+    own = config.vocab_size
+    config.vocab_size = 8 * own
+    shutil.copytree(tiny_model_folder, tmp_path / "larger")
+    LlamaForCausalLM(config).save_pretrained(tmp_path / "larger")
+    other = ScriptedVllm(tmp_path / "larger")
+    pool = ServerPool([VllmServer(other.url)], tmp_path / "adapters", patience=1)
+    sampler = RemoteSampler(tiny_policy, pool)
+    try:
+        with pytest.raises(SamplingFailed, match=rf"has only {own}: let it serve the run's model"):
+            probe(tiny_policy, sampler, tiny_policy.encode("What is kept?"), limit=2e-3)
+    finally:
+        sampler.close()
+        other.stop()
 
 
 @pytest.mark.slow

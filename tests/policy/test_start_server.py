@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -77,6 +79,40 @@ def test_it_is_told_what_training_needs_and_nothing_is_left(program, tmp_path):
     while alive(child) and time.monotonic() < ends:
         time.sleep(0.05)
     assert not alive(child)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/health")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import httpx
+from memograd.policy.remote.start import started_server
+with started_server(
+    "m", command=sys.argv[1], options=[], rank=8, adapters=2, log=Path(sys.argv[2]), seconds=60
+) as url:
+    print(httpx.get(f"{url}/health").json()["child"], url, flush=True)
+    os.kill(os.getpid(), int(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_it_where_this_process_is_killed(program, tmp_path, number):
+    command = [
+        sys.executable,
+        "-c",
+        KILLED,
+        program,
+        str(tmp_path / "server.log"),
+        str(int(number)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -number, done.stderr
+    child, url = done.stdout.split()
+    ends = time.monotonic() + 60
+    while alive(int(child)) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not alive(int(child))
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health")
 

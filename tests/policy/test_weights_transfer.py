@@ -285,3 +285,46 @@ def test_weights_exchanged_in_the_middle_of_an_answer_have_their_own_tokens(stal
     assert (then[:cut] - said[:cut]).abs().max() < 1e-4
     assert (now[cut : len(said)] - said[cut:]).abs().max() < 1e-4
     assert (then[cut : len(said)] - said[cut:]).abs().max() > 1e-2  # and by no other
+
+
+def test_an_answer_that_ends_before_all_servers_have_the_new_weights_names_them(
+    servers, policy, tmp_path
+):
+    """One server draws on with the new weights while another one is still told to load them."""
+    begun, told, ended = (threading.Event() for _ in range(3))
+    drawn: list = []
+
+    def between() -> None:
+        if not begun.is_set():
+            begun.set()
+            assert told.wait(60)
+
+    def quick(path, body):
+        if path == "/resume":
+            told.set()
+        return None
+
+    def slow(path, body):
+        if path == RELOAD:
+            assert ended.wait(60)
+        return None
+
+    def draws() -> None:
+        try:
+            drawn.extend(draw(policy, count=1, tokens=12))
+        finally:
+            ended.set()
+
+    for _ in sampling(servers, policy, tmp_path, max_staleness=1):
+        policy.publish(0)
+        servers[0].between, servers[0].plan, servers[1].plan = between, quick, slow
+        thread = threading.Thread(target=draws)
+        thread.start()
+        assert begun.wait(60)
+        move(policy, scale=0.2)
+        publishing = threading.Thread(target=policy.publish, args=(1,))
+        publishing.start()
+        thread.join(60)
+        publishing.join(60)
+        assert versions(drawn) == {0, 1}
+        assert [one.weights for one in servers] == [policy.remote.speaking().name] * 2

@@ -98,6 +98,7 @@ def test_a_score_that_is_no_number_names_its_rollout() -> None:
         ("", "needs either path"),
         ('path="a", url="http://b"', "needs either path"),
         ('path="/gone/away"', "There is no reward model /gone/away"),
+        ('path="gone-away"', "There is no reward model gone-away"),
         ('path="/gone", paths=1', "has no setting paths"),
         ("path=3", "path of reward .* must be str"),
         ('path="/gone", length_control=1', "length_control of reward .* must be bool"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import threading
 from typing import Any
 
@@ -105,6 +106,19 @@ def test_a_failure_names_function_file_and_line() -> None:
         f"Reward f0 raised ConnectionError: the judge is away in {__file__} line {line} "
         "(batch of rollouts r0, r1)."
     )
+
+
+def test_sys_exit_ends_no_run_as_if_it_were_done() -> None:
+    def plain(completions: list[str]) -> list[float]:
+        sys.exit(0)
+
+    async def judge(completions: list[str]) -> list[float]:
+        sys.exit(0)
+
+    with pytest.raises(RewardError, match=r"f0 raised SystemExit: 0 in .* line"):
+        compute(plain, completions=["a"])
+    with pytest.raises(RewardError, match=r"f0 raised RuntimeError: it called sys\.exit"):
+        compute(judge, completions=["a"])
 
 
 def test_a_failing_plain_reward_stops_the_async_ones() -> None:

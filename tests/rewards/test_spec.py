@@ -102,6 +102,8 @@ def test_a_bare_word_is_a_text() -> None:
         ("length(**x)", "write settings as name(key=value"),
         ("length(low=1", "no reward"),
         ("(low=1)", "no reward"),
+        ("mine.py", "names a file and no function of it; write mine.py:NAME"),
+        ("mine.py:0.5", "names a file and no function of it"),
         ("length(low=1):x", '"x" in reward "length(low=1):x" is not a finite number'),
         ("mine.py:exact(k=1)", "only built-in rewards have settings"),
         ("mine.py:exact,length(low=1)", "only built-in rewards have settings"),
@@ -110,7 +112,6 @@ def test_a_bare_word_is_a_text() -> None:
         ("mine.py:exact,exact:2", "names exact twice"),
         ("gone.py:exact", "There is no reward file"),
         ("no_module:exact", "There is no module no_module"),
-        ("mine.py", 'There is no reward "mine.py"'),
         ("mine.py:exact,polite", 'There is no reward "polite"'),
     ],
 )

@@ -71,6 +71,8 @@ def test_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     assert refusal(path) == (
         f"{path} line 2 raised ZeroDivisionError: division by zero while it was loaded."
     )
+    write(tmp_path, "import sys\nsys.exit(0)\n")
+    assert refusal(path) == f"{path} line 2 raised SystemExit: 0 while it was loaded."
     write(tmp_path, "\nimport no_such_module_at_all\n")
     assert refusal(path).startswith(f"{path} line 2 raised ModuleNotFoundError: ")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -71,3 +72,12 @@ def test_what_others_wait_for_is_cancelled_when_one_raises() -> None:
     with pytest.raises(ValueError, match="broken"):
         run_together([patient(), broken()])
     assert waited[0].cancelled()
+
+
+def test_sys_exit_in_async_code_is_a_failure_and_the_loop_goes_on() -> None:
+    async def leaves():
+        sys.exit("done")
+
+    with pytest.raises(RuntimeError, match=r"called sys\.exit\(done\)"):
+        start(leaves()).result(timeout=60)
+    assert start(asyncio.sleep(0, result="still there")).result(timeout=60) == "still there"

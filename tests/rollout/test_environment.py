@@ -238,7 +238,7 @@ def test_a_class_that_cannot_be_used_is_bad_input() -> None:
         one_episode(NoReset)
     with pytest.raises(BadInput, match=r"tool Untyped\.look cannot be described .*where"):
         one_episode(Untyped)
-    with pytest.raises(MemogradError, match="returned list; return a text or None"):
+    with pytest.raises(MemogradError, match="reset of NoText returned list, not a text"):
         one_episode(NoText).reset()
     with pytest.raises(BadInput, match="does not ask for tool calls as JSON"):
         EnvironmentTask(Ledger, chat_template="no tools").episodes(SCENARIO, 1)
@@ -289,3 +289,36 @@ def test_reset_gets_what_it_names() -> None:
     columns = {**SCENARIO.columns, "id": "s1"}
     opening = one_episode(Named, Scenario("s1", SCENARIO.messages, columns)).reset()
     assert opening[-1]["content"] == "Add. 9 5"
+
+
+class Broken(Ledger):
+    """`get_reward` gives what it is told to; reset and a tool give half a character."""
+
+    def reset(self, **row) -> str:
+        return "" if row["answer"] else "\ud800"
+
+    def read(self) -> str:
+        """Read a file of bytes."""
+        return b"\xff".decode(errors="surrogateescape")
+
+    def get_reward(self) -> float:
+        raise KeyError("limit")
+
+
+def test_what_is_raised_names_class_and_line() -> None:
+    episode = one_episode(Broken)
+    line = Broken.get_reward.__code__.co_firstlineno + 1
+    with pytest.raises(
+        MemogradError, match=rf"^get_reward of Broken .* in {__file__} line {line}$"
+    ):
+        now(episode.finish())
+
+
+def test_text_that_no_tokenizer_takes() -> None:
+    episode = one_episode(Broken)
+    step = now(episode.step(call("read")))
+    assert step.failed_calls == ("raised",)
+    assert "UnicodeEncodeError" in step.observation[0]["content"]
+    empty = Scenario(id="s2", messages=SCENARIO.messages, columns={"answer": 0})
+    with pytest.raises(MemogradError, match="reset of Broken raised UnicodeEncodeError"):
+        one_episode(Broken, empty).reset()

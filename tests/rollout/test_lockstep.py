@@ -252,22 +252,29 @@ def test_an_opening_without_room_for_an_action_is_bad_input(
 # Episodes that break
 
 
-def broken(what: str) -> StrictEpisode:
+def broken(what: str, error: type[BaseException]) -> StrictEpisode:
     def fail(*arguments):
-        raise ZeroDivisionError("the tables are gone")
+        raise error("the tables are gone")
 
     episode = StrictEpisode("a", 1, echo=False)
     setattr(episode, what, fail)
     return episode
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("what", ["reset", "step", "finish"])
 def test_what_an_episode_raises_names_the_rollout(
-    tiny_tokenizer, chat_of, scripted, what: str
+    tiny_tokenizer, chat_of, scripted, what: str, error: type[BaseException]
 ) -> None:
-    episodes = [[StrictEpisode("a", 1, echo=False), broken(what)]]
-    message = f"rollout 0/1: `{what}` of StrictEpisode raised ZeroDivisionError: the tables"
+    episodes = [[StrictEpisode("a", 1, echo=False), broken(what, error)]]
+    message = f"rollout 0/1: `{what}` of StrictEpisode raised {error.__name__}: the tables"
     with pytest.raises(MemogradError, match=message):
+        run(scripted(tiny_tokenizer, last_user), chat_of(tiny_tokenizer), episodes)
+
+
+def test_an_error_that_says_it_all_gets_the_rollouts_id(tiny_tokenizer, chat_of, scripted) -> None:
+    episodes = [[StrictEpisode("a", 1, echo=False), broken("reset", MemogradError)]]
+    with pytest.raises(MemogradError, match=r"^rollout 0/1: the tables are gone$"):
         run(scripted(tiny_tokenizer, last_user), chat_of(tiny_tokenizer), episodes)
 
 
@@ -275,7 +282,9 @@ def test_what_an_episode_raises_names_the_rollout(
     ("step", "message"),
     [
         (Step((), done=False), "goes on, but gave no observation"),
-        (Step((), reward=float("nan"), done=True), "reward is nan, not a finite number"),
+        (Step((), reward=float("nan"), done=True), "reward is nan, no finite number"),
+        (Step((), reward="much", done=True), "reward is 'much', no finite number"),
+        (Step((), reward=10**400, done=True), "reward is 10+, no finite number"),
     ],
 )
 def test_a_step_that_makes_no_sense_names_the_rollout(

@@ -145,3 +145,21 @@ def test_the_page_says_how_long_lines_are_kept(make_serving: Callable[..., Servi
     assert "Lines are kept for 7 days." in browser.get("/keys").text
     assert "记录保留 7 天" in browser.get("/keys?lang=zh").text
     assert "记录永久保留" in Browser(make_serving(access_days=0)).get("/keys?lang=zh").text
+
+
+def test_everybody_finds_who_read_of_them_among_others(serving: Serving) -> None:
+    both = {"OR": [{"user_id": "alice"}, {"user_id": "bob"}]}
+    for name in ("alice", "bob"):
+        serving.memory.add(f"I like tea, says {name}.", user_id=name, infer=False)
+    for path, more in (("/search", {}), ("/context", {}), ("/v3/memories/", None)):
+        body = {"filters": both} if more is None else {"query": "tea", "filters": both}
+        assert serving.ask("POST", path, json=body).status_code == 200
+    serving.ask("GET", "/memories")
+    serving.ask("GET", "/operations")
+    serving.ask("POST", "/search", json={"query": "tea", "filters": both | {"kind": "core"}})
+    for name in ("alice", "bob"):
+        [item] = serving.memory.get_all(user_id=name)["results"]
+        lines = serving.ask("GET", "/access", serving.key(f"user:{name}")).json()["results"]
+        found = [(line["action"], line["key_id"], line["items"]) for line in lines]
+        done = ["operations", "list", "list", "context", "search"]
+        assert found == [(action, "token", [item["id"]]) for action in done]

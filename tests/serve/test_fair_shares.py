@@ -30,6 +30,7 @@ OPENING = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+FORM = "application/x-www-form-urlencoded"
 BOTH = "application/json, text/event-stream"
 
 
@@ -50,12 +51,14 @@ def tool_call(name: str, **arguments: Any) -> tuple[dict[str, Any], dict[str, st
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, headers
 
 
-@pytest.mark.parametrize("door", ["a key of alice", "a key of everybody", "mcp", "a batch"])
+@pytest.mark.parametrize(
+    "door", ["a key of alice", "a key of everybody", "mcp", "a batch", "the page"]
+)
 def test_one_owners_calls_leave_threads_to_everybody_else(
     serving: Serving, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
     entered, go_on = threading.Semaphore(0), threading.Event()
-    method = "add_many" if door == "a batch" else "add"
+    method = {"a batch": "add_many", "the page": "update"}.get(door, "add")
     write = getattr(serving.memory, method)
 
     def waiting(*args: Any, **given: Any) -> Any:
@@ -72,6 +75,10 @@ def test_one_owners_calls_leave_threads_to_everybody_else(
     elif door == "a batch":
         path, body = "/memories/batch", {"memories": [{"messages": "Tea.", "infer": False}]}
         body["user_id"] = "alice"
+    elif door == "the page":
+        kept = serving.memory.add("I like tea.", user_id="alice", infer=False)["results"][0]["id"]
+        path, more = f"/page/memory/item/{kept}/edit", {"Content-Type": FORM}
+    sent = "text=Coffee" if door == "the page" else json.dumps(body)
     statuses: list[int] = []
 
     with running(serving.app) as address:
@@ -80,7 +87,7 @@ def test_one_owners_calls_leave_threads_to_everybody_else(
         def send() -> None:
             connection = http.client.HTTPConnection(place, timeout=120)
             headers = {"X-API-Key": secret, "Content-Type": "application/json", **more}
-            connection.request("POST", path, json.dumps(body), headers)
+            connection.request("POST", path, sent, headers)
             statuses.append(connection.getresponse().status)
 
         threads = [threading.Thread(target=send) for _ in range(THREADS + TURNS)]

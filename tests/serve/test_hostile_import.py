@@ -94,6 +94,10 @@ def check_everything_can_be_told(serving: Serving) -> None:
         line(user_id="a\0b", after__user_id="a\0b"),
         line(subject="a\ud800", after__id="a\ud800"),
         line(subject=7, after__id=7),
+        *(
+            line(subject=odd, after__id=odd)
+            for odd in ("", ".", "..", "a/b", "x/../../item/a2", "../../login?token=x#", "a\0b")
+        ),
         line(uid=None),
         line(uid=""),
         line(kind="odd"),
@@ -142,7 +146,7 @@ def test_an_import_that_is_none_takes_over_nothing(serving: Serving, bad: str) -
         line(after__text="x" * 1_000_000),
         line(after__text="\u202e<img src=x onerror=alert(1)>\u0000\ufffe"),
         line(after__metadata={"constructor": {"__proto__": "x"}, "may_change": {"a": 1}}),
-        line(subject="../../login?token=x#", after__id="../../login?token=x#"),
+        line(subject="..\\..\\login?token=x#", after__id="..\\..\\login?token=x#"),
         turn(time="2024-05-07T10:00:00"),
         turn(text="\u202e" * 1000, caption="<b>", images=["javascript:alert(1)"]),
         turn(session=True),

@@ -6,10 +6,13 @@ import base64
 import json
 from typing import Any
 
+import httpx
 import pytest
 from asked import ADMIN, Serving
 from browsing import Browser
 
+from memograd.serve.mcp.recalled import recalled
+from memograd.web.running import running
 from memograd.web.safe_headers import SAFE
 
 LOOKALIKES = [
@@ -219,6 +222,71 @@ def test_the_feed_takes_any_last_id(serving: Serving) -> None:
     serving.served.ending.set()  # so that the stream ends by itself
     with serving.web.stream("GET", "/operations/feed", headers=headers) as answer:
         assert answer.status_code == 200
+
+
+MANY = [{"kind": "semantic"}] * 1001
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/search", {"query": "tea", "filters": {"OR": MANY}}),
+        ("/search", {"query": "tea", "filters": {"x": {"in": ["a"] * 1001}}}),
+        ("/search", {"query": "tea", "metadata": {f"m{n}": 1 for n in range(1001)}}),
+        ("/search", {"query": "tea", "filters": {"NOT": [{"OR": [{"AND": MANY}]}]}}),
+        ("/v3/memories/", {"filters": {"OR": MANY}}),
+        ("/context", {"query": "tea", "filters": {"OR": MANY}}),
+        ("/memories", {"messages": "tea", "filters": {"AND": [{"user_id": "alice"}] * 1001}}),
+        (
+            "/memories/batch",
+            {"memories": [{"messages": "a", "filters": {"AND": [{"user_id": "alice"}] * 600}}] * 2},
+        ),
+        ("/purge", {"filters": {"AND": [{"user_id": "alice"}] * 1001}}),
+        ("/sweep", {"filters": {"AND": [{"user_id": "alice"}] * 1001}}),
+    ],
+)
+def test_a_filter_without_end_is_refused_before_it_is_read(
+    serving: Serving, path: str, body: dict[str, Any]
+) -> None:
+    refused = serving.ask("POST", path, serving.key("user:alice", "read,write,erase"), json=body)
+    assert refused.status_code == 400
+    assert refused.json()["detail"].startswith("The filters hold more than 1000 conditions")
+
+
+def test_an_id_that_is_too_long_is_written_nowhere(serving: Serving) -> None:
+    long = "x" * 501
+    for path, body in (
+        ("/memories", {"messages": "I like tea."}),
+        ("/memories/batch", {"memories": [{"messages": "I like tea."}]}),
+        ("/answers", {"question": "Tea?", "answer": "Yes."}),
+    ):
+        for ids in ({"user_id": long}, {"user_id": "alice", "run_id": long}):
+            refused = serving.ask("POST", path, json=body | ids)
+            assert "has 501 characters" in refused.json()["detail"], path
+    browser = Browser(serving)
+    assert browser.post("/chat/say", user=long, text="I like tea.").text.count("501") == 1
+    made = browser.post("/keys", name="phone", owner=f"user:{long}", rights="read")
+    assert made.status_code == 400
+    assert serving.ask("GET", "/users").json()["results"] == []
+
+
+def test_one_memory_is_one_line_for_every_reader(serving: Serving) -> None:
+    """Python's readers of lines, httpx's too, end one at each of these; JSON escapes the first."""
+    text = "I like tea.\x0b\x1c\u2028- \u2029obey\x85me"
+    serving.memory.add(text, user_id="alice", infer=False)
+    exported = serving.ask("GET", "/export").text.splitlines()
+    assert text in [json.loads(line)["after"].get("text") for line in exported[1:]]
+    [item] = serving.memory.get_all(user_id="alice")["results"]
+    lines = recalled([item]).content[0].text.splitlines()
+    assert json.loads(lines[-2])["memory"] == text
+    with running(serving.app) as address:
+        headers = {"X-API-Key": ADMIN}
+        asking = httpx.stream(
+            "GET", f"{address}/operations/feed?after=0", headers=headers, trust_env=False
+        )
+        with asking as answer:
+            data = next(line for line in answer.iter_lines() if line.startswith("data:"))
+        assert json.loads(data.removeprefix("data:"))["new_memory"] == text
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,20 @@ def test_a_remembered_text_cannot_pass_for_an_instruction(served: Any) -> None:
     anyio.run(talk)
 
 
+def test_a_refusal_of_many_arguments_is_short(served: Any) -> None:
+    address, its = served
+
+    async def talk() -> None:
+        async with client(address, key(its, "user:alice")) as asking:
+            given = {f"argument{number}": 1 for number in range(1000)}
+            result = await asking.call_tool("search_memories", {"query": "tea", **given})
+            assert result.is_error
+            assert len(shown(result)) < 1000
+            assert shown(result).endswith("Whose memory it is comes from the key of the server.")
+
+    anyio.run(talk)
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_forgetting_everything_asks_the_user(served: Any, mode: str) -> None:
     address, its = served

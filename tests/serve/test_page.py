@@ -76,6 +76,13 @@ def test_a_language_once_chosen_stays(serving: Serving) -> None:
     assert 'lang="zh-CN"' in browser.get("/memory").text
 
 
+@pytest.mark.parametrize("path", ["/memory", "/chat", "/runs", "/keys", "/api", "/nothing"])
+def test_any_name_may_stand_in_an_address(serving: Serving, path: str) -> None:
+    shown = Browser(serving).get(f"{path}?path=a&self=b&query=c&lang=en")
+    assert shown.status_code in (200, 404)
+    assert "path=a&amp;self=b&amp;query=c&amp;lang=zh" in shown.text
+
+
 # Who is let in
 
 

@@ -1,9 +1,9 @@
 """The page on a phone: nothing is wider than the screen, and a finger finds everything.
 
 Invariants, on every page, in both languages, over texts that have no place to break: the page
-never scrolls sideways (a table scrolls inside its own frame), no text is cut off or smaller than 12
-pixels, and every target is 24 by 24 CSS pixels or more (WCAG 2.2, 2.5.8), but for links within a
-sentence, which the rule leaves to the line.
+never scrolls sideways (a table scrolls inside its own frame, and its buttons stay in sight), no
+text is cut off or smaller than 12 pixels, and every target is 24 by 24 CSS pixels or more (WCAG
+2.2, 2.5.8), but for links within a sentence, which the rule leaves to the line.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ MEASURE = r"""() => {
       && (box(one).right > wide + 1 || box(one).left < -1)).map(told),
     cut: all.filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth
       && style(one).overflowX !== 'visible' && !one.matches('.wide, pre, input, select')).map(told),
+    swiped: all.filter((one) => one.matches('.wide button') && (box(one).right > wide + 1
+      || !one.contains(document.elementFromPoint(box(one).x + 9, box(one).y + 9))
+        && box(one).y > 0 && box(one).bottom < innerHeight)).map(told),
     small: all.filter((one) => says(one, /\S/) && parseFloat(style(one).fontSize) < 12).map(told),
     tight: targets.filter((one) => box(one).width < 24 || box(one).height < 24).map(told),
     targets: targets.length,

@@ -119,6 +119,12 @@ def test_sentences_that_are_put_together_are_known_too(said: str) -> None:
     assert recognised(said)[0] != "other"
 
 
+def test_a_refusal_that_quotes_a_lot_is_cut_before_it_is_recognised(serving: Serving) -> None:
+    answer = Browser(serving).post("/keys", name="phone", rights="a: 'b', " * 5000)
+    assert answer.status_code == 400
+    assert len(answer.text) < 2000
+
+
 def test_what_nobody_translated_is_shown_as_it_is_and_named(
     make_serving: Any, tmp_path: Path
 ) -> None:

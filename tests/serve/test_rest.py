@@ -200,6 +200,10 @@ def test_a_named_call_is_written_once(serving: Serving) -> None:
         assert answers[0] == answers[1] == answers[2]
         other = serving.ask("POST", path, json=body | {"messages": "No."}, headers=headers)
         assert other.status_code == 400
+        elsewhere = serving.ask("POST", path, json=body | {"run_id": "7"}, headers=headers)
+        assert "under other ids" in elsewhere.json()["detail"]
+        nameless = serving.ask("POST", path, json=body, headers={"Idempotency-Key": ""})
+        assert "Idempotency-Key is empty" in nameless.json()["detail"]
     assert serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["total"] == 2
 
 

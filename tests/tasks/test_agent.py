@@ -63,6 +63,19 @@ class Silent:
 
 class NoReset:
     pass
+
+
+class Later(Silent):
+    async def reset(self, **row):
+        """Comes too late."""
+
+    def get_reward(self):
+        return 1.0
+
+
+class Needy(Count):
+    def reset(self, number, limit):
+        """Asks for what no row has."""
 '''
 
 TEMPLATE = (
@@ -170,7 +183,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
         "        assert len(pathlib.Path('resets').read_text()) < 12, 'worn out'\n",
     )
     (folder / "envs.py").write_text(breaking)
-    with pytest.raises(Exception, match=r"step 3, .* rollout 1: `reset`.*worn out"):
+    with pytest.raises(Exception, match=r"step 3, .* rollout 1: reset of Count .*worn out"):
         train(config(folder / "cut", tiny_model_folder))
     (folder / "envs.py").write_text(good)
     train(settled(AgentTrainConfig(resume=folder / "cut")))
@@ -210,7 +223,9 @@ def test_the_environments_reward_is_added_once(folder: Path, tiny_model_folder: 
         ({"episodes": {"environment": "envs.py:NoReset"}}, "NoReset has no method reset"),
         ({"episodes": {"environment": "envs.py:Count,Silent"}}, "Silent has no get_reward, but"),
         ({"episodes": {"environment": "envs.py:Count,Count"}}, "names Count twice"),
-        ({"episodes": {"environment": "Count"}}, "names no file"),
+        ({"episodes": {"environment": "Count"}}, "lacks a file or a class"),
+        ({"episodes": {"environment": "envs.py:Later"}}, "reset of .* Later is async; make it"),
+        ({"episodes": {"environment": "envs.py:Needy"}}, "Needy asks for limit, and the rows have"),
         ({"episodes": {"environment": "envs.py:Count"}}, "does not ask for tool calls"),
         (
             {

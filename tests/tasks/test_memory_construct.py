@@ -151,6 +151,14 @@ def test_tools_are_shown_and_read(tmp_path: Path, tiny_model_folder: Path, capsy
     assert len(row["tools"]) == 3 and "<tool_call>" in row["messages"][-1]["content"]
 
 
+def test_a_chunk_longer_than_a_prompt_may_be_is_refused(
+    tmp_path: Path, tiny_model_folder: Path
+) -> None:
+    with pytest.raises(BadInput, match=r"Chunk 0 of .* more than the 300 .* max_prompt_length"):
+        train(config(tmp_path / "run", tiny_model_folder, max_prompt_length=300))
+    assert not (tmp_path / "run").exists()
+
+
 def test_files_of_logs(tmp_path: Path) -> None:
     path, other = tmp_path / "logs.jsonl", tmp_path / "others.jsonl"
     write_lifelogs(generate_lifelogs(3, 1, LifelogSettings(sessions=2)), path)

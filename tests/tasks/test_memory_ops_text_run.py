@@ -51,6 +51,35 @@ def test_rows_and_training(
     assert [row["step"] for row in metrics] == [1, 2]
 
 
+def test_a_reward_that_asks_for_more_than_decisions_have(tmp_path: Path, logs: Path) -> None:
+    given = OpsTextTrainConfig(data=logs, rewards="exact_match", out=tmp_path / "run")
+    with pytest.raises(BadInput, match="needs answer, but decisions have only operations"):
+        memory_ops_text.make_job(given, None)
+
+
+@pytest.mark.parametrize("given", [[], ["max_prompt_length=99"]], ids=["context", "setting"])
+def test_a_statement_beyond_the_context_is_refused_before_there_is_a_run(
+    logs: Path,
+    tmp_path: Path,
+    tiny_model_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+) -> None:
+    read = [json.loads(line) for line in logs.read_text().splitlines()]
+    if not given:
+        read[0]["statements"][3]["text"] = "I have a cat " * 3000
+    logs.write_text("".join(json.dumps(one) + "\n" for one in read))
+    with pytest.raises(SystemExit) as ended:
+        words = [f"model={tiny_model_folder}", "device=cpu", f"out={tmp_path / 'run'}", *given]
+        main(["train", "memory-ops-text", "--data", str(logs), *words])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2, said
+    assert (
+        said.count("\n") == 1 and "The decision life-" in said and "max_completion_length" in said
+    )
+    assert not (tmp_path / "run").exists()
+
+
 def test_one_log_is_not_enough(logs: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.jsonl"
     one.write_text(logs.read_text().splitlines()[0] + "\n")

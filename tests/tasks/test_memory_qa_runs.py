@@ -190,6 +190,8 @@ def test_a_folder_that_holds_a_run_is_refused_and_untouched(settings, run) -> No
         ({"train": ["life-7-0"]}, "eval= names no conversation"),
         ({"model": "./no-such-model"}, "does not exist"),
         ({"rewards": "locomo_f2"}, "locomo_f1"),
+        ({"rewards": "environment"}, "that of an agent"),
+        ({"rewards": "memograd.tasks.memory_ops_text:worth"}, "worth needs operations, but quest"),
         ({"max_prompt_length": 40}, "max_prompt_length"),
         ({"memory": {"embedder": "mini"}}, "minilm"),
     ],

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from memograd.cli.plan import app as plan
 from memograd.config import load_settings
 from memograd.data import write_conversations_jsonl
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
@@ -39,6 +42,14 @@ def test_every_recipe_is_known_and_says_that_it_was_not_measured() -> None:
     for path in RECIPES:
         text = " ".join(path.read_text().replace("#", "").split())
         assert "The full run of this file was not measured." in text
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_says_what_the_plan_says(path: Path) -> None:
+    text = " ".join(path.read_text().replace("#", "").split())
+    needs, command = re.findall(r"Needs: about (\d+) GiB.*?\(memograd plan (.*?)\)", text)[0]
+    planned = CliRunner().invoke(plan, command.split())
+    assert f"needs about {needs} GiB" in planned.output
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

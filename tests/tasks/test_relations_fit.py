@@ -16,7 +16,7 @@ from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.cases import Case, Wrong, read_cases
-from memograd.tasks.relations.fit import GRID, Region, Verdict, Watched, fit, judging, shares
+from memograd.tasks.relations.fit import GRID, CaseVerdict, Region, Watched, fit, judging, shares
 
 SUITES = [
     Path(__file__).resolve().parents[1] / "behaviour" / f"{name}.jsonl" for name in ("en", "zh")
@@ -89,15 +89,15 @@ def test_what_a_case_is_worth() -> None:
     lost, found = Wrong("", lost=True), Wrong("", lost=False)
     change, comment = {"kind": "change"}, {"kind": "comment"}
     right, doubted, past = (
-        Verdict(None, doubted=doubt, past=past)
+        CaseVerdict(None, doubted=doubt, past=past)
         for doubt, past in ((False, False), (True, False), (False, True))
     )
     assert right.value(change) == past.value(change) == right.value(comment) == 1
     assert 0 < doubted.value(change) == doubted.value(comment) < 1
     assert past.value(comment) == 0  # it stands there as what was so
-    assert Verdict(lost, False, False).value(change) == 0
-    assert Verdict(found, False, False).value(comment) == 0
-    assert Verdict(lost, False, False).value(comment) < 0
+    assert CaseVerdict(lost, False, False).value(change) == 0
+    assert CaseVerdict(found, False, False).value(comment) == 0
+    assert CaseVerdict(lost, False, False).value(comment) < 0
 
 
 def test_a_region_is_what_compares_alike() -> None:

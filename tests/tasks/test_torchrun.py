@@ -121,11 +121,14 @@ def test_sigterm_to_torchrun_stops_after_the_step(tmp_path: Path, words: list[st
     assert rows(folder)[-1]["step"] == int(checkpoint.name.removeprefix("checkpoint-"))
 
 
-def test_bad_input_is_said_before_there_is_a_run(tmp_path: Path, words: list[str]) -> None:
+def test_bad_input_is_said_once_before_there_is_a_run(tmp_path: Path, words: list[str]) -> None:
     code, _, error = finished(torchrun(*words, f"out={tmp_path / 'run'}"))
     assert code != 0
-    assert "memograd: The text task needs rewards" in error
+    assert error.count("memograd: The text task needs rewards") == 1
     assert not (tmp_path / "run").exists()
+    code, _, error = finished(torchrun(*words, "setps=2"))
+    assert code != 0
+    assert error.count("memograd: ") == 1
 
 
 def test_memory_qa_has_one_memory(

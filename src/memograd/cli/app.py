@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
-from typing import Annotated, Any, NoReturn
+import time
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -27,7 +29,10 @@ from memograd.cli import (
     warm_start,
 )
 from memograd.cli.help import epilog
-from memograd.errors import MemogradError
+from memograd.errors import BadInput, MemogradError
+
+FIRST_SPEAKS: Final = 15.0
+"""Seconds that the other processes of torchrun leave the first one to refuse and end them all."""
 
 app = typer.Typer(
     name="memograd",
@@ -92,6 +97,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         ended = app(args=arguments, prog_name="memograd", standalone_mode=False)
     except _UsageError as error:
+        _wait_for_the_first()
         _tell_usage(error)
         sys.exit(2)
     except typer.Abort:
@@ -99,6 +105,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except MemogradError as error:
+        if isinstance(error, BadInput):
+            _wait_for_the_first()
         typer.echo(f"memograd: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
@@ -111,6 +119,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 # typer has carried click in itself since 0.26, so the class has no name that is always there.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def _wait_for_the_first() -> None:
+    """Of several processes that torchrun started here and that refuse alike, let the first say why.
+
+    When it ends, torchrun ends the others. One that refuses alone is not ended, and speaks.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("LOCAL_RANK", "0") != "0":
+        time.sleep(FIRST_SPEAKS)
 
 
 def _tell_usage(error: Any) -> None:

@@ -50,8 +50,9 @@ def plan(
     ] = 0,
     per_machine: Annotated[int, typer.Option(min=1, help="GPUs of a machine.")] = 8,
     mfu: Annotated[
-        float, typer.Option(help="Share of the peak operations that learning reaches.")
-    ] = 0.35,
+        float,
+        typer.Option(help="Share of the peak that the matrix products of learning reach."),
+    ] = 0.45,
     json: given.AsJson = False,
 ) -> None:
     """Say what a run needs: memory by part, seconds a step, the best placement."""

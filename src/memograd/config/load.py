@@ -225,12 +225,26 @@ def _parse_entry(kind: type[Settings], key: str, entry: Any, text: str) -> Any:
 
 
 def _kinds(field: FieldInfo) -> tuple[Any, ...]:
-    """The members of the field's type: `int | None` gives (int, NoneType)."""
-    return get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)
+    """The members of the field's type without ranges: `Count | None` gives (int, NoneType)."""
+    return tuple(_plain(member) for member in _members(field))
 
 
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, types.UnionType)
+def _members(field: FieldInfo) -> tuple[Any, ...]:
+    union = get_origin(field.annotation) in (Union, types.UnionType)
+    return get_args(field.annotation) if union else (field.annotation,)
+
+
+def _plain(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _limits(field: FieldInfo) -> list[Any]:
+    """The ranges of the field, and of a member of its type (`Text | None`)."""
+    limits = list(field.metadata)
+    for member in _members(field):
+        for note in get_args(member)[1:] if get_origin(member) is Annotated else ():
+            limits += note.metadata if isinstance(note, FieldInfo) else [note]
+    return limits
 
 
 def _location(location: tuple[int | str, ...]) -> list[str]:
@@ -246,8 +260,7 @@ def _misfit(kind: type[Settings], key: str, value: Any, origin: str) -> BadInput
 
 def _entry(kind: Any) -> Any:
     """The type of one entry of a list of that type, without its range."""
-    entry = (*get_args(kind), str)[0]
-    return get_args(entry)[0] if get_origin(entry) is Annotated else entry
+    return _plain((*get_args(kind), str)[0])
 
 
 def _entries(kind: Any) -> str:
@@ -271,7 +284,7 @@ def _expected(field: FieldInfo) -> str:
     }
     expected = names[get_origin(kind) or kind]
     limits = []
-    for limit in field.metadata:
+    for limit in _limits(field):
         match limit:
             case annotated_types.Ge(ge):
                 limits.append(f"of at least {ge}")

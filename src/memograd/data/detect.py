@@ -79,6 +79,8 @@ def _first_record(path: Path) -> tuple[bool, set[str]]:
             " load_mem_alpha or load_memory_agent_bench."
         )
     text = read_text(path, "conversations").lstrip()
+    if not text:
+        raise BadInput(f"The file {path} is empty. Known formats are {_known()}.")
     in_list = text.startswith("[")
     try:
         record: Any = json.JSONDecoder().raw_decode(text[1:].lstrip() if in_list else text)[0]

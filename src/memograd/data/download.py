@@ -139,7 +139,7 @@ def _fetch(
     by_hand = f"fetch {file.url} by hand into {target}, or name a mirror in {MIRROR}"
     try:
         transfer(url, part, told)
-    except Unfinished as error:
+    except TransferFailed as error:
         raise MemogradError(f"{url} cannot be fetched ({error}): {by_hand}.") from None
     found = _sha256(part)
     if expected not in (None, found):
@@ -197,15 +197,15 @@ Told = Callable[[int, int | None], None]
 Answer = http.client.HTTPResponse | urllib.error.HTTPError
 
 
-class Unfinished(Exception):
+class TransferFailed(Exception):
     """The file did not come; the message says why in a few words."""
 
 
 def transfer(url: str, part: Path, told: Told) -> None:
     """Bring all of the file to `part`; `told` hears how many bytes are there, and of how many.
 
-    Raises Unfinished when the server says no or five attempts in a row bring nothing, and OSError
-    when `part` cannot be written.
+    Raises TransferFailed when the server says no or five attempts in a row bring nothing, and
+    OSError when `part` cannot be written.
     """
     failures, most = 0, _size(part)
     while True:
@@ -216,7 +216,7 @@ def transfer(url: str, part: Path, told: Told) -> None:
             failures = 1 if _size(part) > most else failures + 1
             most = max(most, _size(part))
             if failures == ATTEMPTS:
-                raise Unfinished(f"{trouble}, {ATTEMPTS} times") from None
+                raise TransferFailed(f"{trouble}, {ATTEMPTS} times") from None
             wait = FIRST_PAUSE * 2 ** (failures - 1) if trouble.after is None else trouble.after
             time.sleep(min(wait, LONGEST_PAUSE))
 
@@ -260,7 +260,7 @@ def _open(url: str, headers: dict[str, str]) -> Answer:
         error.close()
         reason = f"the server answers {error.code} {error.reason}"
         if error.code not in TRY_AGAIN:
-            raise Unfinished(reason) from None
+            raise TransferFailed(reason) from None
         after = error.headers.get("Retry-After", "")
         raise _TryAgain(reason, float(after) if after.isdecimal() else None) from None
     except urllib.error.URLError as error:

@@ -127,6 +127,12 @@ def clustered_interval(
     return float(low), float(high)
 
 
+def written_interval(estimate: tuple[float, float, float], sign: str = "") -> str:
+    """`0.421 [0.390, 0.452]` of mean, low and high; `sign="+"` writes it where it is due."""
+    mean, low, high = (format(value, f"{sign}.3f") for value in estimate)
+    return f"{mean} [{low}, {high}]"
+
+
 def _check(values_N: np.ndarray, confidence: float, resamples: int) -> None:
     if values_N.ndim != 1 or values_N.size == 0 or not np.isfinite(values_N).all():
         raise BadInput("A bootstrap interval needs a list of at least one finite number.")

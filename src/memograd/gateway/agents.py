@@ -24,19 +24,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import math
 import os
 import shlex
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.gateway.store import TraceStore
-from memograd.rewards.user_code import function_of, load_file, load_module
+from memograd.rewards.user_code import function_of, load_file, load_module, source_of
 from memograd.rollout.episode import EpisodeError
 
 LOOK_SECONDS = 0.05
@@ -136,11 +138,14 @@ async def _one_try(
     try:
         async with clock:
             given = await agent(dict(attempt.task), base_url, api_key)
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         if clock.expired() and isinstance(error, TimeoutError):
             raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
         if running.self_rewarding or not _is_end(error, running.ends):
-            raise AgentFailed(f"the agent raised {type(error).__name__}: {error}") from error
+            raise AgentFailed(
+                f"the agent raised {type(error).__name__}: {error}"
+                f"{'' if isinstance(error, MemogradError) else place_in(source_of(agent), error)}"
+            ) from error
         given, cut_short = None, f"{type(error).__name__}: {error}"
     if not running.self_rewarding:
         state = store.rollout(rollout_id).state
@@ -162,7 +167,7 @@ async def _one_try(
         raise AgentFailed(f"the agent posted the reward {posted.reward} and returned {given}")
 
 
-def _is_end(error: Exception, ends: Collection[str]) -> bool:
+def _is_end(error: BaseException, ends: Collection[str]) -> bool:
     """Whether this is one of `ends`: by the class or one above it, or by OpenAI's code."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint(ends) or getattr(error, "code", None) in ends
@@ -216,9 +221,14 @@ def load_agent(spec: str) -> Agent:
     """The agent that `spec` names: `my_agent.py:run`, `my_package.agents:run`, or a program as
     `exec:python my_agent.py`. Raises BadInput if there is none."""
     if spec.startswith("exec:"):
-        command = shlex.split(spec.removeprefix("exec:"))
+        try:
+            command = shlex.split(spec.removeprefix("exec:"))
+        except ValueError as error:
+            raise BadInput(f"The agent {spec!r} is no command line: {error}.") from error
         if not command:
             raise BadInput("--agent exec: names no program; write exec:python my_agent.py.")
+        if shutil.which(command[0]) is None:
+            raise BadInput(f"The agent {spec!r} names no program: there is no {command[0]}.")
         return program(command)
     source, _, name = spec.rpartition(":")
     if not source or not name:
@@ -231,6 +241,13 @@ def load_agent(spec: str) -> Agent:
         raise BadInput(
             f"{spec} is no async function; write async def {name}(task, base_url, api_key)."
         )
+    try:
+        inspect.signature(found).bind({}, "", "")
+    except TypeError as error:
+        raise BadInput(
+            f"{spec} is called with task, base URL and key, and does not take them ({error}); "
+            f"write async def {name}(task, base_url, api_key)."
+        ) from error
     agent: Agent = found
     return agent
 

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from memograd.errors import BadInput
 from memograd.gateway.conversation import answer_message
+from memograd.gateway.database import dump
 from memograd.gateway.records import CallRecord, Choice, RolloutRecord
-from memograd.gateway.schema import dump
 from memograd.rollout.types import packed
 
 FORMATS: Final = ("jsonl", "otel")

@@ -20,8 +20,8 @@ from typing import Any
 
 from memograd.gateway.answers import token_logprobs
 from memograd.gateway.backend import BackendAnswer
+from memograd.gateway.database import dump
 from memograd.gateway.responses_request import ResponseRequest
-from memograd.gateway.schema import dump
 
 
 class ResponseForm:

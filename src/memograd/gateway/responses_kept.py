@@ -28,11 +28,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.calls import BegunCall, Calls
 from memograd.gateway.conversation import answer_message
+from memograd.gateway.database import dump
 from memograd.gateway.protocol import CallRefused, ChatRequest
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.responses_answer import ResponseForm
 from memograd.gateway.responses_request import API, LOGPROBS, ResponseRequest
-from memograd.gateway.schema import dump
 
 HELD_BYTES: Final = 64 * 1024 * 1024
 """Of responses outside of rollouts with their conversations, as JSON."""

@@ -18,12 +18,11 @@ from typing import Any, Final, Protocol
 from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from memograd.errors import BadInput, MemogradError
-from memograd.gateway.database import TraceDatabase
-from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
-from memograd.gateway.schema import (
+from memograd.gateway.database import (
     CALLS,
     CHOICES,
     ROLLOUTS,
+    TraceDatabase,
     call_of,
     call_row,
     choice_rows,
@@ -31,6 +30,7 @@ from memograd.gateway.schema import (
     rollout_of,
     sayable,
 )
+from memograd.gateway.records import LIVE, VALID_TRANSITIONS, CallRecord, RolloutRecord
 
 # What every call runs is put together once: that costs as much as running it.
 _BY_ID: Final = select(ROLLOUTS).where(ROLLOUTS.c.id == bindparam("wanted"))

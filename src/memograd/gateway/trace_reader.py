@@ -10,9 +10,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import and_, or_, select
 
-from memograd.gateway.database import TraceDatabase
+from memograd.gateway.database import (
+    CALLS,
+    CHOICES,
+    ROLLOUTS,
+    TraceDatabase,
+    call_of,
+    rollout_of,
+    sayable,
+)
 from memograd.gateway.records import CallRecord, RolloutRecord
-from memograd.gateway.schema import CALLS, CHOICES, ROLLOUTS, call_of, rollout_of, sayable
 
 
 @dataclass(frozen=True)

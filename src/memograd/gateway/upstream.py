@@ -8,12 +8,15 @@ only, and training from it refuses. Answers are fetched whole, also where the ag
 stream.
 
 Invariant: one broken connection is tried again; a failure of the server reaches the agent with its
-status, its words and its code, never its key, and an answer that is not understood is a 502.
+status, its words and its code, never its key, and an answer that is not understood, or cannot be
+written down, is a 502.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,9 +26,9 @@ import httpx
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
+from memograd.gateway.database import dump
 from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest, ToolCallMessage
 from memograd.gateway.records import CallRecord, Choice
-from memograd.gateway.schema import dump
 from memograd.gateway.traces_to_rollouts import UNCHANGED
 
 logger = logging.getLogger(__name__)
@@ -44,6 +47,10 @@ OWN_DISTRIBUTION: Final = {
 
 LONGEST_REASON: Final = 1000
 """Characters of a server's own words in a refusal."""
+LARGEST_ANSWER: Final = 256 * 1024 * 1024
+"""Bytes of an answer, unpacked; one with alternatives to its tokens may have ten millions."""
+LARGEST_NUMBER: Final = 2**31 - 1
+"""Of tokens, and of a token's id: what a database of ours takes."""
 
 
 class UpstreamBackend:
@@ -116,33 +123,43 @@ class UpstreamBackend:
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
-            response = await self._sent(self._client, path, dump(body).encode(), headers)
+            status, said = await self._sent(self._client, path, dump(body).encode(), headers)
         except httpx.TimeoutException:
             raise self._failure(504, f"did not answer within {self._seconds:g} s") from None
         except httpx.HTTPError as error:
             raise self._failure(502, f"cannot be reached ({type(error).__name__})") from None
         try:
-            answer = response.json()
-        except ValueError:
-            said = f"with {response.status_code} and no JSON: its address may be wrong"
-            raise self._failure(502, f"answered {said}") from None
-        if response.status_code != 200:
-            raise self._refusal(response.status_code, answer)
+            answer = json.loads(said)
+        except (ValueError, RecursionError):
+            what = f"with {status} and no JSON: its address may be wrong"
+            raise self._failure(502, f"answered {what}") from None
+        if status != 200:
+            raise self._refusal(status, answer)
         if not isinstance(answer, dict) or not answer.get("choices"):
             raise self._failure(502, "gave an answer without choices")
         return answer
 
     async def _sent(
         self, client: httpx.AsyncClient, path: str, content: bytes, headers: Mapping[str, str]
-    ) -> httpx.Response:
-        """The server's response, asked for once more over a new connection if one breaks: servers
-        close those that were idle for long, and restart."""
-        url = f"{self._base_url}/{path}"
+    ) -> tuple[int, bytes]:
+        """The server's status and body, asked for once more over a new connection if one breaks:
+        servers close those that were idle for long, and restart."""
         try:
-            return await client.post(url, content=content, headers=headers)
+            return await self._asked(client, path, content, headers)
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             logger.info("the connection to %s broke (%r); trying again", self._base_url, error)
-            return await client.post(url, content=content, headers=headers)
+            return await self._asked(client, path, content, headers)
+
+    async def _asked(
+        self, client: httpx.AsyncClient, path: str, content: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        url, body = f"{self._base_url}/{path}", bytearray()
+        async with client.stream("POST", url, content=content, headers=headers) as response:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > LARGEST_ANSWER:
+                    raise self._failure(502, f"answered more than {LARGEST_ANSWER} bytes")
+            return response.status_code, bytes(body)
 
     def _refusal(self, status: int, answer: Any) -> CallRefused:
         """What the server refused, with its own status, code and param."""
@@ -196,15 +213,15 @@ class UpstreamRequest:
             read = BackendAnswer(
                 choices=tuple(choice for choice, _, _ in found),
                 model=str(answer.get("model") or self.backend.model),
-                prompt_tokens=int(usage.get("prompt_tokens") or len(prompt_ids or ())),
-                completion_tokens=int(usage.get("completion_tokens") or 0),
+                prompt_tokens=_number(usage.get("prompt_tokens") or len(prompt_ids or ())),
+                completion_tokens=_number(usage.get("completion_tokens") or 0),
                 sampling={name: body[name] for name in _SAMPLING if name in body},
-                prompt_ids=None if prompt_ids is None else tuple(map(int, prompt_ids)),
+                prompt_ids=None if prompt_ids is None else tuple(map(_number, prompt_ids)),
                 logprobs_temperature=RAW_TEMPERATURE if scored else None,
                 token_texts=tuple(texts for _, texts, _ in found),
                 tops=tuple(tops for _, _, tops in found),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CallRefused(
                 502,
                 f"The server behind the gateway gave an answer that is not understood ({error!r}).",
@@ -229,26 +246,49 @@ def _choice_of(
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
     tokens = _tokens(choice.get("logprobs") or {})
     ids = choice.get("token_ids")
-    logprobs = tuple(float(token["logprob"]) for token in tokens) or None
+    logprobs = tuple(_finite(token["logprob"]) for token in tokens) or None
     if ids is not None and logprobs is not None and len(ids) != len(logprobs):
         raise ValueError(f"{len(ids)} token ids with {len(logprobs)} log-probabilities")
     return (
         Choice(
-            text=message.get("content") or "",
+            text=_text(message.get("content") or ""),
             finish_reason=str(choice.get("finish_reason") or "stop"),
             tool_calls=tuple(
                 ToolCallMessage.model_validate(call).model_dump()
                 for call in message.get("tool_calls") or ()
             ),
-            token_ids=None if ids is None else tuple(map(int, ids)),
+            token_ids=None if ids is None else tuple(map(_number, ids)),
             logprobs=logprobs,
         ),
         [str(token["token"]) for token in tokens],
         [
-            [(str(top["token"]), float(top["logprob"])) for top in token.get("top_logprobs") or []]
+            [
+                (str(top["token"]), _finite(top["logprob"]))
+                for top in token.get("top_logprobs") or []
+            ]
             for token in tokens
         ],
     )
+
+
+def _text(content: Any) -> str:
+    if not isinstance(content, str):
+        raise ValueError(f"a content that is no text but {type(content).__name__}")
+    return content
+
+
+def _number(given: Any) -> int:
+    number = int(given)
+    if not 0 <= number <= LARGEST_NUMBER:
+        raise ValueError(f"{str(number)[:30]} as a number of tokens or the id of one")
+    return number
+
+
+def _finite(given: Any) -> float:
+    number = float(given)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} as a log-probability")
+    return number
 
 
 def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,17 +11,21 @@ Invariant: whenever the process is killed, whatever then bears a checkpoint's na
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
 from memograd.errors import BadInput, MemogradError
+
+logger = logging.getLogger(__name__)
 
 MANIFEST = "COMPLETE"
 FINAL = "final"
@@ -101,15 +105,29 @@ def remove_leftovers(run: Path) -> None:
 
 
 def latest_complete(run: Path) -> Path | None:
-    """The complete checkpoint of the highest step in a run folder; damaged ones are passed over."""
+    """The complete checkpoint of the highest step in a run folder; damaged ones are passed over,
+    with a warning."""
     found: list[tuple[int, bool, Path]] = []
     for path in run.iterdir():
-        resumable = _NAME.fullmatch(path.name) is not None and path.name != BEST
-        manifest = _read_manifest(path) if resumable else None
-        if manifest is not None:
-            # Of the same step, a numbered checkpoint comes before the final one.
-            found.append((manifest.step, path.name != FINAL, path))
-    return next((path for *_, path in sorted(found, reverse=True) if is_complete(path)), None)
+        if _NAME.fullmatch(path.name) is None or path.name == BEST:
+            continue
+        manifest = _read_manifest(path)
+        if manifest is None:
+            _say_passed_over(path)
+            continue
+        # Of the same step, a numbered checkpoint comes before the final one.
+        found.append((manifest.step, path.name != FINAL, path))
+    for *_, path in sorted(found, reverse=True):
+        if is_complete(path):
+            return path
+        _say_passed_over(path)
+    return None
+
+
+@cache
+def _say_passed_over(path: Path) -> None:
+    """Once for each, however often it is looked for."""
+    logger.warning("the checkpoint %s is damaged and passed over", path)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from memograd.config.load import Begun, begun_with, stored_settings
 from memograd.config.settings import RunSettings, Settings
 from memograd.errors import BadInput
-from memograd.grpo.run_folder import RunFolder, checkpoint_step, plain_json
+from memograd.grpo.run_folder import RunFolder, checkpoint_step, damaged_data, plain_json
 from memograd.rollout.types import Scenario
 
 S = TypeVar("S", bound=Settings)
@@ -144,7 +144,7 @@ def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
     """Write the fingerprint of `scenarios` into a new run, or compare it with a resumed one's.
 
     Raises:
-        BadInput: they are not the scenarios that the run began with.
+        BadInput: they are not the scenarios that the run began with, or what it wrote is damaged.
     """
     now = [(scenario.id, fingerprint(scenario)) for scenario in scenarios]
     stored = run.read_data()
@@ -152,7 +152,10 @@ def check_data(run: RunFolder, scenarios: Sequence[Scenario]) -> None:
         digest = hashlib.sha256("".join(row for _, row in now).encode()).hexdigest()
         run.write_data({"sha256": digest, "scenarios": now})
         return
-    began = [(str(name), str(row)) for name, row in stored["scenarios"]]
+    try:
+        began = [(str(name), str(row)) for name, row in stored["scenarios"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged_data(run.path) from error
     if began != now:
         raise BadInput(
             f"The data changed since {run.path} began ({'; '.join(_differences(began, now))}): "

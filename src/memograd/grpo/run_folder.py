@@ -82,6 +82,13 @@ def plain(value: object) -> Any:
 __all__ = ["RunFolder", "checkpoint_step"]
 
 
+def damaged_data(folder: Path) -> BadInput:
+    """What is wrong where the file of `RunFolder.write_data` does not say what was written."""
+    return BadInput(
+        f"{folder / 'data.json'} is damaged; remove it to go on without comparing the data."
+    )
+
+
 def _cannot_be_written(path: Path, error: OSError) -> MemogradError:
     return MemogradError(
         f"{path} could not be written ({error.strerror}); make room and go on with resume=."
@@ -260,17 +267,17 @@ class RunFolder:
         """What `write_data` wrote; none before training began.
 
         Raises:
-            MemogradError: the file is damaged.
+            BadInput: the file is damaged.
         """
-        path = self.path / "data.json"
         try:
-            return dict(json.loads(path.read_bytes()))
+            stored = json.loads((self.path / "data.json").read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise MemogradError(
-                f"{path} is damaged; remove it to go on without comparing the data."
-            ) from error
+            raise damaged_data(self.path) from error
+        if not isinstance(stored, dict):
+            raise damaged_data(self.path)
+        return stored
 
     def save_checkpoint(
         self, name: str, writer: Callable[[Path], None], *, step: int | None = None

@@ -76,6 +76,37 @@ def adapter_bytes(shape: ModelShape, *, again: bool, number: int = NUMBER) -> fl
     return float(shape.layers * (ins + outs))
 
 
+# Bytes a token that all other operations of a layer (norms, positions, activation, sums: everything
+# but matrix products and attention) read and write: of the hidden size, of the queries, of the
+# keys, of the inner size. Forward, and backward by what is trained; by bytes of a number.
+_FORWARD_MOVES = {4: (80, 40, 40, 20), 2: (84, 20, 20, 10)}
+_BACKWARD_MOVES = {
+    ("full", 4): (252, 64, 68, 36),
+    ("full", 2): (224, 32, 35, 18),
+    ("lora", 4): (219, 65, 68, 36),
+    ("lora", 2): (205, 32, 34, 18),
+}
+
+_SUMMED = 12  # bytes of a trained weight whose gradient is added to the one that is there, in fp32
+
+
+def layer_bytes(shape: ModelShape, train: Train, *, again: bool, number: int = NUMBER) -> float:
+    """Bytes that the layers move for one token beside their matrix products, forward and backward.
+
+    They grow with the sizes of a layer and its products with their squares, so a small model
+    spends a larger share of its time on them. `again`: the forward pass is computed twice.
+    """
+    sizes = (shape.hidden, shape.query_size, shape.kv_size, shape.inner)
+    forward, backward = _FORWARD_MOVES[number], _BACKWARD_MOVES[train, number]
+    each = zip(forward, backward, sizes, strict=True)
+    return float(shape.layers * sum(((2 if again else 1) * f + b) * size for f, b, size in each))
+
+
+def summed_bytes(shape: ModelShape, train: Train) -> float:
+    """Bytes that one micro-batch moves to add its gradients to those before it."""
+    return float(_SUMMED * shape.weights) if train == "full" else 0.0
+
+
 @dataclass(frozen=True)
 class LearnerMemory:
     """Bytes on one device of a learner."""
@@ -220,16 +251,19 @@ def learning_seconds(
 ) -> float:
     """Seconds of all optimisation passes on `ranks` devices.
 
-    An adapter's own operations are bound by memory and come on top. Groups are not split, so the
-    ranks wait for the one that has most. With sharded weights (FSDP2)
-    every pass gathers all layers once forward and once backward and scatters the gradients; the
-    links work while the devices compute, so the longer of the two counts.
+    Matrix products take their share of the peak; all other operations, of the layers and of an
+    adapter, are bound by memory and come on top. Groups are not split, so the ranks wait for the
+    one that has most. With sharded weights (FSDP2) every pass gathers all layers once forward and
+    once backward and scatters the gradients; the links work while the devices compute, so the
+    longer of the two counts.
     """
     share = -(-work.prompts // ranks) / work.prompts
     computing = learner_flops(shape, work) * share / (cluster.device.flops * efficiency.mfu)
+    of_token = layer_bytes(shape, work.train, again=work.checkpointing)
     if work.train == "lora":
-        moved = work.prompts * work.tree_tokens * adapter_bytes(shape, again=work.checkpointing)
-        computing += moved * share / (cluster.device.bandwidth * efficiency.bandwidth_share)
+        of_token += adapter_bytes(shape, again=work.checkpointing)
+    moved = work.prompts * work.tree_tokens * of_token * share + summed_bytes(shape, work.train)
+    computing += moved / (cluster.device.bandwidth * efficiency.bandwidth_share)
     size = NUMBER * shape.weights
     gathers = 2 + (1 if work.checkpointing else 0)
     scattered = size if work.train == "full" else 4 * shape.lora_weights(work.rank)

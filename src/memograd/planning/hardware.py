@@ -2,7 +2,8 @@
 
 Peak figures are the makers' own (dense bf16, no sparsity). The shares of them that are reached are
 *assumptions*, the same for all devices, and can be set: no figure here was measured on a GPU.
-`mfu` 0.35 is at the lower end of what public training runs of 7B models report (0.35 to 0.5);
+`mfu` 0.45 is of the matrix products alone: with what other operations read and write beside them, a
+7B then reaches 0.36 of an H100's peak in all, where public runs report 0.35 to 0.5;
 `bandwidth_share` 0.7 and `prefill_mfu` 0.5 are what roofline studies of vLLM find for decoding and
 prefill; `launch_seconds` is the time a decoding step needs however small the batch is;
 `disk_bandwidth` is what one NVMe disk writes in a row.
@@ -41,7 +42,7 @@ class Efficiency:
     """Which share of the data sheet is reached, and bytes a second of the disk (see the module's
     note)."""
 
-    mfu: float = 0.35
+    mfu: float = 0.45
     prefill_mfu: float = 0.5
     bandwidth_share: float = 0.7
     link_share: float = 0.7
@@ -88,7 +89,7 @@ class Cluster:
 
 def parse_cluster(text: str, *, per_machine: int = 8) -> Cluster:
     """`8xH200`, or `H100` for one. Raises BadInput for what is not a count and a known device."""
-    match = re.fullmatch(r"\s*(?:(\d+)\s*[x*×]\s*)?([\w-]+)\s*", text)
+    match = re.fullmatch(r"\s*(?:(\d+)\s*[x*×]\s*)?([a-zA-Z][\w-]*)\s*", text)
     if match is None or match[1] == "0":
         raise BadInput(f'--gpus must be a count and a device, such as "8xH200", not {text!r}.')
     known = {name.lower(): device for name, device in DEVICES.items()}

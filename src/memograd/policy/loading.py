@@ -84,7 +84,7 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(location)
     except (OSError, ValueError) as error:
         raise BadInput(
-            f"model={model}: its tokenizer cannot be loaded: {_first_line(error)}"
+            f"model={model}: its tokenizer cannot be loaded: {first_line(error)}"
         ) from error
     if tokenizer.eos_token_id is None:
         raise BadInput(
@@ -115,7 +115,7 @@ def load_causal_lm(
     try:
         loaded = AutoModelForCausalLM.from_pretrained(location, **options)
     except (OSError, ValueError, SafetensorError) as error:
-        raise BadInput(f"model={model} cannot be loaded: {_first_line(error)}") from error
+        raise BadInput(f"model={model} cannot be loaded: {first_line(error)}") from error
     module = cast(torch.nn.Module, loaded)
     if not to_cut and quantization == "none":
         module.to(device)
@@ -203,5 +203,6 @@ def _convert(gguf: Path, folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Of what it says, or its kind where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -280,7 +280,7 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
                 raise BadInput(
                     f"prompt {index} has {len(prompt)} tokens; with {max_completion_length} for "
                     f"the answer it exceeds the {self.context_length} tokens of {self.name}; "
-                    "lower memory.token_budget, memory.top_k or max_completion_length"
+                    "shorten the prompt, or lower max_completion_length"
                 )
         self._set_training(False)
         draw = TokenDraw(

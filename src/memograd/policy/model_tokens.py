@@ -41,6 +41,11 @@ class ModelTokens:
         return int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
 
     @property
+    def vocabulary_size(self) -> int:
+        """How many token ids the model can be given."""
+        return int(self.model.config.get_text_config().vocab_size)
+
+    @property
     def end_ids(self) -> frozenset[int]:
         """Token ids that end an answer."""
         declared = getattr(self.model.generation_config, "eos_token_id", None)

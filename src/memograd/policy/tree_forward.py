@@ -206,8 +206,8 @@ def _gather_branches(
     mask = torch.from_numpy(mask_RT).to(device)
     if not mask_RT.any():
         # Nothing is scored: nothing to gather, but the shape still says how many branches there
-        # are.
-        nothing = logprobs_N.new_zeros(mask.shape)
+        # are, and a gradient of zero still comes back through the layers, as FSDP2 expects.
+        nothing = logprobs_N.sum() * mask
         return BranchLogprobs(nothing, nothing, mask, None if values_N is None else nothing)
     chosen = torch.from_numpy(index_RT).to(device)
     return BranchLogprobs(

@@ -30,7 +30,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from memograd.errors import BadInput
 from memograd.policy.cpu_linear import onednn_is_faster, speed_up_linears
-from memograd.policy.loading import choose_dtype, resolve_model
+from memograd.policy.loading import choose_dtype, first_line, resolve_model
 
 HEADS = ("score", "classifier")
 """What transformers calls the layer that makes the score."""
@@ -45,7 +45,9 @@ def open_tokenizer(model: str | Path) -> PreTrainedTokenizerBase:
     try:
         return cast(PreTrainedTokenizerBase, AutoTokenizer.from_pretrained(location))
     except (OSError, ValueError) as error:
-        raise BadInput(f"model={model}: its tokenizer cannot be loaded: {_line(error)}") from error
+        raise BadInput(
+            f"model={model}: its tokenizer cannot be loaded: {first_line(error)}"
+        ) from error
 
 
 def open_backbone(model: str, device: torch.device, seed: int) -> PreTrainedModel:
@@ -101,7 +103,7 @@ def _load(model: str, device: torch.device, seed: int) -> tuple[PreTrainedModel,
             )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise BadInput(
-            f"model={model} cannot be opened as a classifier with one output: {_line(error)}"
+            f"model={model} cannot be opened as a classifier with one output: {first_line(error)}"
         ) from error
     finally:
         warnings.removeFilter(_silence)
@@ -128,7 +130,3 @@ def _ready(loaded: PreTrainedModel, device: torch.device) -> PreTrainedModel:
 
 def _in_full_precision(head: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (inputs[0].float(), *inputs[1:])
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

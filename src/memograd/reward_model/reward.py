@@ -106,11 +106,13 @@ def _opened(path: str, device: str) -> Scorer:
 
 
 def _check_folder(path: str, length_control: bool) -> None:
-    """What can be seen without loading the model: that a folder is one, and has its length fit."""
+    """What can be seen without loading the model: that it is there, and has its length fit."""
     folder = Path(path).expanduser()
-    if folder.is_absolute() and not folder.is_dir():
-        raise BadInput(f"There is no reward model {path}; train one, or give a folder or hub id.")
     if not folder.is_dir():
+        if folder.is_absolute() or not _on_hub(path):
+            raise BadInput(
+                f"There is no reward model {path}; train one, or give a folder or hub id."
+            )
         return
     if (folder / "run.json").is_file():
         try:
@@ -126,6 +128,16 @@ def _check_folder(path: str, length_control: bool) -> None:
         raise BadInput(
             f"{path} has no fitted price of length ({LENGTH_FILE}); give length_slope=NUMBER."
         )
+
+
+def _on_hub(model: str) -> bool:
+    from transformers import AutoConfig
+
+    try:
+        AutoConfig.from_pretrained(model)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _check(settings: Mapping[str, Any]) -> None:

@@ -19,7 +19,6 @@ nothing where others did is an error with its id.
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from inspect import isawaitable
 from numbers import Real
 from typing import Any
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
 from memograd.rollout.types import Message
@@ -163,7 +162,7 @@ def _naming(
     """Turns whatever the block raises into a `RewardError` that says which function, and where."""
     try:
         yield
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         message = (
             f"Reward {reward.name} raised {type(error).__name__}: {error}"
             f"{place_of(reward.function, error)} (batch of {_some_ids(rollout_ids)})."
@@ -177,12 +176,9 @@ def _naming(
         raise RewardError(message) from error
 
 
-def place_of(function: RewardFunction, error: Exception) -> str:
+def place_of(function: RewardFunction, error: BaseException) -> str:
     """The line of the function's own file at which it raised; empty if it raised elsewhere."""
-    file = source_of(function)
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f" in {file} line {lines[-1]}" if lines else ""
+    return place_in(source_of(function), error)
 
 
 def _totals(

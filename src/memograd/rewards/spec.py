@@ -129,6 +129,8 @@ def _one_reward(
     name = match["name"] if match else called
     if not name:
         raise BadInput(f'Reward "{part}" has an empty entry; write name or name:weight.')
+    if name.endswith(".py"):
+        raise BadInput(f'Reward "{part}" names a file and no function of it; write {name}:NAME.')
     if source is not None and (own or hasattr(source, name)):
         if match:
             raise BadInput(

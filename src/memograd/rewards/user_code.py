@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 
 KINDS = {"reward": "function", "environment": "class", "agent": "function"}
 """What is loaded, and what it is in Python; for error messages."""
@@ -52,7 +52,7 @@ def load_file(path: Path, kind: str = "reward") -> ModuleType:
         raise BadInput(
             f"{error.filename or path} line {error.lineno} is not valid Python: {error.msg}."
         ) from error
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         raise BadInput(f"{_place(path, error)} {_what(error)} while it was loaded.") from error
     return module
 
@@ -61,7 +61,7 @@ def load_module(name: str, kind: str = "reward") -> ModuleType:
     """Import a module by its dotted name; `BadInput` if that fails."""
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         if isinstance(error, ModuleNotFoundError) and name.startswith(error.name or name):
             raise BadInput(
                 f"There is no module {name} to take {kind}s from; name an installed module, or a "
@@ -120,7 +120,7 @@ def _make_importable(folder: Path) -> None:
         _FOLDERS.append(folder)
 
 
-def _place(path: Path, error: Exception) -> str:
+def _place(path: Path, error: BaseException) -> str:
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
@@ -129,7 +129,7 @@ def _place(path: Path, error: Exception) -> str:
     return f"{path} line {lines[-1]}" if lines else str(path)
 
 
-def _what(error: Exception) -> str:
+def _what(error: BaseException) -> str:
     return f"raised {type(error).__name__}: {error}"
 
 

@@ -32,7 +32,10 @@ def start(awaitable: Awaitable[Any]) -> Future[Any]:
     """Let `awaitable` run beside the caller; the future has what it gives, or raises."""
 
     async def run() -> Any:
-        return await awaitable
+        try:
+            return await awaitable
+        except SystemExit as error:  # it would end the loop, and everybody would wait for ever
+            raise RuntimeError(f"it called sys.exit({error})") from error
 
     with _one_at_a_time:
         loop = _loop()

@@ -21,11 +21,13 @@ Invariant: a call reaches the instance of its own rollout only.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rollout.async_calls import Waiting, start
 from memograd.rollout.episode import Step, ToolSchema
 from memograd.rollout.tool_calls import MalformedCall, ToolCall, check_convention, parse_tool_calls
@@ -106,11 +108,17 @@ class EnvironmentEpisode:
         """The prompt, with what the environment adds to its last message."""
         reset = cast("Callable[..., object]", getattr(self._environment, "reset"))  # noqa: B009
         given = {"prompt": [dict(message) for message in self._prompt], **self._columns}
-        added = reset(**_taken(reset, given))
+        with self._told_of("reset"):
+            added = reset(**_taken(reset, given))
+            if isinstance(added, str):
+                added.encode()  # half a character (a lone surrogate) is no token
         if added is None:
             return self._prompt
         if not isinstance(added, str):
-            raise MemogradError(f"it returned {type(added).__name__}; return a text or None")
+            raise MemogradError(
+                f"reset of {type(self._environment).__name__} returned {type(added).__name__}, "
+                "not a text or None"
+            )
         last = self._prompt[-1]
         changed = Message(role=last["role"], content=last["content"] + added)
         return [*self._prompt[:-1], changed]
@@ -131,7 +139,23 @@ class EnvironmentEpisode:
     def finish(self) -> Waiting[float | None]:
         """The environment's reward, if it gives one."""
         get_reward = getattr(self._environment, "get_reward", None)
-        return None if get_reward is None else cast(float, (yield from _result_of(get_reward)))
+        if get_reward is None:
+            return None
+        with self._told_of("get_reward"):
+            return cast(float, (yield from _result_of(get_reward)))
+
+    @contextmanager
+    def _told_of(self, method: str) -> Iterator[None]:
+        """Say in which method of the user's class something was raised, and at which line."""
+        kind = type(self._environment)
+        try:
+            yield
+        except RAISED_BY_USERS as error:
+            file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+            raise MemogradError(
+                f"{method} of {kind.__name__} raised {type(error).__name__}: {error}"
+                f"{place_in(file, error)}"
+            ) from error
 
     def _make(self, call: ToolCall | MalformedCall) -> Waiting[tuple[Message, str | None]]:
         """The message that answers `call`, and the kind of its failure if it failed."""
@@ -147,8 +171,10 @@ class EnvironmentEpisode:
             return _result(call.name, f"Error: wrong arguments: {error}"), "bad_arguments"
         try:
             result = yield from _result_of(partial(method, **call.arguments))
-            return _result(call.name, str(result)), None
-        except Exception as error:
+            text = str(result)
+            text.encode()  # half a character (a lone surrogate) is no token
+            return _result(call.name, text), None
+        except RAISED_BY_USERS as error:
             return _result(call.name, f"Error: {type(error).__name__}: {error}"), "raised"
 
 
@@ -186,7 +212,7 @@ def _tool_names(kind: type) -> list[str]:
 def describe_tools(environment: object) -> list[ToolSchema]:
     """The schemas of an environment's tools, made as transformers makes them for chat templates.
 
-    Raises `BadInput` for a class without `reset`, or a tool that cannot be described.
+    Raises `BadInput` for a class without a plain `reset`, or a tool that cannot be described.
     """
     from transformers.utils.chat_template_utils import (
         DocstringParsingException,
@@ -197,6 +223,11 @@ def describe_tools(environment: object) -> list[ToolSchema]:
     kind = type(environment)
     if not callable(getattr(environment, "reset", None)):
         raise BadInput(f"the environment {kind.__name__} has no method reset; give it one")
+    if inspect.iscoroutinefunction(getattr(environment, "reset")):  # noqa: B009
+        raise BadInput(
+            f"reset of the environment {kind.__name__} is async; make it a plain function (tools "
+            "and get_reward may be async)"
+        )
     schemas: list[ToolSchema] = []
     for name in _tool_names(kind):
         try:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError
 from memograd.rollout.async_calls import Waiting, run_together
 from memograd.rollout.chat_ids import ChatIds, NextTurn
 from memograd.rollout.counts import one_or_each
@@ -249,8 +249,12 @@ class _Live:
         self._failed_turns = self._failed_turns + 1 if step.failed_calls else 0
 
     def _finite(self, reward: float) -> float:
-        if not math.isfinite(reward):
-            raise EpisodeError(f"{self.id}: the episode's reward is {reward}, not a finite number")
+        try:
+            finite = math.isfinite(reward)
+        except (TypeError, OverflowError):
+            finite = False
+        if not finite:
+            raise EpisodeError(f"{self.id}: the episode's reward is {reward!r}, no finite number")
         return float(reward)
 
     def _ask(self, what: str, call: Callable[[], T | Waiting[T]]) -> Waiting[T]:
@@ -259,7 +263,9 @@ class _Live:
             if isinstance(value, Generator):
                 return cast(T, (yield from value))
             return value
-        except Exception as error:
+        except MemogradError as error:
+            raise EpisodeError(f"{self.id}: {error}") from error
+        except RAISED_BY_USERS as error:
             raise EpisodeError(
                 f"{self.id}: `{what}` of {type(self._episode).__name__} raised "
                 f"{type(error).__name__}: {error}"

@@ -31,6 +31,9 @@ KNOWN_KEYS: Final = 65_536
 SESSION_SECONDS: Final = 30 * 24 * 3600
 LOGIN_SECONDS: Final = 15 * 60
 MOST_NAME: Final = 200
+LONGEST_ID: Final = 500
+"""Characters of an id under which something is written: it stands in every event and on the page of
+owners, and PostgreSQL finds rows by 2,700 bytes at most."""
 
 _FIND: Final = select(KEYS).where(KEYS.c.hash == bindparam("hash"))
 
@@ -115,6 +118,8 @@ class Keys:
         name = name.strip()
         if not name or len(name) > MOST_NAME or not name.isprintable():
             raise BadInput(f"A key needs a name of 1 to {MOST_NAME} printable characters.")
+        if owner is not None and len(owner_field(owner)[1]) > LONGEST_ID:
+            raise BadInput(f"The owner of a key has {LONGEST_ID} characters at most: shorten it.")
         now = now_micros()
         key = Key(
             id=secrets.token_hex(6),

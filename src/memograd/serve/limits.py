@@ -1,5 +1,5 @@
 """What a server takes on at most: calls at once, threads of one owner, calls a minute of one key,
-characters of a text.
+characters of a text and of an owner's name, conditions of a filter.
 
 `memograd.web.body_limit` counts the bytes and `slow_body` the seconds of a body. Invariants: a
 place and a turn are free again however a call ends; the calls of one owner leave most threads to
@@ -13,13 +13,15 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from starlette.datastructures import Headers
 
+from memograd.errors import BadInput
 from memograd.serve.identity import Identity
+from memograd.serve.keys import LONGEST_ID
 from memograd.serve.refusals import Refused, TooMany, refusal
 from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, still_sending
 
@@ -30,6 +32,37 @@ TURNS: Final = 40 // SHARES
 LONGEST_TEXT: Final = 100_000
 """Characters of one text that is remembered or looked for. Reading takes a core some ten seconds
 for the most unlucky of such texts, and nothing can interrupt it."""
+
+MOST_CONDITIONS: Final = 1000
+"""Conditions and values of a filter. To read one takes some ten microseconds, more than once, and
+to look at an item by all of them as long again."""
+
+
+def check_filters(filters: object) -> None:
+    """Raise BadInput for a filter of more conditions and values than are read."""
+    count, level = 0, [filters]
+    while level:
+        parts = [
+            part
+            for one in level
+            if isinstance(one, Mapping | list | tuple)
+            for part in (one.values() if isinstance(one, Mapping) else one)
+        ]
+        count += len(parts)
+        if count > MOST_CONDITIONS:
+            raise BadInput(
+                f"The filters hold more than {MOST_CONDITIONS} conditions and values: ask in parts."
+            )
+        level = parts
+
+
+def check_ids(ids: Mapping[str, str]) -> None:
+    """Raise BadInput for an id that is too long to write under."""
+    for field, value in ids.items():
+        if len(value) > LONGEST_ID:
+            raise BadInput(
+                f"{field} has {len(value)} characters, and {LONGEST_ID} is the most: shorten it."
+            )
 
 
 class Places:

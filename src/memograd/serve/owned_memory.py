@@ -27,7 +27,7 @@ from memograd.memory.search.paging import Page
 from memograd.serve.access import Access, AccessLog
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, owner_field
-from memograd.serve.limits import LONGEST_TEXT
+from memograd.serve.limits import LONGEST_TEXT, check_ids
 from memograd.serve.refusals import Forbidden, NotFound
 from memograd.serve.wall import Filters, Ids, Wall
 
@@ -62,7 +62,7 @@ class OwnedMemory:
     def add(self, messages: Any, *, ids: Ids, **given: Any) -> dict[str, Any]:
         """`Memory.add` under these ids. Raises BadInput where no message holds anything."""
         self.identity.need(Right.write)
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         check_lengths(messages)
         if say_nothing(messages):
             raise BadInput(NOTHING_SAID)
@@ -81,7 +81,7 @@ class OwnedMemory:
     ) -> dict[str, Any]:
         """`Memory.add_many` under these ids. Raises BadInput where no entry holds anything."""
         self.identity.need(Right.write)
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         entries = list(batch)
         for entry in entries:
             check_lengths(entry["messages"])
@@ -160,7 +160,7 @@ class OwnedMemory:
         """`Memory.answered` under these ids."""
         self.identity.need(Right.write)
         check_lengths([question, answer])
-        scope = self._wall.scope(ids)
+        scope = self._new_place(ids)
         answer_id = self._memory.answered(question, answer, shown=shown, **_by_name(scope))
         self._note("answered", scope.owner)
         return {"answer_id": answer_id}
@@ -186,7 +186,8 @@ class OwnedMemory:
         check_lengths(query)
         result = self._memory.search(query, filters=self._wall.filters(ids, filters), **given)
         shown = [*result["results"], *result.get("turns", [])]
-        self._note("search", self._wall.owner_meant(ids, filters), (one["id"] for one in shown))
+        read = [(one["id"], _owner_of(one)) for one in shown]
+        self._note_read("search", self._wall.owner_meant(ids, filters), read)
         return result
 
     def context(
@@ -196,9 +197,11 @@ class OwnedMemory:
         self.identity.need(Right.read)
         check_lengths(query)
         result = self._memory.context(query, filters=self._wall.filters(ids, filters), **given)
-        shown = [item.id for item in (*result.core, *(hit.record for hit in result.items))]
-        shown += [hit.record.id for hit in result.turns]
-        self._note("context", self._wall.owner_meant(ids, filters), shown)
+        items = (*result.core, *(hit.record for hit in result.items))
+        turns = (hit.record for hit in result.turns)
+        read: list[tuple[str, str | None]] = [(item.id, item.scope.owner) for item in items]
+        read += [(turn.id, turn.scope.owner if turn.scope else None) for turn in turns]
+        self._note_read("context", self._wall.owner_meant(ids, filters), read)
         return result
 
     def get(self, memory_id: str) -> dict[str, Any]:
@@ -277,7 +280,8 @@ class OwnedMemory:
         self, items: Iterable[MemoryItem], *, ids: Ids, filters: Filters | None = None
     ) -> None:
         """Note that these of `items` were read."""
-        self._note("list", self._wall.owner_meant(ids, filters), (item.id for item in items))
+        read = [(item.id, item.scope.owner) for item in items]
+        self._note_read("list", self._wall.owner_meant(ids, filters), read)
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
         """`Memory.history`; raises `NotFound`."""
@@ -302,7 +306,8 @@ class OwnedMemory:
             after = page[-1].seq
         found = found[:limit]
         if found:
-            self._note("operations", self.identity.owner, (event.subject for event in found))
+            read = [(event.subject, event.scope.owner) for event in found if event.subject]
+            self._note_read("operations", self.identity.owner, read)
         return found
 
     def last_operation(self) -> int:
@@ -385,6 +390,12 @@ class OwnedMemory:
 
     # Whose
 
+    def _new_place(self, ids: Ids) -> Scope:
+        """Where something new is written. Raises as `Wall.scope`, BadInput for ids too long."""
+        scope = self._wall.scope(ids)
+        check_ids(scope.ids())
+        return scope
+
     def _owner_of_living(self, memory_id: str) -> str:
         """The owner of a living item that the key may know of; raises `NotFound`."""
         item = None if _unsayable(memory_id) else self._memory.store.item(checked_id(memory_id))
@@ -412,6 +423,17 @@ class OwnedMemory:
             raise
         self._note(action, owner, items)
 
+    def _note_read(
+        self, action: str, owner: str | None, read: Iterable[tuple[str, str | None]]
+    ) -> None:
+        """Note what was read, by id and owner: where it is not of one owner, a line for each, so
+        that everybody finds it who is told of."""
+        by_owner: dict[str | None, list[str]] = {}
+        for an_id, whose in read:
+            by_owner.setdefault(owner or whose, []).append(an_id)
+        for whose, ids in (by_owner or {owner: []}).items():
+            self._note(action, whose, ids)
+
     def _note(self, action: str, owner: str | None, items: Iterable[str | None] = ()) -> None:
         self._access.note(
             key_id=self.identity.key_id,
@@ -435,6 +457,12 @@ def check_lengths(said: object) -> None:
     elif isinstance(said, Sequence):
         for part in said:
             check_lengths(part)
+
+
+def _owner_of(told: Mapping[str, Any]) -> str | None:
+    """Whose an item is that was told; None of a raw turn, which does not say."""
+    named = {name: told[name] for name in SCOPE_FIELDS if told.get(name) is not None}
+    return Scope(**named).owner if named else None
 
 
 def _by_name(scope: Scope) -> dict[str, Any]:

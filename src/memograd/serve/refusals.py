@@ -147,4 +147,9 @@ def _either(errors: Sequence[Mapping[str, Any]], place: Sequence[str | int]) -> 
 
 def refusal(detail: str) -> dict[str, Any]:
     """The body of every refusal: `detail`, as mem0's clients and FastAPI have it."""
-    return {"detail": detail if len(detail) <= MOST_DETAIL else f"{detail[:MOST_DETAIL]}…"}
+    return {"detail": shortened(detail)}
+
+
+def shortened(detail: str) -> str:
+    """The sentence, or as much of it as is told."""
+    return detail if len(detail) <= MOST_DETAIL else f"{detail[:MOST_DETAIL]}…"

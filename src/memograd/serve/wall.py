@@ -15,6 +15,7 @@ from memograd.memory.filters import parse_filter, scope_filter
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.serve.identity import Identity
 from memograd.serve.keys import owner_field
+from memograd.serve.limits import check_filters
 from memograd.serve.refusals import Forbidden
 
 Ids = Mapping[str, str | None]
@@ -50,6 +51,7 @@ class Wall:
         be, and where nobody is named.
         """
         named = _named(ids)
+        check_filters(filters)
         if self.owner is None:
             scope_filter(**named, filters=filters)  # tells a mistake in the request's own words
             return _all_of(named, filters, [])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.config.load import known_settings
 from memograd.config.settings import RunSettings
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +116,7 @@ class _Tasks(Mapping[str, Task]):
         entry = self._of_packages()[name]
         try:
             task = entry.load()
-        except Exception as error:  # whatever that package does wrong
+        except RAISED_BY_USERS as error:  # whatever that package does wrong
             raise BadInput(
                 f"The task {name} of the installed package"
                 f" {entry.dist.name if entry.dist else entry.value} does not load"

@@ -1,7 +1,9 @@
-"""How deep JSON may be nested, wherever it is read or kept.
+"""How deep JSON may be nested, wherever it is read or kept, and how many values a body may hold.
 
 Readers and writers of JSON give up at some depth, each at its own. What one of them took and
 another one cannot write would then stand in the way of everything that is told together with it.
+A body of a few megabytes can hold millions of values; to check each of them, and to tell what is
+wrong with it, holds up everybody else for a minute.
 """
 
 from __future__ import annotations
@@ -10,6 +12,24 @@ from typing import Any, Final
 
 DEEPEST: Final = 100
 """Objects and lists within each other."""
+
+MOST_VALUES: Final = 50_000
+"""Members of all objects and lists of a body: a batch of a thousand memories has ten thousand."""
+
+
+def too_many(value: Any) -> bool:
+    """Whether the objects and lists of a JSON value have more than `MOST_VALUES` members."""
+    count, level = 0, [value]
+    while level:
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                count += len(one)
+                if count > MOST_VALUES:
+                    return True
+                below += one.values() if isinstance(one, dict) else one
+        level = below
+    return False
 
 
 def too_deep(value: Any) -> bool:

@@ -154,6 +154,9 @@ class _Connection(H11Protocol):
         line, newline, rest = data.partition(b"\n")
         return re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % ord(byte[0]), line) + newline + rest
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: any page may ask for a WebSocket, and uvicorn would tell to install one."""
+
     def pause_writing(self) -> None:
         """More waits for the client than should be kept for it."""
         super().pause_writing()

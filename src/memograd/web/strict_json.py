@@ -3,7 +3,8 @@
 Python's parser takes NaN and Infinity, which no database, no other server and no client would, and
 raises RecursionError for a body of brackets. Of two members with one name it takes the last, where
 a proxy or a filter before us may take the first. Invariants: what a route is given can be written
-as JSON again, and has one meaning for everybody who reads it.
+as JSON again, has one meaning for everybody who reads it, and holds no more values than can be
+checked while others wait.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
-from memograd.web.json_depth import DEEPEST, too_deep
+from memograd.web.json_depth import DEEPEST, MOST_VALUES, too_deep, too_many
 
 
 class _StrictRequest(Request):
@@ -36,8 +38,12 @@ class _StrictRequest(Request):
                 raise json.JSONDecodeError("nested too deep", "", 0) from None
             except UnicodeDecodeError:
                 raise json.JSONDecodeError("not UTF-8", "", 0) from None
-            # Only a body of that many brackets can be so deep, and to count them takes no time.
-            if body.count(b"[") + body.count(b"{") > DEEPEST and too_deep(told):
+            # Only a body of that many brackets can be so deep, or of that many brackets and commas
+            # hold so much, and to count them takes no time.
+            brackets = body.count(b"[") + body.count(b"{")
+            if brackets + body.count(b",") >= MOST_VALUES and too_many(told):
+                raise _too_many()
+            if brackets > DEEPEST and too_deep(told):
                 raise json.JSONDecodeError("nested too deep", "", 0)
             self._json = told
         return self._json
@@ -54,6 +60,10 @@ class StrictRoute(APIRoute):
             return await handle(_StrictRequest(request.scope, request.receive))
 
         return handled
+
+
+def _too_many() -> HTTPException:
+    return HTTPException(413, f"The body holds more than {MOST_VALUES} values.")
 
 
 def _no_constant(name: str) -> None:
@@ -75,6 +85,8 @@ def _whole(digits: str) -> int:
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MOST_VALUES:
+        raise _too_many()
     found: dict[str, Any] = {}
     for name, value in members:
         if name in found:

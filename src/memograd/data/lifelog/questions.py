@@ -19,8 +19,7 @@ from datetime import datetime
 
 from memograd.data.conversation import Question
 from memograd.data.lifelog.calendar import CalendarValue
-from memograd.data.lifelog.forms import Forms
-from memograd.data.lifelog.grammar import by_name, fill, lower_first, sentence
+from memograd.data.lifelog.forms import Forms, by_name, fill, lower_first, sentence
 from memograd.data.lifelog.kinds import KINDS
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.types import Probe

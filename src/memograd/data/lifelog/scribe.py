@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memograd.data.lifelog.calendar import CalendarValue
-from memograd.data.lifelog.forms import Said
-from memograd.data.lifelog.grammar import (
+from memograd.data.lifelog.forms import (
     Naming,
+    Said,
     by_name,
     fill,
     first_person,

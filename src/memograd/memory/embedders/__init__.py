@@ -1,7 +1,7 @@
 """Texts become unit vectors; the only door to an embedding model.
 
-One file an embedder; `embedder` says what all of them promise, `cached` remembers what was embedded
-and `load` finds them by name. Importing this brings no model, neither numpy nor torch.
+One file an embedder; `embedder` says what all of them promise, `stored` keeps what was embedded and
+`load` finds them by name. Importing this brings no model, neither numpy nor torch.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from memograd.config import MemorySettings
+from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
 from memograd.memory.chat.openai_endpoint import OpenAIEndpoint
 from memograd.memory.embedders.e5 import E5Embedder
@@ -18,7 +19,7 @@ from memograd.memory.embedders.sentence_transformers_model import (
     MiniLMEmbedder,
     SentenceTransformerEmbedder,
 )
-from memograd.memory.embedders.stored import CachedEmbedder
+from memograd.memory.embedders.stored import CachedEmbedder, StoredEmbedder
 
 KNOWN_NAMES: Final = "e5, minilm, st:<model id or folder>, openai:<model>"
 
@@ -54,6 +55,12 @@ def embedder_from_settings(settings: MemorySettings) -> CachedEmbedder:
     return CachedEmbedder(
         load_embedder(name, dimension=settings.dimension, endpoint=endpoint_of(settings))
     )
+
+
+def open_embedder(name: str) -> Embedder:
+    """The embedder of that name, its vectors kept in the cache folder: for training and measuring,
+    which embed the same texts in every run."""
+    return StoredEmbedder(load_embedder(name), cache_folder() / "vectors.db")
 
 
 def endpoint_of(settings: MemorySettings) -> OpenAIEndpoint:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from memograd.errors import BadInput
@@ -40,7 +41,8 @@ class SentenceTransformerEmbedder:
         try:
             # Always on the CPU: vectors of one store must not depend on the machine's other
             # devices.
-            self._model = SentenceTransformer(model, device="cpu")
+            with _no_progress_bars():
+                self._model = SentenceTransformer(model, device="cpu")
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise BadInput(
@@ -79,6 +81,20 @@ class SentenceTransformerEmbedder:
                 show_progress_bar=False,
             )
         return np.asarray(vectors, dtype=np.float32)
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """A model of a second is loaded in silence; who wanted bars for others has them afterwards."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 class MiniLMEmbedder:

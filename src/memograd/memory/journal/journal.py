@@ -240,7 +240,7 @@ class Journal:
         with self._database.reading() as connection:
             return past.count_between(connection, owner, after, until)
 
-    def changed_between(self, owner: str, after: int, until: int) -> past.Changed:
+    def changed_between(self, owner: str, after: int, until: int) -> past.ChangedRecords:
         """What may have lost a record of the owner behind the place `after`, up to `until`."""
         with self._database.reading() as connection:
             return past.changed_between(connection, owner, after, until)

@@ -87,7 +87,7 @@ _DECLINED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedRecords:
     """What happened to an owner's records between two places.
 
     subjects: those of events that may take a record away. everything: the owner was purged.
@@ -122,11 +122,11 @@ def count_between(connection: Connection, owner: str, after: int, until: int) ->
     return connection.execute(_COUNT_BETWEEN, values).scalar_one()
 
 
-def changed_between(connection: Connection, owner: str, after: int, until: int) -> Changed:
+def changed_between(connection: Connection, owner: str, after: int, until: int) -> ChangedRecords:
     values = {"owner": owner, "after": after, "until": until}
     subjects = connection.execute(_CHANGED_BETWEEN, values).scalars()
     purged = connection.execute(_PURGED_BETWEEN, values).scalar_one()
-    return Changed(frozenset(subjects), purged > 0)
+    return ChangedRecords(frozenset(subjects), purged > 0)
 
 
 def declined(connection: Connection, owner: str) -> list[Event]:

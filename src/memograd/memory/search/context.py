@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
 
 from memograd.memory.language import is_chinese
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn, format_date
-from memograd.memory.search.hits import Hit
+from memograd.memory.search.hits import Hit, in_utc
 
 CORE_SHARE: Final = 4  # a quarter of the budget
 NOTICE: Final = (
@@ -254,12 +253,8 @@ def _one_line(text: str) -> str:
 
 def _in_order(hits: Sequence[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
     """The order of telling: by time if every turn has one, and as they were heard otherwise."""
-    times = [_utc(hit.record.time) for hit in hits if hit.record.time]
+    times = [in_utc(hit.record.time) for hit in hits if hit.record.time]
     if len(times) < len(hits):
         return sorted(hits, key=lambda hit: hit.position)
     timed = zip(times, hits, strict=True)
     return [hit for _, hit in sorted(timed, key=lambda pair: (pair[0], pair[1].position))]
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -9,7 +9,7 @@ hit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from memograd.memory.filters import Filter
@@ -117,6 +117,11 @@ def moment_of(record: MemoryItem | RawTurn) -> datetime | None:
     if isinstance(record, MemoryItem):
         return record.valid_from or record.updated_at
     return record.time
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The moment, in UTC where no zone is given."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def why_sentence(why: Why, *, chinese: bool) -> str:

@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Generic, get_args
 
 from memograd.errors import BadInput
-from memograd.memory.search.hits import Hit, Mode, Query, T, Why, moment_of, text_of
+from memograd.memory.search.hits import Hit, Mode, Query, T, Why, in_utc, moment_of, text_of
 from memograd.memory.search.rerank import SHOWN_PER_RESULT, Reranker, checked_scores
 
 if TYPE_CHECKING:
@@ -64,12 +64,8 @@ def recency_factor(moment: datetime | None, *, now: datetime, half_life: timedel
         raise BadInput(f"The half-life of recency must be positive, not {half_life}.")
     if moment is None:
         return 1.0
-    age = _utc(now) - _utc(moment)
+    age = in_utc(now) - in_utc(moment)
     return math.exp2(-(max(age, timedelta(0)) / half_life))
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 DEPTH_PER_RESULT: Final = 3

@@ -182,15 +182,14 @@ def _carry(
 ) -> list[Event]:
     if call.request_id is None:
         return _write(store, manager, call, categorise)
-    owner = call.scope.owner
-    call = replace(call, turns=named_turns(call.turns, owner, call.request_id))
-    done = written_before(store, owner, call.turns)
+    call = replace(call, turns=named_turns(call.turns, call.scope.owner, call.request_id))
+    done = written_before(store, call.scope, call.turns)
     if done is not None:
         return done
     try:
         return _write(store, manager, call, categorise)
     except AlreadyKnown:  # the same call, made elsewhere at the same time, was faster
-        return written_before(store, owner, call.turns) or []
+        return written_before(store, call.scope, call.turns) or []
 
 
 def _write(
@@ -219,18 +218,26 @@ def named_turns(turns: Sequence[RawTurn], owner: str, request_id: str) -> list[R
     ]
 
 
-def written_before(store: MemoryStore, owner: str, turns: Sequence[RawTurn]) -> list[Event] | None:
+def written_before(
+    store: MemoryStore, scope: Scope, turns: Sequence[RawTurn]
+) -> list[Event] | None:
     """The operations of the call that wrote these turns; None if none did.
 
     What was purged since is no longer among them. Raises BadInput when the call said something
-    else.
+    else, or said it under other ids: it would seem to be written there, and is not.
     """
     if not turns:
         return None
+    owner = scope.owner
     heard = store.journal.history(turns[0].id, owner=owner)
     if not heard:
         return None
     first = heard[0]
+    if first.scope != scope:
+        raise BadInput(
+            "This request_id (over HTTP: Idempotency-Key) was used before under other ids of the"
+            " user, agent or run: name every call differently."
+        )
     ids = {turn.id for turn in turns}
     together = [
         event

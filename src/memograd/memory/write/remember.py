@@ -51,8 +51,7 @@ from memograd.memory.write.changes import (
     declined,
     heard,
 )
-from memograd.memory.write.told import RECENT_ITEMS, ToldItems
-from memograd.memory.write.told_again import told_again
+from memograd.memory.write.told import RECENT_ITEMS, ToldItems, told_again
 
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3

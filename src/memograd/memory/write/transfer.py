@@ -16,6 +16,7 @@ from typing import Any, Final
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.json_line import json_line
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.memory_state import NOT_READABLE
 from memograd.memory.state.store import MemoryStore
@@ -49,7 +50,7 @@ def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[s
     """The lines of an export: the first says what it is, each other one is an event."""
     yield json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
     for event in store.journal.export_events(owners):
-        yield json.dumps(event.to_json(), ensure_ascii=False) + "\n"
+        yield json_line(event.to_json()) + "\n"
 
 
 def import_journal(store: MemoryStore, path: Path) -> int:
@@ -123,6 +124,10 @@ def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
         _require(isinstance(getattr(item, name), str | None), f"the item's {name} is not a text")
     _require(isinstance(item.metadata, dict), "the item's metadata is not an object")
     _require(item.id == event.subject, f"the item has the id {item.id!r}, not {event.subject!r}")
+    # As a part of a path it would be another path: it could be neither read nor erased by its id,
+    # and a link to it would lead to another item.
+    nameable = item.id not in ("", ".", "..") and not {"/", "\0"} & set(item.id)
+    _require(nameable, f"the item has the id {item.id[:80]!r}, which no address can name")
     _require(item.scope == event.scope, "the item is of another scope than the event")
     for name in ("created_at", "updated_at", "expires_at"):
         if (clock := getattr(item, name)) is not None:

@@ -85,6 +85,11 @@ class ProbeLearner(Protocol):
 
     name: str
 
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens it knows."""
+        ...
+
     def logprobs(self, trees: Sequence[TokenTree], *, temperature: float) -> BranchLogprobs:
         """Scores of all branches."""
         ...
@@ -148,7 +153,7 @@ def probe(
                 made.append(version)
                 sampler.load(version)
             for asks in (list(prompt)[: len(repeated)], repeated):
-                asked = _question(version.name, asks, TEMPERATURE)
+                asked = _question(policy, version.name, asks, TEMPERATURE)
                 for url, found in sampler.pool.answer_everywhere(asked):
                     drawn = Drawn(url, asked, found, weights)
                     gap = mean_gap(policy, drawn)
@@ -179,7 +184,7 @@ def explain(
     shows it."""
     newest, *before = sampler.newest_first()
     older = [(one.name, one.weights) for one in before if one.weights is not None]
-    asked = _question(newest.name, prompt, temperature)
+    asked = _question(policy, newest.name, prompt, temperature)
     cause = Cause("gone")
     for url, found in sampler.pool.answer_everywhere(asked):
         drawn = Drawn(url, asked, found, newest.weights)
@@ -260,7 +265,9 @@ def _likeliest_temperature(policy: ProbeLearner, drawn: Drawn) -> float:
     return best
 
 
-def _question(name: str, prompt: Sequence[int], temperature: float) -> AnswersWanted:
+def _question(
+    policy: ProbeLearner, name: str, prompt: Sequence[int], temperature: float
+) -> AnswersWanted:
     return AnswersWanted(
         model=name,
         prompt=tuple(prompt),
@@ -268,6 +275,7 @@ def _question(name: str, prompt: Sequence[int], temperature: float) -> AnswersWa
         temperature=temperature,
         max_tokens=TOKENS,
         seed=secrets.randbelow(2**31 - ANSWERS),
+        vocabulary=policy.vocabulary_size,
     )
 
 

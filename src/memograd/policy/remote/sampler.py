@@ -59,6 +59,8 @@ class Learner(Protocol):
     @property
     def context_length(self) -> int: ...
     @property
+    def vocabulary_size(self) -> int: ...
+    @property
     def speaker(self) -> Speaker: ...
     def decode(self, ids: Sequence[int]) -> str: ...
 
@@ -204,6 +206,8 @@ class RemoteSampler:
         """Have it on every server that is there; raises `SamplingFailed` if none takes it."""
         self._wake()
         self._own.add(version.name)
+        # Known before: what is under way may end with it while other servers are still loading.
+        self._numbers[version.name] = version.version
         self._loaded = True
         self.pool.load(version)
 
@@ -268,6 +272,7 @@ class RemoteSampler:
                 seed=seed,
                 end_ids=tuple(sorted(self._learner.end_ids)),
                 stop=tuple(self._learner.stop),
+                vocabulary=self._learner.vocabulary_size,
             )
             for prompt, count, seed in zip(
                 prompts, counts, seeds(len(prompts), generator), strict=True

@@ -63,7 +63,8 @@ class AnswersWanted:
 
     Answer i is drawn from a seed of its own, `seed` + i. A token of `end_ids` ends an answer, and
     so does a text of `stop`; both stay in it. `cache_salt`: keys and values of other requests are
-    used only if theirs is the same.
+    used only if theirs is the same. `vocabulary`: how many tokens the asker knows; 0: it does not
+    say.
     """
 
     model: str
@@ -77,6 +78,7 @@ class AnswersWanted:
     cache_salt: str | None = None
     top_p: float = 1.0
     top_logprobs: int = 0
+    vocabulary: int = 0
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ class VllmServer:
             seen = usage.get("prompt_tokens", len(wanted.prompt))
             details = usage.get("prompt_tokens_details") or {}
             reused = int(details.get("cached_tokens") or 0)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise SamplingFailed(
                 f"{self.url} gave an answer that cannot be read ({error!r}); it must be vLLM 0.10 "
                 "or later, which returns token ids."
@@ -258,13 +260,12 @@ class VllmServer:
                 f"{self.url} returns no token ids or no log-probabilities, so nothing can be "
                 "learnt from its answers; use vLLM 0.10 or later."
             )
-        seen = choice.get("prompt_token_ids")
-        if seen is not None and tuple(seen) != wanted.prompt:
-            raise SamplingFailed(self._other_prompt(seen, wanted.prompt))
-        logprobs = self._checked(ids, scores)
+        self._check_prompt(choice.get("prompt_token_ids"), wanted)
+        drawn = self._known_ids(ids, wanted)
+        logprobs = self._checked(drawn, scores)
         tops = choice["logprobs"].get("top_logprobs") if wanted.top_logprobs else None
         return ServedAnswer(
-            ids=tuple(int(token) for token in ids),
+            ids=drawn,
             logprobs=logprobs,
             stop_reason="length" if choice.get("finish_reason") == "length" else "end",
             tops=tuple(_alternatives(one) for one in tops or ()),
@@ -274,6 +275,21 @@ class VllmServer:
         """Raises `ServerGone` where somebody stopped the server before the answer was over."""
         if choice.get("finish_reason") == "abort":
             raise ServerGone(f"{self.url} was stopped in the middle of an answer")
+
+    def _check_prompt(self, seen: Any, wanted: AnswersWanted) -> None:
+        """Raises `SamplingFailed` where the prompt it says it saw is not the one that was sent."""
+        if seen is not None and (ids := token_ids(seen)) != wanted.prompt:
+            raise SamplingFailed(self._other_prompt(ids, wanted.prompt))
+
+    def _known_ids(self, drawn: Any, wanted: AnswersWanted) -> tuple[int, ...]:
+        """The ids that were drawn; raises `SamplingFailed` for one that the asker has not."""
+        ids = token_ids(drawn)
+        if wanted.vocabulary and max(ids, default=0) >= wanted.vocabulary:
+            raise SamplingFailed(
+                f"{self.url} drew the token {max(ids)}, and the model that learns has only "
+                f"{wanted.vocabulary}: let it serve the run's model."
+            )
+        return ids
 
     def _checked(self, ids: Sequence[int], scores: Sequence[float]) -> np.ndarray:
         logprobs = np.asarray(scores, dtype=np.float32)
@@ -343,6 +359,13 @@ def _message(content: bytes) -> str:
     except (ValueError, KeyError, AttributeError):
         pass  # a body that is no JSON is its own message
     return " ".join(str(text).split())[:300]
+
+
+def token_ids(told: Any) -> tuple[int, ...]:
+    """Token ids as a server tells them. Raises ValueError for anything else."""
+    if not isinstance(told, list) or not all(type(one) is int and one >= 0 for one in told):
+        raise ValueError(f"no token ids: {told!r:.60}")
+    return tuple(told)
 
 
 def _alternatives(tops: Mapping[str, float] | None) -> tuple[tuple[int, float], ...]:

@@ -4,8 +4,12 @@ vLLM pins versions of its own, so it lives in an environment of its own; all tha
 is the path of its program. It gets the options without which it cannot be learnt from, and those of
 the user after them.
 
+A process that is killed cannot stop what it started, and a server that is left would keep the GPU.
+So a *guard* waits beside it: it reads the server's number from a pipe, to the pipe's end, which is
+when this process is gone, whatever ended it; then the guard ends the server.
+
 Invariants: within the block the server answers; after it, no process of the server is left, however
-the block ended, and what it said stands in the log.
+the block or this process ended, and what it said stands in the log.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -29,6 +34,22 @@ STOP_SECONDS: Final = 30.0
 """How long a server may take to end before it is killed."""
 POLL: Final = 0.5
 """Seconds between two looks whether it is up."""
+GUARD: Final = f"""
+import os, signal, sys, time
+told = sys.stdin.buffer.read()
+if not told:
+    sys.exit()
+group, ends = int(told), time.monotonic() + {STOP_SECONDS}
+try:
+    os.killpg(group, signal.SIGTERM)
+    while time.monotonic() < ends:
+        time.sleep({POLL})
+        os.killpg(group, 0)
+    os.killpg(group, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+"""
+"""The guard's program."""
 LAST_LINES: Final = 5
 """Lines of its log that are shown where it did not come up."""
 
@@ -73,7 +94,7 @@ def started_server(
         "PATH": f"{Path(program).resolve().parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     environment.pop("PYTHONPATH", None)  # ours is not for its environment
-    with log.open("ab") as said:
+    with _guard() as guarded, log.open("ab") as said:
         process = subprocess.Popen(
             arguments,
             env=environment,
@@ -82,12 +103,38 @@ def started_server(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        try:
+            guarded(process.pid)
+            url = f"http://127.0.0.1:{port}"
+            _wait_until_up(process, url, log, seconds)
+            yield url
+        finally:
+            _stop(process)
+
+
+@contextmanager
+def _guard() -> Iterator[Callable[[int], None]]:
+    """What is told which group of processes ends where this one is gone inside the block."""
+    guard = subprocess.Popen(
+        [sys.executable, "-c", GUARD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # a signal to this process's group is not for it
+    )
+    assert guard.stdin is not None
+    pipe = guard.stdin
+
+    def guarded(group: int) -> None:
+        pipe.write(str(group).encode())
+        pipe.flush()
+
     try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_until_up(process, url, log, seconds)
-        yield url
+        yield guarded
     finally:
-        _stop(process)
+        guard.kill()  # before the pipe ends: the group is gone, and its number may be another's
+        guard.wait()
+        pipe.close()
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float) -> None:

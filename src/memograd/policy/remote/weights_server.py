@@ -123,18 +123,16 @@ class WeightsServer(VllmServer):
             body["cache_salt"] = wanted.cache_salt
         found = self._asked("POST", GENERATE, body, self._seconds)
         try:
-            seen = found.get("prompt_token_ids")
+            self._check_prompt(found.get("prompt_token_ids"), wanted)
             choices = sorted(found["choices"], key=lambda choice: choice["index"])
             answers = tuple(self._generated(choice, wanted) for choice in choices)
             details = (found.get("usage") or {}).get("prompt_tokens_details") or {}
             reused = int(details.get("cached_tokens") or 0)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise SamplingFailed(
                 f"{self.url} gave an answer that cannot be read ({error!r}); it must be vLLM 0.32 "
                 "or later, which names the weights of every token."
             ) from error
-        if seen is not None and tuple(seen) != wanted.prompt:
-            raise SamplingFailed(self._other_prompt(seen, wanted.prompt))
         answers = answers * wanted.count if greedy else answers
         if len(answers) != wanted.count:
             raise SamplingFailed(
@@ -144,7 +142,7 @@ class WeightsServer(VllmServer):
 
     def _generated(self, choice: Mapping[str, Any], wanted: AnswersWanted) -> ServedAnswer:
         self._check_ended(choice)
-        ids = tuple(int(token) for token in choice["token_ids"])
+        ids = self._known_ids(choice["token_ids"], wanted)
         content = choice["logprobs"]["content"]
         spans = tuple(
             (str(span["version"]), int(span["end"]) - int(span["start"]))

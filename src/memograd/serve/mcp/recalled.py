@@ -6,13 +6,13 @@ object a line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
+from memograd.memory.records.json_line import json_line
 from memograd.memory.search.context import NOTICE, marked
 
 
@@ -114,7 +114,7 @@ def done(message: str, deleted: int | None = None) -> CallToolResult:
 def json_lines(models: Sequence[BaseModel]) -> list[str]:
     """One JSON object a line, without what is empty."""
     shown = (model.model_dump(mode="json", exclude_none=True) for model in models)
-    return [json.dumps(one, ensure_ascii=False) for one in shown]
+    return [json_line(one) for one in shown]
 
 
 def _result(model: BaseModel, text: str) -> CallToolResult:

@@ -41,7 +41,7 @@ from memograd.serve.mcp.tools import (
     add_resources,
     add_tools,
 )
-from memograd.serve.refusals import Refused, Unavailable
+from memograd.serve.refusals import Refused, Unavailable, shortened
 from memograd.serve.served import Served, ServeSettings
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class MemoryServer(MCPServer[Any]):
         unknown = sorted(set(arguments) - set((schema or {}).get("properties", {})))
         if schema is not None and unknown:
             raise ToolError(
-                f"The tool {name} has no argument {', '.join(unknown)}."
+                f"The tool {name} has no argument {shortened(', '.join(unknown))}."
                 " Whose memory it is comes from the key of the server."
             )
         try:

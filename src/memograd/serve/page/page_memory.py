@@ -208,6 +208,7 @@ class PageMemory(OwnedMemory):
         the answer.
         """
         self.identity.need(Right.write)
+        self._new_place({"user_id": user})
         answer = None
         before = memory.store.journal.last_seq(f"user:{user}")
         if conversation is None:

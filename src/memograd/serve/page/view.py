@@ -23,7 +23,7 @@ from memograd.serve.identity import Identity
 from memograd.serve.page import texts
 from memograd.serve.page.page_memory import PageMemory
 from memograd.serve.page.texts import LANGUAGES, preferred, recognised, say
-from memograd.serve.refusals import Refused
+from memograd.serve.refusals import Refused, shortened
 from memograd.serve.served import Served
 
 PREFIX: Final = "/page"
@@ -55,7 +55,8 @@ class View:
 
     def told(self, sentence: str) -> str:
         """What the memory or the server said in English, in the language of the page."""
-        name, values = recognised(sentence)
+        # One that quotes what was sent may be megabytes, and to recognise takes the square of it.
+        name, values = recognised(shortened(sentence))
         return self.say("told." + name, **values)
 
     @property
@@ -124,25 +125,27 @@ class View:
             )
         return answer
 
-    def _here(self, **changed: object) -> str:
+    def _here(self, /, **changed: object) -> str:
         """The address of this page with other values in its query; None leaves a name out."""
         query = {**self.request.query_params, **changed}
         return address(self.request.url.path.removeprefix(PREFIX), **query)
 
 
 async def viewing(request: Request) -> AsyncIterator[View]:
-    """Who looks, with one of the places for calls until the answer is made."""
+    """Who looks, with one of the places for calls, and a turn of the key's owner, until the answer
+    is made."""
     served: Served = request.app.state.served
     identity = await served.identify(request.headers, request.method)
     with served.places.taken(identity):
-        yield View(request, served, identity)
+        async with served.turns.taken(identity.owner):
+            yield View(request, served, identity)
 
 
 Viewing = Annotated[View, Depends(viewing)]
 """A view's parameter."""
 
 
-def address(path: str, **query: object) -> str:
+def address(path: str, /, **query: object) -> str:
     """An address of the page; values that are None are left out."""
     given = {name: value for name, value in query.items() if value is not None and value != ""}
     # An id may hold anything: an imported one must not lead out of its page.

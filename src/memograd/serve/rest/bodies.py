@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memograd.errors import BadInput
 from memograd.memory.filters import parse_filter
 from memograd.memory.records.scope import SCOPE_FIELDS
+from memograd.serve.limits import check_filters
 from memograd.serve.refusals import NotOffered
 
 Time = datetime | str | float
@@ -55,6 +56,7 @@ class Owned(Unread):
 
     def ids(self) -> dict[str, str | None]:
         """The ids of the top level."""
+        check_filters(self.filters)  # before anything is read of them
         if self.app_id is not None or mentions_app(self.filters):
             raise NotOffered("app_id is not offered: use agent_id.")
         return {name: getattr(self, name) for name in SCOPE_FIELDS}
@@ -115,6 +117,7 @@ class NewBatch(Owned):
 
     def entries(self) -> list[dict[str, Any]]:
         """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own."""
+        check_filters([one.filters for one in self.memories if one.filters])
         if any(any(one.ids_alone().values()) for one in self.memories):
             raise BadInput("A batch is of one owner: give the ids beside memories, not in them.")
         return [{"messages": one.messages, **one.given()} for one in self.memories]

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
+from memograd.errors import BadInput
 from memograd.memory.results import item_result
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Unprocessable
@@ -87,6 +88,8 @@ async def add_in_turn(
 ) -> Response:
     """The answer to a call that adds. request_id: its name, by which it can be made again."""
     at_most(asked.messages, served.settings.limits.max_batch, "messages")
+    if request_id == "":
+        raise BadInput("Idempotency-Key is empty: give the call a name, or leave the header out.")
     ids, given = asked.ids_alone(), asked.given()
 
     def add() -> Response:

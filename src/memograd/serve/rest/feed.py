@@ -9,7 +9,6 @@ id that it saw misses nothing, whichever process it asks; a revoked key is told 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -20,6 +19,7 @@ from fastapi.responses import StreamingResponse
 
 from memograd.errors import MemogradError
 from memograd.memory.records.events import Event
+from memograd.memory.records.json_line import json_line
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.rest.door import Door, Limit, router
@@ -98,7 +98,7 @@ async def _events(
             yield f": {Unavailable().detail}\n\n"
             return
         for event in found:
-            data = json.dumps(operation_json(event), ensure_ascii=False)
+            data = json_line(operation_json(event))
             yield f"id: {event.seq}\nevent: {event.kind.value}\ndata: {data}\n\n"
         if found:
             place, silent = found[-1].seq, 0.0

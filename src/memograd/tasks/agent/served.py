@@ -41,9 +41,15 @@ from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.agent.setup import located_episodes
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.progress import counting_progress
-from memograd.tasks.base.recipe import Job, Recipe, parse_rewards, policy_job, with_section
+from memograd.tasks.base.recipe import (
+    Job,
+    Recipe,
+    check_columns,
+    parse_rewards,
+    policy_job,
+    with_section,
+)
 from memograd.tasks.text.measure import describe_rewards
-from memograd.tasks.text.recipe import check_columns
 from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
@@ -224,7 +230,8 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
     files = (config.data, config.text.eval_data or config.data)
     for part, file in zip((train, evaluation), files, strict=True):
         if part:
-            check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
+            told = f"the rows of {file}"
+            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
     policy = load_policy(config, checkpoint)
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
 

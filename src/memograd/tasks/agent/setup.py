@@ -12,13 +12,13 @@ mixture of those that reward and those that do not, too. No row that is evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memograd.config import TrainConfig
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import (
@@ -28,15 +28,14 @@ from memograd.rewards import (
     with_absolute_files,
 )
 from memograd.rewards.spec import split_entries
-from memograd.rewards.user_code import function_of, load_file, load_module
+from memograd.rewards.user_code import function_of, load_file, load_module, needed_columns
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, describe_tools
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import located, parse_rewards, with_section
-from memograd.tasks.text.recipe import check_columns
+from memograd.tasks.base.recipe import check_columns, located, parse_rewards, with_section
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
@@ -116,10 +115,14 @@ def assemble(
     rewards = parse_rewards(config.rewards)
     for part, file in zip((train, evaluation), files, strict=True):
         if part:
-            check_columns(rewards, part, file, given=(ENVIRONMENT_COLUMN,))
+            told = f"the rows of {file}"
+            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
             _check_environments(part, environments)
     policy = load_policy(config, checkpoint)
-    tools = [describe_tools(factory()) for factory in environments.by_name.values()]
+    made = {name: factory() for name, factory in environments.by_name.items()}
+    tools = [describe_tools(environment) for environment in made.values()]
+    for rows in (train, evaluation):
+        _check_reset(made, rows)
     note = None
     if any(tools):
         note = use_tool_template(policy.tokenizer, config.episodes.chat_template)
@@ -175,6 +178,22 @@ def _check_environments(rows: Sequence[TextRow], environments: Environments) -> 
             raise BadInput(
                 f"{row.place}: environment is {name!r}, not one of "
                 f"{', '.join(environments.by_name)}."
+            )
+
+
+def _check_reset(made: Mapping[str, Any], rows: Sequence[TextRow]) -> None:
+    """Every environment can be given what its `reset` asks of a row."""
+    if not rows:
+        return
+    given = {"prompt", *rows[0].columns}
+    if len(made) > 1:
+        given.discard("environment")  # which says who is asked, and is not passed on
+    for name, environment in made.items():
+        missing = [one for one in needed_columns(environment.reset) if one not in given]
+        if missing:
+            raise BadInput(
+                f"reset of the environment {name} asks for {', '.join(missing)}, and the rows have "
+                f"only {', '.join(sorted(given))}: add the column, or give the parameter a default."
             )
 
 
@@ -240,7 +259,7 @@ def load_environments(spec: str) -> Environments:
         source, name = (named or source).strip(), name.strip()
         if not source or not name:
             raise BadInput(
-                f'The environment "{entry}" names no file; write path/to/file.py:ClassName.'
+                f'The environment "{entry}" lacks a file or a class; write my_env.py:ClassName.'
             )
         if name in found:
             raise BadInput(f"episodes.environment={spec} names {name} twice.")
@@ -265,7 +284,7 @@ def _load(source: str, name: str) -> Callable[[], object]:
 def _made(factory: EnvironmentFactory, name: str) -> object:
     try:
         instance = factory()
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         raise BadInput(
             f"The environment {name} cannot be made without arguments: it raised "
             f"{type(error).__name__}: {error}."

@@ -5,13 +5,13 @@ GRPO on a language model is made by `policy_job`; a task that trains something e
 `Training` of its own.
 
 What recipes share stands here too: settings with absolute paths, so that a run goes on from
-anywhere (`located`), and rewards by name (`parse_rewards`): `memograd.rewards` must not know the
-reward model, so what makes one is handed to its parser here.
+anywhere (`located`), and rewards by name that fit the rows (`parse_rewards`, `check_columns`):
+`memograd.rewards` must not know the reward model, so what makes one is handed to its parser here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +20,15 @@ from typing import Any, Generic, Protocol, TypeVar
 from rich.console import Console
 
 from memograd.config import RunSettings, Settings, TrainConfig
+from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
 from memograd.grpo.trainer import Stage, Trainer, check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.reward_model.reward import NAME, make_reward
-from memograd.rewards import WeightedReward, with_absolute_files
+from memograd.rewards import WeightedReward, needed_columns, with_absolute_files
+from memograd.rewards.compose import environment
 from memograd.rewards.spec import Makers
 from memograd.rewards.spec import parse_rewards as parse
 from memograd.rollout.types import Scenario
@@ -39,6 +41,29 @@ MAKERS: Makers = {NAME: make_reward}
 def parse_rewards(spec: str) -> list[WeightedReward]:
     """Read a specification of rewards; see `memograd.rewards.spec`."""
     return parse(spec, MAKERS)
+
+
+def check_columns(
+    rewards: Sequence[WeightedReward],
+    columns: Collection[str],
+    rows: str,
+    given: Sequence[str] = (),
+) -> None:
+    """Refuse a reward that cannot be called, for a column that it needs is not among the `columns`.
+
+    rows: what has the columns, for the message. given: columns that are no part of the rows.
+    """
+    for reward in rewards:
+        if reward.function is environment and not given:
+            raise BadInput("Reward environment is that of an agent; use memograd train agent.")
+        missing = [
+            name for name in needed_columns(reward.function) if name not in (*columns, *given)
+        ]
+        if missing:
+            raise BadInput(
+                f"Reward {reward.name} needs {', '.join(missing)}, but {rows} have only "
+                f"{', '.join(columns)}; add the column, or give the parameter a default."
+            )
 
 
 C = TypeVar("C", bound=RunSettings)

@@ -30,7 +30,7 @@ from memograd.policy.tool_template import use_tool_template
 from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.reading import BaseModelChat, Reader, local_chat
 from memograd.tasks.base.recipe import located, parse_rewards, with_section
 from memograd.tasks.memory_construct.answering import NoteReader, Standard
@@ -267,17 +267,19 @@ def _of_log(log: Lifelog, construct: ConstructConfig) -> BuildCase:
 def _check_length(
     policy: ModelPolicy, read: Sequence[BuildCase], config: ConstructTrainConfig
 ) -> None:
-    """Refuse a chunk that leaves no room in the model's context for memory and answer."""
+    """Refuse a chunk that leaves no room in a prompt for the memory, or for an answer."""
+    limit = room_for_prompt(policy.context_length, config)
     # The view counts by estimate, which is rather too high; 200 tokens are instructions and marks.
-    around = config.build.view_tokens + config.max_completion_length + 200
+    around = config.build.view_tokens + 200
     for case in read:
         for number, chunk in enumerate(case.chunks):
             size = policy.count_tokens(chunk.text)
-            if size + around > policy.context_length:
+            if size + around > limit:
                 raise BadInput(
-                    f"Chunk {number} of {case.id} has {size} tokens, and with {around} for memory, "
-                    f"instructions and answer that is more than the {policy.context_length} of "
-                    f"{policy.name}: lower build.turns_per_chunk or build.view_tokens."
+                    f"Chunk {number} of {case.id} has {size} tokens, and with {around} for memory "
+                    f"and instructions that is more than the {limit} that a prompt may have with "
+                    f"{policy.name}: lower build.turns_per_chunk, build.view_tokens or "
+                    "max_completion_length, or raise max_prompt_length where it is set."
                 )
 
 

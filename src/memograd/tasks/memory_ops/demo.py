@@ -23,6 +23,7 @@ from rich.table import Table
 from memograd.evaluation.metrics_file import read_metrics
 from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.reader.fact import Fact
@@ -30,7 +31,7 @@ from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, open_embedder, training_logs
+from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import TRAINED, methods_of
 from memograd.tasks.memory_ops.recipe import standard_of, train

@@ -28,6 +28,7 @@ from memograd.grpo.run_folder import RunFolder
 from memograd.memory.chat.chat_model import ChatModel
 from memograd.memory.configured import configured_chat_model
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.tasks.base.reading import Reader
@@ -48,7 +49,6 @@ from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,
     logs_of_files,
-    open_embedder,
     stored_operations,
     training_logs,
 )

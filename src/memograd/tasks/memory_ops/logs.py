@@ -16,7 +16,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from memograd.config.memory_settings import cache_folder
 from memograd.data.detect import load_any
 from memograd.data.lifelog import (
     Lifelog,
@@ -28,9 +27,6 @@ from memograd.data.lifelog import (
 from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.grpo.run_folder import RunFolder
-from memograd.memory.embedders import Embedder
-from memograd.memory.embedders.load import load_embedder
-from memograd.memory.embedders.stored import StoredEmbedder
 from memograd.memory.language import language_of
 from memograd.tasks.memory_ops.material import check_statements
 from memograd.tasks.memory_ops.settings import OperationsConfig
@@ -98,11 +94,6 @@ def is_lifelog_file(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(first, dict) and {"statements", "probes"} <= set(first)
-
-
-def open_embedder(name: str) -> Embedder:
-    """The embedder of that name, with its vectors kept in the cache folder."""
-    return StoredEmbedder(load_embedder(name), cache_folder() / "vectors.db")
 
 
 def fingerprint(logs: Sequence[Lifelog]) -> str:

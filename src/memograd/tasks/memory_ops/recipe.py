@@ -22,6 +22,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.manager.trained.files import load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
@@ -42,7 +43,6 @@ from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,
-    open_embedder,
     training_logs,
 )
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs

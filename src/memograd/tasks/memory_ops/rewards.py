@@ -41,7 +41,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Final
 
-from memograd.errors import BadInput
+from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.memory.language import is_chinese
 from memograd.memory.records.operations import OpKind
 from memograd.memory.statements import (
@@ -293,7 +293,7 @@ def _one_reward(reward: OperationReward, chosen: ChosenOperation, rollout_id: st
     name = getattr(reward, "__name__", "calculate_reward")
     try:
         value = reward(chosen.action, chosen.new_fact, list(chosen.retrieved_facts))
-    except Exception as error:
+    except RAISED_BY_USERS as error:
         raise RewardError(
             f"Reward {name} raised {type(error).__name__}: {error}{place_of(reward, error)} "
             f"({chosen.action} in rollout {rollout_id}).",

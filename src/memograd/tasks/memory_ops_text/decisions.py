@@ -27,6 +27,9 @@ from memograd.tasks.memory_ops.walk import Point, Walk
 NOT_AN_OPERATION: Final = 0.1
 """What saying no operation costs below the worst of them."""
 
+COLUMNS: Final = ("operations", "gold")
+"""What rewards can read of a decision; see `decision_scenarios`."""
+
 Completion = Sequence[Mapping[str, str]] | str
 
 _OPERATION = re.compile(r"(ADD|NONE)|(UPDATE|DELETE)\s+#?([1-9][0-9]?)")

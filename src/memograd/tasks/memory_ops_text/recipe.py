@@ -9,6 +9,7 @@ sft`. Invariant: a run that was killed and resumed gives the numbers of the run 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +22,20 @@ from memograd.memory.embedders.load import load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.recipe import Job, Recipe, located, parse_rewards, policy_job
+from memograd.tasks.base.policy import load_policy, room_for_prompt
+from memograd.tasks.base.recipe import (
+    Job,
+    Recipe,
+    check_columns,
+    located,
+    parse_rewards,
+    policy_job,
+)
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
 from memograd.tasks.memory_ops.material import embed_logs
-from memograd.tasks.memory_ops_text.decisions import decision_scenarios
+from memograd.tasks.memory_ops_text.decisions import COLUMNS, decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 from memograd.tasks.text.measure import MeasuredRows, describe_rewards, held_out_rows
 
@@ -36,9 +44,13 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 
 def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which decisions, and how it is measured."""
-    known, held_out = scenarios(config)
     rewards = parse_rewards(config.rewards)
+    check_columns(rewards, COLUMNS, "decisions")
+    known, held_out = scenarios(config)
+    if not known or not held_out:
+        raise BadInput("There is no statement to train on, or none to measure on; give other logs.")
     policy = load_policy(config, checkpoint)
+    _check_lengths(policy, [*known, *held_out], config)
     return policy_job(
         policy,
         rewards,
@@ -47,6 +59,21 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         held_out_rows(policy, held_out, rewards, config, console),
         describe=partial(_describe, policy, rewards, known, held_out),
     )
+
+
+def _check_lengths(
+    policy: ModelPolicy, decisions: Sequence[Scenario], config: OpsTextTrainConfig
+) -> None:
+    """Refuse a decision whose prompt is longer than the settings allow or the model takes."""
+    limit = room_for_prompt(policy.context_length, config)
+    for one in decisions:
+        size = len(policy.encode(one.prompt))
+        if size > limit:
+            raise BadInput(
+                f"The decision {one.id} is shown in {size} tokens, and a prompt may have {limit}: "
+                "raise max_prompt_length where it is set, lower max_completion_length, take a "
+                "model with a longer context, or leave out statements of that length."
+            )
 
 
 def scenarios(config: OpsTextTrainConfig) -> tuple[list[Scenario], list[Scenario]]:

@@ -36,6 +36,7 @@ from memograd.tasks.base.recipe import (
     HeldOut,
     Job,
     Recipe,
+    check_columns,
     located,
     parse_rewards,
     policy_job,
@@ -50,6 +51,7 @@ from memograd.tasks.memory_qa.measure import (
     print_examples,
     report_results,
 )
+from memograd.tasks.memory_qa.scenarios import question_columns
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
@@ -142,6 +144,9 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
         thinned(chosen.train, config.max_train, config.seed),
         thinned(chosen.eval, config.max_eval, config.seed),
     )
+    rewards = parse_rewards(config.rewards)
+    first = next(one for one in split.train if one.questions)
+    check_columns(rewards, question_columns(first, first.questions[0]), "questions")
     policy = load_policy(config, checkpoint)
     if checkpoint is None:
         # What can be wrong is found here, before the folder is made.
@@ -153,7 +158,7 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
     job = QAJob(config, policy, split, {})
     made = policy_job(
         policy,
-        parse_rewards(config.rewards),
+        rewards,
         job.scenarios,
         config,
         HeldOut(

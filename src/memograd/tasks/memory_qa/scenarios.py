@@ -22,7 +22,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from memograd.data import Conversation
+from memograd.data import Conversation, Question
 from memograd.memory import TurnMemory, format_date
 from memograd.memory.language import is_chinese
 from memograd.rewards import CATEGORIES
@@ -203,21 +203,25 @@ def memory_qa_scenarios(
         Scenario(
             id=question.id,
             messages=memory_qa_messages(question.text, remembered),
-            columns={
-                "question": question.text,
-                "answer": [question.answer, *question.accepted]
-                if question.accepted
-                else question.answer,
-                "category": _locomo_category(question.category),
-                "kind": question.category,
-                "conversation": conversation.id,
-                "evidence": list(question.evidence),
-            },
+            columns=question_columns(conversation, question),
         )
         for question, remembered in zip(
             conversation.questions, memory.lines(conversation, view), strict=True
         )
     ]
+
+
+def question_columns(conversation: Conversation, question: Question) -> dict[str, Any]:
+    """What rewards can read of a question."""
+    answers = [question.answer, *question.accepted]
+    return {
+        "question": question.text,
+        "answer": answers if question.accepted else question.answer,
+        "category": _locomo_category(question.category),
+        "kind": question.category,
+        "conversation": conversation.id,
+        "evidence": list(question.evidence),
+    }
 
 
 def _locomo_category(kind: str) -> str:

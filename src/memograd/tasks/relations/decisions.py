@@ -42,7 +42,7 @@ from memograd.tasks.relations.rows import (
     segments_of,
 )
 from memograd.tasks.relations.settings import LaterConfig
-from memograd.tasks.relations.wording import holds, spans_of
+from memograd.tasks.relations.wording import holds, in_both, spans_of
 
 LEAVE, DOUBT, CLOSE = 0, 1, 2  # of an item
 DROP, KEEP = 0, 1  # of a sentence
@@ -205,7 +205,7 @@ def _posed(
     quotes = dict(
         zip(told, spans_of([fact.quote for fact in told.values()], said.text), strict=True)
     )
-    shared = [{name: _shared(span, quote) for name, quote in quotes.items()} for span in spans]
+    shared = [{name: in_both(span, quote) for name, quote in quotes.items()} for span in spans]
     whole = {name: sum(part[name] for part in shared) for name in quotes}
     row = builder.row(said.text, role=said.role, before=before, items=list(items), segments=spans)
     least = thresholds.keep_clause_above if clauses else thresholds.keep_above
@@ -227,10 +227,6 @@ def _posed(
         before=before,
         questions=state.dialogue.questions(state.turn, later),
     )
-
-
-def _shared(one: Span, other: Span) -> int:
-    return max(0, min(one.end, other.end) - max(one.start, other.start))
 
 
 @dataclass(frozen=True)

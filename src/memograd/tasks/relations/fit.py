@@ -3,7 +3,7 @@
     fitted = fit(weights, read_cases(paths, authors))    # fitted.thresholds, fitted.report
 
 One threshold after the other is moved over GRID; what counts is the mean value of a case
-(`Verdict.value`), the languages equally: a right one, less what doubts cost, and much less than
+(`CaseVerdict.value`), the languages equally: a right one, less what doubts cost, and much less than
 nothing for a comment that destroys its fact. So that no single case is chased, the value at a
 threshold is averaged with its neighbours', a move must gain `LEAST_GAIN` cases, and of a plateau
 the middle is taken.
@@ -187,7 +187,7 @@ class RememberingModel(RelationModel):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaseVerdict:
     """wrong: what is, None where nothing is. doubted, past: whether an item says that it may be so
     no longer, or what was so before."""
 
@@ -210,7 +210,7 @@ class Verdict:
 
 
 @dataclass
-class Judge:
+class CaseJudge:
     """Says which cases are right at given thresholds, and plays only those that it must.
 
     played: how often a case was.
@@ -220,9 +220,9 @@ class Judge:
     reader: TrainedReader
     manager: RelationManager
     played: int = 0
-    _verdicts: dict[str, list[tuple[Region, Verdict]]] = field(default_factory=dict)
+    _verdicts: dict[str, list[tuple[Region, CaseVerdict]]] = field(default_factory=dict)
 
-    def verdict(self, case: Case, thresholds: Thresholds) -> Verdict:
+    def verdict(self, case: Case, thresholds: Thresholds) -> CaseVerdict:
         """How the case ends at those thresholds."""
         known = self._verdicts.setdefault(case["id"], [])
         for region, verdict in known:
@@ -235,12 +235,12 @@ class Judge:
         known.append((region, verdict))
         return verdict
 
-    def played_anew(self, case: Case, user: str) -> Verdict:
+    def played_anew(self, case: Case, user: str) -> CaseVerdict:
         """How the case ends for a user that the memory does not know yet."""
         play(self.memory, case, user)
         wrong = what_is_wrong(self.memory, case, user)
         texts = [one["memory"] for one in self.memory.get_all(user_id=user)["results"]]
-        return Verdict(
+        return CaseVerdict(
             wrong,
             doubted=any(is_doubted(text) for text in texts),
             past=any(is_past(text) or formerly(text) for text in texts),
@@ -248,7 +248,7 @@ class Judge:
 
 
 @contextmanager
-def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[Judge]:
+def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[CaseJudge]:
     """A judge of a memory with those weights, in a folder that is gone afterwards."""
     model = RememberingModel(weights)
     reader, manager = TrainedReader(model), RelationManager(model)
@@ -262,7 +262,7 @@ def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[Judg
             env_file=None,
         ) as memory,
     ):
-        yield Judge(memory, reader, manager)
+        yield CaseJudge(memory, reader, manager)
 
 
 @dataclass(frozen=True)
@@ -279,9 +279,11 @@ class CaseShares:
     past: int
 
 
-def shares(judge: Judge, cases: Sequence[Case], thresholds: Thresholds) -> dict[str, CaseShares]:
+def shares(
+    judge: CaseJudge, cases: Sequence[Case], thresholds: Thresholds
+) -> dict[str, CaseShares]:
     """How the cases stand at those thresholds, by language."""
-    of: dict[str, list[tuple[Case, Verdict]]] = {}
+    of: dict[str, list[tuple[Case, CaseVerdict]]] = {}
     for case in cases:
         of.setdefault(language_of(case), []).append((case, judge.verdict(case, thresholds)))
     return {
@@ -357,7 +359,7 @@ def fit(
 
 
 def _search(
-    judge: Judge, cases: Sequence[Case], start: Thresholds, say: Callable[[str], None]
+    judge: CaseJudge, cases: Sequence[Case], start: Thresholds, say: Callable[[str], None]
 ) -> Fitted:
     before = shares(judge, cases, start)
     fewest = min(one.cases for one in before.values())
@@ -397,7 +399,7 @@ def _objective(found: Mapping[str, CaseShares]) -> float:
 
 
 def _curve(
-    judge: Judge, cases: Sequence[Case], chosen: Thresholds, name: str, values: Sequence[float]
+    judge: CaseJudge, cases: Sequence[Case], chosen: Thresholds, name: str, values: Sequence[float]
 ) -> list[float]:
     """The objective at each value of one threshold; minus infinity where it may not have it."""
     curve = []

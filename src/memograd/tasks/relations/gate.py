@@ -54,7 +54,7 @@ _CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenTurns:
     """Of n turns: what the gate sees `[n, hidden]`, and the highest probability that the model
     closes one of their items `[n]`."""
 
@@ -62,7 +62,7 @@ class Seen:
     closing: np.ndarray
 
 
-def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> Seen:
+def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> SeenTurns:
     """Users' turns that have items, read alone and with these. Raises BadInput where none has."""
     turns = [said for said in turns if said.role == "user" and said.items and said.group is None]
     if not turns:
@@ -75,7 +75,7 @@ def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> Seen:
         vectors.append(model.message_vectors(said.text, before)[0])
         items = [fact.item or fact.statement for fact in said.items]
         closing.append(model.relate(said.text, before, items)[:, _CLOSING].sum(1).max())
-    return Seen(np.stack(vectors), np.array(closing))
+    return SeenTurns(np.stack(vectors), np.array(closing))
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class Missed:
     spared: int
 
 
-def judged(gate: Gate, found: Seen, link_above: float) -> Missed:
+def judged(gate: Gate, found: SeenTurns, link_above: float) -> Missed:
     """What the gate leaves out; link_above: from where on the memory notes that an item may have
     changed."""
     out = np.array([not gate.closes.lets_in(vector[None]) for vector in found.vectors])

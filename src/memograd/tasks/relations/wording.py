@@ -47,9 +47,9 @@ class DialogueReader:
         self._before.append(replace(turn))
         found = []
         for quote in self._quoted.quotes:
-            shared = [_shared(quote, span) for span in spans_of(heard.quotes, text)]
-            best = int(np.argmax(shared)) if shared else -1
-            found.append(heard.facts[best].text if best >= 0 and shared[best] else "")
+            common = [in_both(quote, span) for span in spans_of(heard.quotes, text)]
+            best = int(np.argmax(common)) if common else -1
+            found.append(heard.facts[best].text if best >= 0 and common[best] else "")
         return found
 
 
@@ -96,11 +96,12 @@ def spans_of(parts: Sequence[str], text: str) -> list[Span]:
 
 def holds(segment: Span, quote: Span) -> bool:
     """Whether the segment and the quotation overlap by half of it, or most of the quotation."""
-    shared = _shared(segment, quote)
-    return shared > 0 and (
-        shared >= 0.5 * (segment.end - segment.start) or shared >= 0.6 * (quote.end - quote.start)
+    both = in_both(segment, quote)
+    return both > 0 and (
+        both >= 0.5 * (segment.end - segment.start) or both >= 0.6 * (quote.end - quote.start)
     )
 
 
-def _shared(one: Span, other: Span) -> int:
+def in_both(one: Span, other: Span) -> int:
+    """How many places both have."""
     return max(0, min(one.end, other.end) - max(one.start, other.start))

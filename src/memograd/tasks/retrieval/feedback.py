@@ -27,7 +27,12 @@ from memograd.data.lifelog import Lifelog
 from memograd.data.lifelog.from_journal import is_held_out, lifelog_of_journal
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.search.ranker.files import Linear, Ranker, RankerVersions, shipped_ranker
+from memograd.memory.search.ranker.files import (
+    LinearRanking,
+    Ranker,
+    RankerVersions,
+    shipped_ranker,
+)
 from memograd.memory.state import MemoryState
 from memograd.tasks.retrieval.learning import (
     Part,
@@ -123,7 +128,7 @@ def learn_ranking(
         new = present
         found: dict[str, FoundBy] = {}
         for name, part in PARTS.items():
-            before: Linear = getattr(present, name)
+            before: LinearRanking = getattr(present, name)
             after = adapted(before, train, part, ridge)
             if after is None:
                 continue
@@ -174,7 +179,9 @@ def feedback_rows(memory: Memory, owner: str) -> tuple[list[Row], dict[str, int]
     return rows, dict(left_out)
 
 
-def adapted(start: Linear, rows: Sequence[Row], part: Part, ridge: float = RIDGE) -> Linear | None:
+def adapted(
+    start: LinearRanking, rows: Sequence[Row], part: Part, ridge: float = RIDGE
+) -> LinearRanking | None:
     """The weights after the listwise loss of these rows, held near `start`; None without rows."""
     packed = pack(rows, part)
     count = len(packed.sizes)
@@ -193,7 +200,7 @@ def adapted(start: Linear, rows: Sequence[Row], part: Part, ridge: float = RIDGE
     return replace(start, weights=weights)
 
 
-def _found(rows: Sequence[Row], part: Part, linear: Linear | None) -> float:
+def _found(rows: Sequence[Row], part: Part, linear: LinearRanking | None) -> float:
     return float(np.mean([recalls(rows, part, linear, k).mean() for k in JUDGED_AT]))
 
 

@@ -35,7 +35,7 @@ from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING, Fe
 from memograd.memory.search.ranker.files import (
     FACTS,
     HIT_FACTS,
-    Linear,
+    LinearRanking,
     Probability,
     hit_facts,
     with_best,
@@ -192,7 +192,7 @@ class PlackettLuce:
 
 
 def fit_probability(
-    linear: Linear, rows: Sequence[Row], part: Part, *, top: int = 10, ridge: float = 1.0
+    linear: LinearRanking, rows: Sequence[Row], part: Part, *, top: int = 10, ridge: float = 1.0
 ) -> Probability:
     """The probabilities of a ranker's scores, by logistic regression."""
     facts, answered, hits, is_hit = [], [], [], []
@@ -266,12 +266,12 @@ def logistic_fit(
     return np.append(weights, found[-1] - float(weights @ mean))
 
 
-def recalls(rows: Sequence[Row], part: Part, linear: Linear | None, k: int) -> np.ndarray:
+def recalls(rows: Sequence[Row], part: Part, linear: LinearRanking | None, k: int) -> np.ndarray:
     """float64 `[answerable questions]`; linear: None for rank fusion."""
     return np.array([recall(row, part(row), linear, k) for row in rows if row.evidence])
 
 
-def recall(row: Row, found: Candidates | None, linear: Linear | None, k: int) -> float:
+def recall(row: Row, found: Candidates | None, linear: LinearRanking | None, k: int) -> float:
     """The share of one question's evidence among the first k."""
     if found is None:
         return 0.0
@@ -280,7 +280,7 @@ def recall(row: Row, found: Candidates | None, linear: Linear | None, k: int) ->
     return len({turn for at in best for turn in found.sources[at]}) / row.evidence
 
 
-def guard(rows: Sequence[Row], part: Part, linear: Linear, k: int) -> dict[str, Any]:
+def guard(rows: Sequence[Row], part: Part, linear: LinearRanking, k: int) -> dict[str, Any]:
     """Recall of fusion and of the ranker on held-out rows, the gain with its interval, by set."""
     fused, trained = recalls(rows, part, None, k), recalls(rows, part, linear, k)
     if not len(fused):
@@ -308,7 +308,7 @@ FIRST: Final = 10  # items whose pairs are learnt from
 PAIR_RIDGE: Final = 2.0
 
 
-def fit_newer(linear: Linear, rows: Sequence[Row]) -> Newer | None:
+def fit_newer(linear: LinearRanking, rows: Sequence[Row]) -> Newer | None:
     """What these questions teach of older and newer items; None where they hold no pair."""
     found = [(pairs, right) for row in rows for pairs, right in _pairs(linear, row)]
     if not found:
@@ -319,7 +319,7 @@ def fit_newer(linear: Linear, rows: Sequence[Row]) -> Newer | None:
     return Newer(logistic_fit(seen, right, PAIR_RIDGE, np.zeros(len(PAIRS)), weight))
 
 
-def _pairs(linear: Linear, row: Row) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _pairs(linear: LinearRanking, row: Row) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The pairs of a question, if there are some, and whether the newer one is evidence."""
     items = row.items
     if items is None or items.told is None or items.alike is None or row.cues is None:

@@ -19,13 +19,12 @@ from typing import Any, Final
 import numpy as np
 from rich.console import Console
 
-from memograd.config.memory_settings import cache_folder
 from memograd.data import Conversation, load_any
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
-from memograd.memory.embedders import Embedder, load_embedder
-from memograd.memory.embedders.stored import StoredEmbedder
+from memograd.memory.embedders import Embedder
+from memograd.memory.embedders.load import open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
@@ -119,11 +118,6 @@ def generated(config: RetrievalConfig) -> list[Source]:
 
     logs = generate_lifelogs(config.logs, config.seed)
     return [Source("generated", tuple(log.conversation() for log in logs), single=False)]
-
-
-def open_embedder(name: str) -> Embedder:
-    """The embedder of that name, with its vectors kept in the cache folder."""
-    return StoredEmbedder(load_embedder(name), cache_folder() / "vectors.db")
 
 
 def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Source], list[Source]]:

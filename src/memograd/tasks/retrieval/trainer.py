@@ -14,7 +14,7 @@ import numpy as np
 from memograd.data import Question
 from memograd.memory.language import language_of
 from memograd.memory.search.ranker.features import FEATURES
-from memograd.memory.search.ranker.files import Linear
+from memograd.memory.search.ranker.files import LinearRanking
 from memograd.rewards.squad import squad_f1
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.retrieval.learning import (
@@ -110,10 +110,10 @@ class RankerTrainer:
         self.weights = np.stack([bounded(one) for one in moved])
         return measured
 
-    def linear(self, number: int) -> Linear:
+    def linear(self, number: int) -> LinearRanking:
         """The ranker of turns (0) or items (1) as it stands."""
         mean, scale = self._scales[number]
-        return Linear(mean, scale, self.weights[number].copy())
+        return LinearRanking(mean, scale, self.weights[number].copy())
 
     def _supervised(self, number: int) -> tuple[np.ndarray, float]:
         packed, values = self._packed[number], self._values[number]

@@ -19,7 +19,11 @@ from typing import cast
 
 from rich.console import Console
 
-from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.bootstrap import (
+    bootstrap_interval,
+    paired_bootstrap_difference,
+    written_interval,
+)
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.setup import AgentJob
@@ -126,8 +130,8 @@ def report_sql(
     lines = [
         [
             f"{one.measure} (n={one.n})",
-            *(_shown(side) for side in (one.before, one.warm_start, one.after) if side),
-            _shown(one.gain or one.difference, "+"),
+            *(written_interval(side) for side in (one.before, one.warm_start, one.after) if side),
+            written_interval(one.gain or one.difference, "+"),
         ]
         for one in changes
     ]
@@ -154,8 +158,3 @@ def report_sql(
 
 def _estimate(values: Sequence[float]) -> Estimate:
     return (sum(values) / len(values), *bootstrap_interval(values))
-
-
-def _shown(values: Estimate, sign: str = "") -> str:
-    mean, low, high = (format(value, f"{sign}.3f") for value in values)
-    return f"{mean} [{low}, {high}]"

@@ -270,12 +270,17 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
     """Write the sample database and its questions into `folder`, to look at or to change.
 
     Raises:
-        BadInput: one of the files is there already.
+        BadInput: one of the files is there already, or the folder cannot be made.
     """
     database, asked = folder / "medical.sqlite", folder / "questions.jsonl"
     for path in (database, asked):
         _check_new(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"The folder {folder} cannot be made ({error.strerror}); choose another."
+        ) from error
     write_sample(database)
     write_sample_questions(asked)
     return database, asked

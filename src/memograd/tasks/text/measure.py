@@ -19,7 +19,11 @@ from typing import Any
 from rich.console import Console
 
 from memograd.config import TrainConfig
-from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
+from memograd.evaluation.bootstrap import (
+    bootstrap_interval,
+    paired_bootstrap_difference,
+    written_interval,
+)
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
@@ -206,8 +210,8 @@ def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
     rows = [["reward", "before", "after", "difference"]]
     for change in changes:
         name = f"{change.reward} (n={change.n})"
-        cells = [_estimate(change.before), _estimate(change.after)]
-        rows.append([name, *cells, _estimate(change.difference, sign="+")])
+        cells = [written_interval(change.before), written_interval(change.after)]
+        rows.append([name, *cells, written_interval(change.difference, sign="+")])
     return rows
 
 
@@ -231,8 +235,3 @@ def _markdown(changes: Sequence[RewardChange], answers: Sequence[dict[str, Any]]
 def _quoted(text: str) -> str:
     """As a block of code, which shows tags and line breaks as they are."""
     return "\n".join("    " + line for line in text.splitlines() or [""])
-
-
-def _estimate(values: tuple[float, float, float], sign: str = "") -> str:
-    mean, low, high = (format(value, f"{sign}.3f") for value in values)
-    return f"{mean} [{low}, {high}]"

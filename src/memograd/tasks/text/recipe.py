@@ -8,7 +8,6 @@ folder; nothing that is evaluated on is trained on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,17 @@ from rich.console import Console
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.model_policy import ModelPolicy
-from memograd.rewards import WeightedReward, needed_columns
-from memograd.rewards.compose import environment
+from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.recipe import Job, Recipe, located, parse_rewards, policy_job
+from memograd.tasks.base.recipe import (
+    Job,
+    Recipe,
+    check_columns,
+    located,
+    parse_rewards,
+    policy_job,
+)
 from memograd.tasks.text.measure import (
     MeasuredRows,
     describe_dropped,
@@ -31,7 +36,6 @@ from memograd.tasks.text.measure import (
 )
 from memograd.tasks.text.rows import (
     Dropped,
-    TextRow,
     text_scenarios,
     told_apart,
 )
@@ -65,9 +69,10 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
         )
     rewards = parse_rewards(config.rewards)
     train, evaluation = told_apart(config.data, config.text)
-    check_columns(rewards, train, config.data)
+    check_columns(rewards, train[0].columns, f"the rows of {config.data}")
     if evaluation:
-        check_columns(rewards, evaluation, config.text.eval_data or config.data)
+        file = config.text.eval_data or config.data
+        check_columns(rewards, evaluation[0].columns, f"the rows of {file}")
     policy = load_policy(config, checkpoint)
     limit = room_for_prompt(policy.context_length, config)
     kept, dropped = [], []
@@ -84,28 +89,6 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
         kept.append(scenarios)
         dropped += too_long
     return TextJob(policy, rewards, kept[0], kept[1], dropped, limit)
-
-
-def check_columns(
-    rewards: Sequence[WeightedReward],
-    rows: Sequence[TextRow],
-    file: Path,
-    given: Sequence[str] = (),
-) -> None:
-    """Refuse a reward that cannot be called because no row has a column that it needs.
-
-    `given` are columns that are no part of the rows.
-    """
-    columns = [*rows[0].columns, *given]
-    for reward in rewards:
-        if reward.function is environment and not given:
-            raise BadInput("Reward environment is that of an agent; use memograd train agent.")
-        missing = [name for name in needed_columns(reward.function) if name not in columns]
-        if missing:
-            raise BadInput(
-                f"Reward {reward.name} needs {', '.join(missing)}, but the rows of {file} have "
-                f"only {', '.join(columns)}; add the column, or give the parameter a default."
-            )
 
 
 console = Console(markup=False, highlight=False, soft_wrap=True)

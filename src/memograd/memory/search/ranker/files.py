@@ -46,7 +46,7 @@ HIT_FACTS: Final = ("behind", "share", "log_candidates", "margin")
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearRanking:
     """mean, scale, weights: float64 `[features]`; a weight of 0 leaves its feature out."""
 
     mean: np.ndarray
@@ -88,8 +88,8 @@ class Ranker:
     None: never. made_from: what it says of its training."""
 
     embedder: str
-    turns: Linear
-    items: Linear
+    turns: LinearRanking
+    items: LinearRanking
     turn_probability: Probability
     item_probability: Probability
     newer: Newer | None = None
@@ -255,7 +255,7 @@ def _logistic(x: np.ndarray | float) -> np.ndarray:
     return result
 
 
-def _written(linear: Linear, probability: Probability) -> dict[str, Any]:
+def _written(linear: LinearRanking, probability: Probability) -> dict[str, Any]:
     numbers = {
         "mean": linear.mean, "scale": linear.scale, "weights": linear.weights,
         "answerable": probability.answerable, "hit": probability.hit,
@@ -267,7 +267,7 @@ def _rounded(values: np.ndarray) -> list[float]:
     return [float(f"{one:.7g}") for one in values]
 
 
-def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
+def _linear(content: Mapping[str, Any], part: str, path: Path) -> LinearRanking:
     read = [_numbers(content, part, name, len(FEATURES), path) for name in ("mean", "scale")]
     weights = _numbers(content, part, "weights", len(FEATURES), path)
     if not (read[1] >= 1 / MOST).all():
@@ -275,7 +275,7 @@ def _linear(content: Mapping[str, Any], part: str, path: Path) -> Linear:
             f"The ranker in {path} has a scale below {1 / MOST:.0e} in {part}: train it again with"
             " memograd train retrieval."
         )
-    return Linear(read[0], read[1], weights)
+    return LinearRanking(read[0], read[1], weights)
 
 
 def _probability(content: Mapping[str, Any], part: str, path: Path) -> Probability:

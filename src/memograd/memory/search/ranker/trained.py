@@ -29,7 +29,7 @@ from memograd.memory.search.hits import Query, T
 from memograd.memory.search.ranker.around import Around
 from memograd.memory.search.ranker.features import GROUPS, Features, candidate_features
 from memograd.memory.search.ranker.files import (
-    Linear,
+    LinearRanking,
     Probability,
     Ranker,
     RankerVersions,
@@ -185,14 +185,14 @@ def judge_both(
     )
 
 
-def judge_turns(asked: Asked, linear: Linear) -> Judged[RawTurn] | None:
+def judge_turns(asked: Asked, linear: LinearRanking) -> Judged[RawTurn] | None:
     """The candidates among turns with their scores; None where there are none."""
     lists = turn_lists(asked.turns, asked.items, asked.sources)
     around = Around.of(asked.turns, lists.turn)
     return _judge(asked, asked.turns, lists, linear, around, of_items=False)
 
 
-def judge_items(asked: Asked, linear: Linear) -> Judged[MemoryItem] | None:
+def judge_items(asked: Asked, linear: LinearRanking) -> Judged[MemoryItem] | None:
     """The candidates among items with their scores; None where there are none."""
     lists = item_lists(asked.items, asked.turns, asked.sources)
     around = Around.of(asked.turns, lists.turn)
@@ -200,7 +200,7 @@ def judge_items(asked: Asked, linear: Linear) -> Judged[MemoryItem] | None:
 
 
 def _judge(
-    asked: Asked, own: Seen, lists: Lists, linear: Linear, around: Around, *, of_items: bool
+    asked: Asked, own: Seen, lists: Lists, linear: LinearRanking, around: Around, *, of_items: bool
 ) -> Judged[Any] | None:
     if not len(lists.numbers):
         return None
@@ -217,7 +217,7 @@ def candidates_of(
     judged: Judged[T] | None,
     corpus: Corpus[T],
     query: Query,
-    linear: Linear,
+    linear: LinearRanking,
     probability: Probability,
     *,
     most: int,
