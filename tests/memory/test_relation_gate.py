@@ -297,6 +297,7 @@ class Counting:
         self.read = 0
 
     points = False
+    crowded = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

@@ -56,6 +56,7 @@ class Answering:
         return True
 
     points = False
+    crowded = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

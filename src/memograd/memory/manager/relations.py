@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from memograd.errors import BadInput
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
-from memograd.memory.manager.crowded import evidence, stand_out
+from memograd.memory.manager.crowded import EVIDENCE, evidence, stand_out
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -50,7 +51,7 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements import same_text
 
 if TYPE_CHECKING:
-    from memograd.memory.relations import Thresholds
+    from memograd.memory.relations import RelationModel, Thresholds
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
@@ -59,6 +60,17 @@ FEW: Final = 3  # so many items near a message are few: one that looks closed mo
 
 class RelationManager(Rewriter):
     """Decides by a relation model; `thresholds`: how sure it must be, by default the model's."""
+
+    def __init__(self, model: RelationModel, *, thresholds: Thresholds | None = None) -> None:
+        """Raises BadInput where the model weighs other evidence than is known here."""
+        super().__init__(model, thresholds=thresholds)
+        weighs = model.crowded
+        if weighs is not None and len(weighs.weight) != len(EVIDENCE):
+            raise BadInput(
+                f"The gate of the relation model weighs {len(weighs.weight)} kinds of evidence, and"
+                f" this version of memograd knows {len(EVIDENCE)}: fit it anew with"
+                " benchmarks/relations_gate.py --write --only crowded."
+            )
 
     @property
     def actor(self) -> str:
