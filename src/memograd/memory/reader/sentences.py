@@ -138,6 +138,18 @@ _SECRET: Final = re.compile(
     r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     r"|短信(?:[来來发發收]|说)[^。！？\n]{0,10}?(?<!\d)\d{4,8}(?!\d)"
     r"|(?:保险柜|保險櫃|密码箱|密碼箱)[^。！？\n]{0,30}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
+    # A code behind the words for it, and what is pressed behind or before it.
+    r"|\b(?:key|door|gate|alarm|entry|lock|access|studio|locker|safe)[ -]?(?:pad )?(?:code|combo)\b"
+    r"[^.!?\n]{0,80}?\b(?:it['’]?s|is|to|be) (?:now )?\d{3,8}(?![\d:/%])"
+    r"|(?<![\d:/.,£$€-])\d{4,8} (?:and |then |plus )*(?:the )?"
+    r"(?:hash(?: key| sign)?(?! ?brown)|star(?: key)?|pound (?:key|sign))(?![\w-])"
+    r"|\b(?:hash|star|pound key) (?:and |then )*\d{4,8}(?![\d:/%])"
+    r"|\bpass(?:['’]s| is| was|:) (?=[A-Za-z])(?=\S*\d)[^\s,.]{6,}"
+    # How one is made: 密码换成了阿伟生日+店号.
+    r"|(?:密[码碼]|口令(?![^，。]{0,4}[改换換]))[^。！？\n，,]{0,8}?"
+    r"(?:(?:[换換改设設][成为為]|就?用的?)了?(?!新|别|別|更|复|複|什|啥|哪|一个|一個)"
+    r"|(?<![不只但可])[就又还還]?是(?!什|啥|多少|几|幾|不是|否|对|對|错|錯|[上昨今前刚剛每]|个|個|安全|必须|必須|为了|為了|怎))"
+    r"[^，。！？\s]{2,}"
     r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
     r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",
     re.IGNORECASE,

@@ -45,19 +45,22 @@ _CHAT: Final = (
     (re.compile(r"\bago (?:today|exactly)\b", re.I), "ago"),
     (re.compile(r"(?<![\w.])u\b(?!\.)"), "you"),
     (re.compile(r"\bur\b"), "your"),
+    (re.compile(r"\b(he|she|that|what|there)s\b(?= )", re.I), r"\1's"),
+    (re.compile(r"\b(they|you)(ve|re|ll)\b", re.I), r"\1'\2"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
     r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
     r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
     r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
-    r"|news flash|big news|psst|oops|whoops|wow|yay)"
+    r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay)"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
 _INTERJECTION_ZH: Final = re.compile(
-    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?|跟你说"
+    r"^(?:(?:哈[囉喽啰嘍]|哈+(?![囉喽啰嘍])|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?"
+    r"|[跟和同]你(?:说|讲|說|講)(?:(?:一)?[个個件](?:事[儿兒情]?|秘密|祕密|好消息|坏消息|壞消息|新闻|新聞))?"
     r"|告诉你吧?)[，,！!。~～、\s]*)+"
-    r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|笑死|orz)[。！!~～\s]*$",
+    r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|[笑爽美酸]死(?:我了?|人了?)?|orz)[。！!~～\s]*$",
     re.IGNORECASE,
 )
 
