@@ -65,10 +65,7 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
         ("哈囉，我在台北", "用户在台北。"),
         ("我换了发型，笑死我", "用户换了发型。"),
         ("Which reminds me, Ann is our boss", "Ann is User's boss."),
-        (
-            "Shes a heeler and theyve put her on a diet",
-            "She's a heeler and they've put her on a diet.",
-        ),
+        ("I'm told shes a dog theyve kept", "User is told she's a dog they've kept."),
         ("Should I go electric?", "User asked: Should User go electric?"),
         ("What do I get him?", "User asked: What does User get him?"),
         ("We hadn't talked in two years", "User and others hadn't talked in two years."),

@@ -141,7 +141,8 @@ _OWN_ONE: Final = re.compile(
 # Calls in passing, in which nobody is meant: "yes God help me, from September".
 _CALLS: Final = re.compile(
     r",? ?\b(?:(?:god|lord|heaven|jesus) (?:help|forgive|save|bless)|forgive|excuse|pardon"
-    r"|bear with|believe|trust|mind|search|dear|silly|lucky|poor) me\b(?! (?:for|of|on|when|if|to)\b),?"
+    r"|bear with|believe|trust|mind|search|dear|silly|lucky|poor)"
+    r" me\b(?! (?:for|of|on|when|if|to)\b),?"
     r"|,? ?\bdid i (?:tell|mention(?: it)?(?: to)?|say(?: that)?|not (?:tell|say|mention))"
     r"(?: (?:you|it|that|this|already))*(?=[,.!?]|$),?",
     re.IGNORECASE,

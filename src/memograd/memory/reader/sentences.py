@@ -93,6 +93,24 @@ _MAIL: Final = re.compile(
     r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
     re.I | re.M,
 )
+# A notice that somebody forwarded, up to the dashes behind which its reader speaks again.
+_NOTICE: Final = re.compile(
+    r"^\s*(?:【[^】\n]{0,20}(?:群|通知|公告|提醒您|商家|客服|物业|物業|银行|銀行|快递|快遞|社区|社區|学校|學校|幼儿园|公司)[^】\n]{0,6}】"
+    r"|(?:各位|尊敬的|亲爱的)(?:邻居|鄰居|业主|業主|家长|家長|住户|住戶|居民|乘客|旅客|客户|客戶|会员|會員|商户|商家"
+    r"|用户|用戶|顾客|顧客|车主|車主|租户|租客))"
+    r"(?:(?!\s*(?:——|--+|—))[\s\S])*"
+)
+# "Here's what they gave us, what does it say about phones?", and the text in the lines below.
+_HANDED: Final = re.compile(
+    r"^[^\n]{0,80}\b(?:here(?:['’]?s| is| are) (?:what|the \w+|a \w+) (?:they|he|she|it)"
+    r"(?:['’]ve| have| has)? (?:just )?(?:gave|given|sent|wrote|written|got|handed|put|posted|said)"
+    r"|what (?:it|this|that) (?:says|means)|(?:this|it) (?:is what|came|says|is from)"
+    r"|what (?:do(?:es)?|did|is|are|am) (?:it|this|that|they|i)\b[^\n]{0,20} (?:say|mean|do)\b"
+    r"|(?:tell|explain|put)\b[^\n]{0,30} in plain (?:words|english|language)"
+    r"|can['’]?t make (?:sense|head or tail) of)"
+    r"[^\n]*\n\s*",
+    re.IGNORECASE,
+)
 _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
@@ -171,6 +189,11 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if play := _PLAY.search(text):
         found.append((play.start(), len(text)))
     found += [one.span() for one in _FICTION.finditer(text)]
+    if notice := _NOTICE.match(text):
+        found.append(notice.span())
+    handed = _HANDED.match(text)
+    if handed and len(text) - handed.end() > 60:
+        found.append((handed.end(), len(text)))
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)

@@ -37,7 +37,14 @@ from memograd.memory.reader.forget import (
     MAY_ASK,
     asked_for,
 )
-from memograd.memory.reader.parts import asks, beginning, is_short, own_sentences, told_apart
+from memograd.memory.reader.parts import (
+    asks,
+    beginning,
+    clauses_of,
+    is_short,
+    own_sentences,
+    told_apart,
+)
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
     has_secret,
@@ -62,7 +69,6 @@ if TYPE_CHECKING:
 BEFORE_TURNS: Final = 3
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
-_CLAUSE: Final = re.compile(r"(?:[^,，;；]|(?<=\d),(?=\d))+[,，;；]?")  # 34,500 is one number
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
@@ -345,24 +351,25 @@ class TrainedReader:
 
         parts: list[tuple[int, int, str]] = []
         rows = []
-        clauses_of: dict[int, list[tuple[int, str]]] = {}
+        split_up: dict[int, list[tuple[int, str]]] = {}
         for number, ((_, _, text), row) in enumerate(zip(sentences, worth, strict=True)):
-            clauses = [(m.start(), m[0].strip(" ,，、")) for m in _CLAUSE.finditer(text)]
             clauses = [
-                (at, said) for at, said in clauses if len(said) > (3 if is_chinese(said) else 5)
+                (at, said)
+                for at, said in clauses_of(text)
+                if len(said) > (3 if is_chinese(said) else 5)
             ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
             whole = float(row[0]) >= self._least(text) and not told
             if not whole and float(row[2]) < self.thresholds.wish_above and len(clauses) > 1:
-                clauses_of[number] = clauses
-        every = [said for clauses in clauses_of.values() for _, said in clauses]
+                split_up[number] = clauses
+        every = [said for clauses in split_up.values() for _, said in clauses]
         worth_of_clauses = self._model.worth(message, before, every) if every else worth[:0]
         for number, ((start, end, text), row) in enumerate(zip(sentences, worth, strict=True)):
-            if number not in clauses_of:
+            if number not in split_up:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
-            clauses = clauses_of[number]
+            clauses = split_up[number]
             found = worth_of_clauses[: len(clauses)]
             worth_of_clauses = worth_of_clauses[len(clauses) :]
             for n, (_, said) in enumerate(clauses):

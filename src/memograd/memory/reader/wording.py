@@ -69,6 +69,8 @@ LISTED: Final = re.compile(r"[-*•·–]\s|\d{1,2}[.)、](?:\s?\D|$)")
 """How a line of a list begins."""
 _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
+_SPACED: Final = re.compile(r"(?<=[\u3400-\u9fff])[ \u3000]+(?=[\u3400-\u9fff])")
+"""Where a comma is meant: 刚下夜班 困死了."""
 _MARKS: Final = re.compile(
     r"^(?:#+ |>+ |[-*•·–] |\d{1,2}[.)、] ?(?=\D)|[，,；;、])+|\*\*|__|`(?=[^`]*`)|(?<=\w)`"
 )
@@ -83,7 +85,7 @@ def bare_of(sentence: str) -> str:
     text = _LINES.sub("、" if chinese else "; ", text)
     if chinese:
         shorter = _INTERJECTION_ZH.sub("", text).strip()
-        return screen_chinese.strip_note(shorter) if len(shorter) > 1 else text
+        return _SPACED.sub("，", screen_chinese.strip_note(shorter) if len(shorter) > 1 else text)
     for pattern, written in _CHAT:
         text = pattern.sub(written, text)
     shorter = screen_english.strip_note(_INTERJECTION.sub("", text).strip())
