@@ -42,12 +42,14 @@ _LABELLED: Final = re.compile(
     r"^[ \t]*[^\s:：。.!?！？][^:：\n。.!?！？]{0,23}[:：][ \t]*[^\s/].*$", re.MULTILINE
 )
 _TEXT = (
-    r"(?:letter|e-?mails?|text|message|poem|ad|advert|listing|note|speech|toast|caption|bio|essay|story|song"
-    r"|lyrics|review|reply|statement|paragraph|sentence|blurb|post|tweet|invitation|eulogy|obituary|recipe)"
+    r"(?:letter|e-?mails?|text|message|poem|ad|advert|listing|note|speech|toast|caption|bio|essay"
+    r"|story|song"
+    r"|lyrics|review|reply|statement|paragraph|sentence|blurb|post|tweet|invitation|eulogy"
+    r"|obituary|recipe)"
 )
 WANTS_TEXT: Final = re.compile(
-    r"\b(?:write|draft|compose|word|do|make|give|send|need|want|got|have|with) (?:\w+ )?(?:me |us )?"
-    r"(?:(?:an?|the|your|my|some|another) )?"
+    r"\b(?:write|draft|compose|word|do|make|give|send|need|want|got|have|with) (?:\w+ )?"
+    r"(?:me |us )?(?:(?:an?|the|your|my|some|another) )?"
     rf"(?:[\w'’-]+ ){{0,4}}?{_TEXT}\b(?! from| says?| said)"
     r"|\b(?:rewrite|reword|rephrase|proof-?read|translate|polish)\b"
     r"|\b(?:fix|correct|check|improve|shorten) (?:my |the |this |its |up )*"

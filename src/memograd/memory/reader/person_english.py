@@ -38,7 +38,7 @@ _MODAL: Final = frozenset(_MODAL_WORDS.split())
 _IRREGULAR: Final = {
     "am": "is", "are": "is", "'m": "is", "'re": "is", "'ve": "has", "have": "has", "do": "does",
     "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "ain't": "ain't", "go": "goes",
-    "aint": "ain't",
+    "aint": "ain't", "been": "has been",
     "wanna": "wants to", "gotta": "has to", "were": "was", "weren't": "wasn't",
 }  # fmt: skip
 _BASE_IN_ED_WORDS = """
@@ -98,7 +98,8 @@ _BOTH_OF_US: Final = re.compile(
 _SECOND_VERB: Final = re.compile(
     r"(\b(?:and|but|or) (?:\w+ly |also |really |still |just )?)"
     r"(live|work|love|like|want|need|hope|have|think|feel|play|enjoy|hate|know|am|go|take|run|read"
-    r"|eat|drink|use|write|speak|teach|study|plan|try|make|get|keep|help|look|sleep|care|sell|grow|volunteer|coach)\b"
+    r"|eat|drink|use|write|speak|teach|study|plan|try|make|get|keep|help|look|sleep|care|sell|grow"
+    r"|volunteer|coach)\b"
     # Many are nouns too ("self-acceptance and love theme"): what follows shows a verb.
     r"(?= (?:to|in|at|on|after|an?|the|my|our|it|them|him|her|with|for|as|that|so|very|\w+ing)\b)"
 )

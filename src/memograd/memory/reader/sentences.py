@@ -29,7 +29,8 @@ _END: Final = re.compile(
     r"|[\r\n]+\s*"
 )
 _ABBREVIATION: Final = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e|a\.m|p\.m|u\.s|no|[a-z])\.$",
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e"
+    r"|a\.m|p\.m|u\.s|no|[a-z])\.$",
     re.IGNORECASE,
 )
 _LONGEST: Final = 12  # characters of an abbreviation with what stands before it, and to spare

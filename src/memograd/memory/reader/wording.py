@@ -222,6 +222,10 @@ _NOT_DOING: Final = """
 _NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
 
 
+_TO_SPEAKER: Final = re.compile(r" (?:me|us)\b", re.IGNORECASE)
+"""Behind a verb without a subject: "Told me to rest" says what somebody else did."""
+
+
 def completed(text: str) -> str | None:
     """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
     found = re.match(
@@ -239,11 +243,13 @@ def completed(text: str) -> str | None:
         return f"I'm {adverb}going to{rest}"
     if verb == "been":
         return f"I've {adverb}been{rest}"
-    if verb.endswith("ing") and len(verb) > 5 and verb not in _NO_ACTIVITY:
+    does = verb in ("doing", "using") or (verb == "going" and re.match(r" to (?!be\b)", rest))
+    if (does or (verb.endswith("ing") and len(verb) > 5)) and verb not in _NO_ACTIVITY:
         return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
     if (
         is_past(verb)
         and verb not in {"had", "was", "were", "did"}
+        and not _TO_SPEAKER.match(rest)
         and text[0].isupper()
         and not _FINITE.search(clause)
     ):
