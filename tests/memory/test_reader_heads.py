@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import numpy as np
@@ -112,6 +112,23 @@ def test_what_the_message_hides_is_also_read_alone() -> None:
     assert read(text, model) == ["User eats fish again.", "User does it for the iron."]
     # Only beside something that is kept.
     assert read("I eat fish again. My toast burnt.", model) == []
+
+
+def test_whom_a_pronoun_means_was_said_in_the_same_sitting() -> None:
+    reader = TrainedReader(cast(Any, OfWords("sheet mum")), thresholds=Thresholds())
+
+    def about(hours: int) -> str:
+        first = datetime(2025, 10, 12, tzinfo=UTC)
+        turns = [
+            RawTurn("a", "user", "My mum is old", first, 1, role="user"),
+            RawTurn(
+                "b", "user", "She left a sheet", first + timedelta(hours=hours), 2, role="user"
+            ),
+        ]
+        return reader.hear(turns[1:], turns[:1])[0].facts[0].text
+
+    assert about(1) == "About User's mum: she left a sheet."
+    assert about(96) == "User said: She left a sheet."
 
 
 def test_a_standing_instruction_is_kept() -> None:

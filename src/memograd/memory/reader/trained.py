@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
+SITTING: Final = timedelta(hours=12)
+"""What was said longer ago is not what "she" at the head of a sentence means."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
@@ -126,7 +129,8 @@ class TrainedReader:
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            last = next((one.text for one in reversed(past) if one.speaker == turn.speaker), "")
+            said_before = (one for one in reversed(past) if one.speaker == turn.speaker)
+            last = next((one.text for one in said_before if _is_near(one, turn)), "")
             alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
             setting = Setting(
                 turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone
@@ -440,6 +444,13 @@ class TrainedReader:
         """The worth from which a sentence is kept; a question that names no speaker needs more."""
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
+
+
+def _is_near(before: RawTurn, turn: RawTurn) -> bool:
+    """Whether both are of one sitting, so that the later one may point at the earlier."""
+    if before.time is None or turn.time is None:
+        return True
+    return abs(turn.time - before.time) <= SITTING
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:

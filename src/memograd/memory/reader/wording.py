@@ -133,11 +133,14 @@ _LOOKS_FOR: Final = re.compile(r"^(?:\S+ ){1,4}(?:ideas|tips|recipes|suggestions
 """Asks for things of a kind: "packed lunch ideas for my boy?" tells of nobody who packed."""
 
 
+_ARTICLE: Final = re.compile(r"^(?:the|a|an) ", re.IGNORECASE)
+
+
 def _about(person: str, said: str, name: str, *, chinese: bool) -> str:
     """What was said of a person whom its pronoun alone does not name."""
     if chinese:
         return f"关于{person_chinese.resolve_person(person, name, None)}：{said}"
-    of = person_english.resolve_person(person, name, None)
+    of = person_english.resolve_person(_ARTICLE.sub("the ", person), name, None)
     return f"About {of}: {said[:1].lower()}{said[1:]}"
 
 
