@@ -42,7 +42,8 @@ _IRREGULAR: Final = {
     "wanna": "wants to", "gotta": "has to", "were": "was", "weren't": "wasn't",
 }  # fmt: skip
 _BASE_IN_ED_WORDS = """
-    need feed speed bleed breed proceed succeed exceed embed heed
+    need feed speed bleed breed proceed succeed exceed embed heed hundred sacred
+    naked wicked weed seed
 """
 _BASE_IN_ED: Final = frozenset(_BASE_IN_ED_WORDS.split())
 _ADVERBS_WORDS = """
