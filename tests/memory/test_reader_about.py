@@ -86,6 +86,13 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
         ("我换了发型，笑死我", "用户换了发型。"),
         ("Which reminds me, Ann is our boss", "Ann is User's boss."),
         ("I'm told shes a dog theyve kept", "User is told she's a dog they've kept."),
+        ("And put in I got 22 kids", "User got 22 kids."),
+        ("Put down what I want: 2 lb of staples", "What User wants: 2 lb of staples."),
+        ("Put it in the oven, I said", "Put it in the oven, User said."),
+        (
+            "can you write me a text to my boss Mr Adair",
+            "User asked: can you write User a text to their boss Mr Adair.",
+        ),
         ("Should I go electric?", "User asked: Should User go electric?"),
         ("What do I get him?", "User asked: What does User get him?"),
         ("We hadn't talked in two years", "User and others hadn't talked in two years."),

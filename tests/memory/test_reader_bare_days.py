@@ -77,6 +77,7 @@ def test_english(said: str, meant: str, day: tuple[int, int] | None) -> None:
     ("said", "meant"),
     [
         ("all gone in 2 days", "all gone in 2 days"),
+        ("we're 38, which is the most in 20 years", "we're 38, which is the most in 20 years"),
         ("she's been 8 since last march 1st", "she's been 8 since 1 March 2025"),
         ("she leaves at the end of the month", "she leaves at the end of April 2025"),
     ],

@@ -135,3 +135,9 @@ def test_a_standing_instruction_is_kept() -> None:
     text = "How do I lift tubers? And please do not use bullet points."
     assert read(text, OfWords("none")) == ["User said: please do not use bullet points."]
     assert read("Write me a letter. No bullet points.", OfWords("none")) == []
+
+
+def test_a_time_beside_other_sentences_is_nothing() -> None:
+    assert read("like an angel. at 4pm. it's fine", OfWords("4pm")) == []
+    assert read("at 4pm.", OfWords("4pm")) == ["User said: at 4pm."]
+    assert read("Fox got in. at 4pm.", OfWords("4pm Fox")) == ["User said: Fox got in. at 4pm."]

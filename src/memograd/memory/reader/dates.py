@@ -102,7 +102,10 @@ def _ahead(found: re.Match[str], day: date) -> tuple[str, str, date]:
     return _ago(found, day, 1)
 
 
-_NOT_YET: Final = re.compile(r"\b(?:\w+n't|not|never|first time)\b", re.I)
+_NOT_YET: Final = re.compile(
+    r"\b(?:\w+n't|not|never|first time|(?:the|my|our) (?:most|best|worst|least|[a-z]+est|first))\b",
+    re.I,
+)
 _IS: Final = re.compile(r"\b(?:is|are|am)\b|['’](?:s|re|m)\b", re.I)
 
 

@@ -38,7 +38,7 @@ from memograd.memory.reader.forget import (
     asked_for,
 )
 from memograd.memory.reader.heads import belongs, is_standing, is_telling
-from memograd.memory.reader.idle import is_idle
+from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.parts import (
     asks,
     beginning,
@@ -203,6 +203,8 @@ class TrainedReader:
             if len(text) > LONGEST or has_secret(text) or (start, end) in told_by_way:
                 continue
             if is_idle(text) and not setting.question:
+                continue
+            if len(sentences) > 1 and says_only_when(text):
                 continue
             if forget and self._wishes(text, float(wish), own, setting):
                 continue

@@ -117,7 +117,7 @@ def say(sentence: str, setting: Setting) -> Draft:
         text = whole
     draft = resolved(text, setting)
     name = setting.name(draft.language)
-    if screen.is_question(text):
+    if screen.is_question(text) or (not chinese and screen_english.asks_you(text)):
         said = f"{name}问：{draft.text}" if chinese else f"{name} asked: {draft.text}"
     elif setting.about:
         said = _about(setting.about, draft.text, name, chinese=chinese)
