@@ -153,7 +153,7 @@ def person_meant(sentence: str, earlier: str, message_before: str) -> str | None
 def _people(text: str) -> list[_Person]:
     """The people and animals that are spoken of, each under one name however it is worded."""
     found: list[_Person] = []
-    callings = []
+    callings: list[_Person] = []
     for pattern in (_PERSON, _OTHERS, _TITLED, _CALLING, _DOES):
         for one in pattern.finditer(text):
             parts = one.groupdict()

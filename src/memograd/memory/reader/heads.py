@@ -45,7 +45,7 @@ _VERB_ZH: Final = re.compile(r"[了过是在有去来给做吃喝用住买卖说
 # What only points at something else ("She let me"), or says that there was a mistake.
 _SAYS_NOTHING: Final = re.compile(
     r"\b(?:muddled|misread|mistyped|mixed (?:up|them)|looking at|re-?read|put me right|my mistake"
-    r"|wrong|typo|i (?:said|told you))\b"
+    r"|wrong|typo|my (?:fingers?|thumbs?|phone|brain)|autocorrect|i (?:said|told you))\b"
     r"|^(?:\S+ ){0,2}(?:me|it|one|him|her|them|that|so|this)$|^[\w'’]+$(?<![\u3400-\u9fff])"
     r"|^i am \w+$"
     r"|看[错錯岔串]|[说說搞记記弄写寫打][错錯岔串反]|[糊瓦][涂特]",
