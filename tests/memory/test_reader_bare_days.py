@@ -53,6 +53,7 @@ DAY = date(2025, 4, 12)  # a Saturday
             "I start on Monday 28 April 2025 in Belfast",
             (4, 28),
         ),
+        ("sunday going home for pooja", "Sunday 13 April 2025 going home for pooja", (4, 13)),
         ("I left on the 10th", "I left on 10 April 2025", (4, 10)),
         # A habit, a list, a label, another date, and where no verb says which side.
         ("I swim on Fridays", "I swim on Fridays", None),

@@ -29,6 +29,7 @@ from memograd.memory.relations import Thresholds
         ("Keeping Britbox for the Poirots.", False),
         ("Surgeon was a Dr Pallister.", False),
         ("Two days?", False),
+        ("me 6.8 cgpa", False),
         ("三周。", False),
     ],
 )
@@ -46,6 +47,7 @@ def test_what_is_a_fragment(text: str, fragment: bool) -> None:
         ("I am keeping.", False),
         ("I was looking at the wrong date.", False),
         ("Long bed", False),
+        ("She just corrected me and laughed.", False),
         ("What was that?", False),
         ("Draft me an ad.", False),
     ],

@@ -64,7 +64,7 @@ _AHEAD: Final = re.compile(
     r"|(?:ha(?:s|ve)|['’](?:ve|s)) (?:got )?(?:an?|the|my|his|her|our|their)"
     r"|(?:am|is|are) (?:\w+ly )?\w+ing)\b"
     rf"|\b(?:{_ONE_TIME})\b"
-    r"|['’](?:m|s|re) (?:\w+ly |not )?\w+ing\b|['’]ll\b|(?:^|[,.] )\w{3,}ing\b"
+    r"|['’](?:m|s|re) (?:\w+ly |not )?\w+ing\b|['’]ll\b|(?:^|[,.] )\w{2,}ing\b"
     r"|(?<!\bhad )(?<!\bused )(?<!\bgot )"
     r"(?<!\bwent )\bto (?!the\b|my\b|a\b|an\b|him\b|her\b|me\b|us\b|them\b|[A-Z])[a-z]{2,}\b",
 )
@@ -146,7 +146,7 @@ def _side(said: str, start: int, end: int, prep: str) -> int | None:
         return 1
     if prep == "to":
         return None
-    for stretch in (before, re.split(r",", said[end:])[0]):
+    for stretch in (before, said[end:].split(",")[0].lstrip()):
         ahead = max((one.end() for one in _AHEAD.finditer(stretch)), default=-1)
         over = max(
             (

@@ -44,7 +44,8 @@ _VERB_ZH: Final = re.compile(r"[了过是在有去来给做吃喝用住买卖说
 
 # What only points at something else ("She let me"), or says that there was a mistake.
 _SAYS_NOTHING: Final = re.compile(
-    r"\b(?:muddled|misread|mistyped|mixed (?:up|them)|looking at|re-?read|put me right|my mistake"
+    r"\b(?:muddled|misread|mistyped|mixed (?:up|them)|looking at|re-?read|put me right"
+    r"|corrected me|my mistake"
     r"|wrong|typo|my (?:fingers?|thumbs?|phone|brain)|autocorrect|i (?:said|told you))\b"
     r"|^(?:\S+ ){0,2}(?:me|it|one|him|her|them|that|so|this)$|^[\w'’]+$(?<![\u3400-\u9fff])"
     r"|^i am \w+$"
@@ -75,6 +76,8 @@ def is_fragment(text: str) -> bool:
     words, every = re.findall(r"[\w'-]+", first), re.findall(r"[\w'-]+", plain)
     if not 0 < len(words) <= _FIRST_WORDS or len(every) > _FRAGMENT or has_verb(first):
         return False
+    if words[0].casefold() in ("me", "my", "mine", "our", "ours"):
+        return False  # "me 6.8": somebody else than in the sentence before
     if words[0].casefold().endswith("ing") or screen_english.is_request(plain):
         return False  # "Keeping Britbox": the one who speaks does it
     # "Lavonne wants pie", "oat milk stays": a word in s may be a verb, unless so many are counted.
