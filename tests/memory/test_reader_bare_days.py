@@ -55,6 +55,18 @@ DAY = date(2025, 4, 12)  # a Saturday
         ),
         ("sunday going home for pooja", "Sunday 13 April 2025 going home for pooja", (4, 13)),
         ("I left on the 10th", "I left on 10 April 2025", (4, 10)),
+        ("most likely I've to go on the 20th", "most likely I've to go on 20 April 2025", (4, 20)),
+        (
+            "she's moving out on the 31st, half marathon in May",
+            "she's moving out on 31 May 2025, half marathon in May",
+            (5, 31),
+        ),
+        (
+            "what I want when I go in Tuesday",
+            "what I want when I go in Tuesday 15 April 2025",
+            (4, 15),
+        ),
+        ("in May I'm moving on the 31st", "in May I'm moving on the 31st", None),
         # A habit, a list, a label, another date, and where no verb says which side.
         ("I swim on Fridays", "I swim on Fridays", None),
         ("choir is Monday evenings", "choir is Monday evenings", None),

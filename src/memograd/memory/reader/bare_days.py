@@ -29,7 +29,8 @@ _ANY_DAY: Final = re.compile(
     rf"\b(?:{_LONG})s?\b|\b(?:on|and|or|to|,) (?:{_SHORT})\b", re.IGNORECASE
 )
 _HABIT: Final = re.compile(
-    rf"\b(?:every|each|always|usually|weekly|most|alternate|normally|whenever)\b|\b(?:{_LONG})s\b",
+    rf"\b(?:every|each|always|usually|weekly|most(?! likely)|alternate|normally|whenever)\b"
+    rf"|\b(?:{_LONG})s\b",
     re.IGNORECASE,
 )
 _WEEKDAY: Final = re.compile(
@@ -64,7 +65,8 @@ _AHEAD: Final = re.compile(
     r"|(?:ha(?:s|ve)|['’](?:ve|s)) (?:got )?(?:an?|the|my|his|her|our|their)"
     r"|(?:am|is|are) (?:\w+ly )?\w+ing)\b"
     rf"|\b(?:{_ONE_TIME})\b"
-    r"|['’](?:m|s|re) (?:\w+ly |not )?\w+ing\b|['’]ll\b|(?:^|[,.] )\w{2,}ing\b"
+    r"|['’](?:m|s|re) (?:\w+ly |not )?\w+ing\b|['’]ll\b|\bwhen (?:I|we|he|she|they) \w+\b|(?:^"
+    r"|[,.] )\w{2,}ing\b"
     r"|(?<!\bhad )(?<!\bused )(?<!\bgot )"
     r"(?<!\bwent )\bto (?!the\b|my\b|a\b|an\b|him\b|her\b|me\b|us\b|them\b|[A-Z])[a-z]{2,}\b",
 )
@@ -92,8 +94,9 @@ def bare_days(text: str, day: date) -> Iterator[tuple[int, int, str, date]]:
         if _HABIT.search(said):
             continue
         for one in _NTH.finditer(said):
-            if re.search(rf"\b(?:{_MONTH})\b", said, re.IGNORECASE):
-                break
+            around = said[: one.end()] + said[one.end() :].split(",")[0]
+            if re.search(rf"\b(?:{_MONTH})\b", around, re.IGNORECASE):
+                continue
             if (found := _nth(one, said, day)) is not None:
                 yield _put(sentence.start(), one, found)
         single = _WEEKDAY.search(said) if len(_ANY_DAY.findall(said)) == 1 else None
@@ -111,7 +114,7 @@ def _put(at: int, one: re.Match[str], day: date) -> tuple[int, int, str, date]:
 
 
 def _weekday(one: re.Match[str], said: str, day: date) -> date | None:
-    label = said[one.end() :].startswith(":") and not one["prep"]
+    label = said[one.end() :].startswith(":") and not said[: one.start()].strip()
     if label or (_IS_ON.search(said[: one.start()]) and not _ONCE.search(said[: one.start()])):
         return None  # "Tuesday: cod", "raid night is Sunday now"
     name = (one["long"] or one["short"]).casefold()[:3]
