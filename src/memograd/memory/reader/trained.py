@@ -102,7 +102,7 @@ _OFFER: Final = re.compile(
     r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
     re.IGNORECASE,
 )
-READ_ALONE_ABOVE: Final = 0.5
+READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
@@ -290,7 +290,7 @@ class TrainedReader:
             asked = secret or float(row[2]) >= self.thresholds.part_above or FORGETS.search(text)
             if not kept[n] and any(kept[n + 1 :]) and not asked and is_telling(text):
                 alone = self._model.worth(text, (), [text])[0]
-                if float(alone[0]) >= READ_ALONE_ABOVE:
+                if float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(text) else "en"]:
                     row, kept[n] = alone, True
             answer = len(parts) == 1 and setting.question
             if kept[n] and not secret and parts and not answer:
