@@ -26,7 +26,26 @@ from memograd.tasks.relations.wording import DialogueReader
         ("Her place is called Maple", "", "My daughter Marisol is a senior", "My daughter Marisol"),
         ("她61，退休会计", "", "我妈5月来住，想给她找点事做", "我妈"),
         ("他不吃辣", "我爸来了。", "", "我爸"),
+        # Names, titles and callings of people and animals.
+        ("He's starting with them", "Declan's packed in the boats.", "", "Declan"),
+        ("His boy turns 10", "", "Garth called. He's put in for a transfer.", "Garth"),
+        ("he's Wiremu's", "the cat's called Gherkin, put that in.", "", "Gherkin"),
+        (
+            "she's 29",
+            "Mr Adair's told us he's retiring, his daughter Philippa's the boss.",
+            "",
+            "Philippa",
+        ),
+        ("She has put him up", "We saw the neurologist. Dr Abernethy.", "", "Dr Abernethy"),
+        ("She left a sheet", "The physio won't be coming.", "My mum is old", "The physio"),
+        ("她说蜜月去三亚", "", "科室同事小蒋下个月结婚", "小蒋"),
+        ("她爸在苏州上班", "她刚满四岁。", "我家甜甜三岁半了", "甜甜"),
+        ("她考华师", "我女朋友瑶瑶也考 ", "", "我女朋友瑶瑶"),
         # Two may be meant, or nobody who was spoken of.
+        ("He lives there", "Boston is nice.", "", None),
+        ("She's expecting", "Isobel lives with Fergus and the twins.", "", None),
+        ("他老是迟到", "小曼是早班，阿杰是晚班。", "", None),
+        ("她俩是同乡", "小曼哭了。", "", None),
         ("He's a captain", "My best friend Tess is marrying Obinna.", "", None),
         ("She is tall", "My wife met my sister.", "", None),
         ("She is tall", "My son won.", "My wife was there.", None),
@@ -49,6 +68,7 @@ def said(text: str, about: str | None = None) -> str:
 
 def test_a_sentence_about_somebody_says_about_whom() -> None:
     assert said("She's a nurse.", "my wife Luz") == "About User's wife Luz: she's a nurse."
+    assert said("She left a sheet.", "The physio") == "About the physio: she left a sheet."
     assert said("她61岁，退休会计", "我妈") == "关于用户的妈：她61岁，退休会计。"
 
 
@@ -61,6 +81,18 @@ def test_a_sentence_about_somebody_says_about_whom() -> None:
         ("I have the keys; ours was 7 lb", "User has the keys; their own was 7 lb."),
         ("对了，顺便提一下我换工作了", "用户换工作了。"),
         ("顺便去了趟超市", "用户说：顺便去了趟超市。"),
+        ("跟你说个事 小蒋怀孕了", "用户说：小蒋怀孕了。"),
+        ("哈囉，我在台北", "用户在台北。"),
+        ("我换了发型，笑死我", "用户换了发型。"),
+        ("Which reminds me, Ann is our boss", "Ann is User's boss."),
+        ("I'm told shes a dog theyve kept", "User is told she's a dog they've kept."),
+        ("And put in I got 22 kids", "User got 22 kids."),
+        ("Put down what I want: 2 lb of staples", "What User wants: 2 lb of staples."),
+        ("Put it in the oven, I said", "Put it in the oven, User said."),
+        (
+            "can you write me a text to my boss Mr Adair",
+            "User asked: can you write User a text to their boss Mr Adair.",
+        ),
         ("Should I go electric?", "User asked: Should User go electric?"),
         ("What do I get him?", "User asked: What does User get him?"),
         ("We hadn't talked in two years", "User and others hadn't talked in two years."),

@@ -97,3 +97,40 @@ def test_long_lists_are_several_items_and_long_questions_are_left_out() -> None:
     assert 1 < len(items) < 12
     assert all(len(item) < LONGEST_LIST + 60 for item in items)
     assert all(item.startswith("The assistant listed: Place number") for item in items)
+
+
+WEEK = "Here's a week:\n\nMon: pie\nTue: cod\nWed: rice\nThu: pasta\n\nNone of it has wheat."
+
+
+def test_lines_with_labels_are_one_list_with_all_of_them() -> None:
+    assert told(WEEK, "can you do me a list of teas", "Tue: cod", "Wed: rice", "Thu: pasta") == [
+        'Asked "can you do me a list of teas", the assistant listed: Mon: pie; Tue: cod;'
+        " Wed: rice; Thu: pasta."
+    ]
+    week = "好的：\n周一:沙拉\n周二:鲈鱼\n周三:豆腐"
+    assert told(week, "给我排几天午餐", "周一:沙拉", "周二:鲈鱼", "周三:豆腐") == [
+        "用户问“给我排几天午餐”，助手列出：周一:沙拉；周二:鲈鱼；周三:豆腐。"
+    ]
+    assert told("Size: 4. I booked it.", "Did you?", "Size: 4.", "I booked it.") == [
+        "The assistant said: Size: 4.",
+        "The assistant said: the assistant booked it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Need a letter to the county about our road",
+        "can you fix the grammar in this bit of my artist statement",
+        "Draft me a flatmate ad, $185 a week",
+        "need a gluten free bun recipe as well",
+        "can you write me a text to my boss",
+        "帮我写个祝福语发给她",
+        "帮我把这段改得客气一点",
+        "红烧肉的做法",
+    ],
+)
+def test_a_text_that_was_asked_for_says_nothing(asked: str) -> None:
+    assert told("My gran was a potter.", asked, "My gran was a potter.") == []
+    assert told("My gran was a potter.", "Was she?", "My gran was a potter.") != []
+    assert told("It's on the 9th.", "did you get the text from my mum", "It's on the 9th.") != []

@@ -40,6 +40,19 @@ from memograd.memory.reader.person_english import is_past, third_person
         ("I saw your dog", "Caroline saw Melanie's dog"),
         ('I read "I and my chimney"', 'Caroline read "I and my chimney"'),
         ("I have some me-time in the US", "Caroline has some me-time in the US"),
+        ("the doctor said mine's 11", "the doctor said Caroline's own is 11"),
+        ("in a wet winter mine sit in clay", "in a wet winter Caroline's own sit in clay"),
+        ("that's hers, not mine", "that's hers, not Caroline's"),
+        ("I rather wish I knew", "Caroline rather wishes Caroline knew"),
+        ("I aint proud", "Caroline ain't proud"),
+        ("I've said yes God help me, from May", "Caroline has said yes, from May"),
+        ("She forgave me for it", "She forgave Caroline for it"),
+        ("I row, did I tell you, with my nan", "Caroline rows, with their nan"),
+        ("He woke at the Libera me.", 'He woke at the "Libera me".'),
+        (
+            "I grow dahlias and look after my nan",
+            "Caroline grows dahlias and looks after their nan",
+        ),
     ],
 )
 def test_english(said: str, meant: str) -> None:
@@ -58,6 +71,12 @@ def test_english(said: str, meant: str) -> None:
         ("我自己做饭", "张三做饭"),
         ("我喜欢你的狗", "张三喜欢李四的狗"),
         ("我读了《我的前半生》", "张三读了《我的前半生》"),
+        ("我家猫五岁", "张三家猫五岁"),
+        ("我家在六楼", "张三家在六楼"),
+        ("我们家女儿六岁", "张三家的女儿六岁"),
+        ("我们房贷每月6800", "张三的房贷每月6800"),
+        ("我們老闆很凶", "张三的老闆很凶"),
+        ("我老伴儿不去", "张三的老伴儿不去"),
     ],
 )
 def test_chinese(said: str, meant: str) -> None:

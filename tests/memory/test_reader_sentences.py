@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.memory import RawTurn
-from memograd.memory.reader.parts import placed_sentences
+from memograd.memory.reader.parts import (
+    clauses_of,
+    own_sentences,
+    placed_sentences,
+    told_apart,
+)
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import say, without_calls
@@ -63,3 +68,43 @@ def test_names_that_only_call_somebody_are_no_items():
     assert without_calls("Thanks, Caroline!", setting) == ""
     assert without_calls("Hey Caroline, I got a dog", setting) == "I got a dog"
     assert without_calls("Caroline went home", setting) == "Caroline went home"
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("【翡翠苑业主群】各位邻居好,我是3栋的。 —— 这种消息我回个啥", "—— 这种消息我回个啥"),
+        ("各位家长好：本班6日春游，我在园门口等。", ""),
+        ("【美团商家】您的店铺本月评分4.6", ""),
+        ("【重要】我下周搬家", "【重要】我下周搬家"),
+        (
+            "Heres what they gave us, what does it say?\n\nI acknowledge that I have read this"
+            " policy and that I hold a valid licence.",
+            "Heres what they gave us, what does it say?",
+        ),
+        ("Here's what I ate today:\n\nI had porridge", "Here's what I ate today: I had porridge"),
+    ],
+)
+def test_forwarded_notices_and_handed_texts_are_not_the_speakers_own(text: str, own: str) -> None:
+    assert " ".join(one for _, _, one in own_sentences(text)) == own
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clauses"),
+    [
+        ("早 刚下夜班 困死了", ["早", "刚下夜班", "困死了"]),
+        ("用 abandon 造句,花了 34,500 块", ["用 abandon 造句", "花了 34,500 块"]),
+        ("I teach, and look after Al, who is ill", ["I teach", "and look after Al, who is ill"]),
+    ],
+)
+def test_clauses_and_their_places(sentence: str, clauses: list[str]) -> None:
+    found = clauses_of(sentence)
+    assert [said for _, said in found] == clauses
+    for at, said in (*found, *told_apart(sentence)):
+        assert sentence[at : at + len(said)] == said
+
+
+@given(st.text(alphabet="早班 ,，;aB1w", max_size=40))
+def test_clauses_stand_where_they_say(sentence: str) -> None:
+    for at, said in (*clauses_of(sentence), *told_apart(sentence)):
+        assert sentence[at : at + len(said)] == said

@@ -123,6 +123,30 @@ def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> 
 @pytest.mark.parametrize(
     "text",
     [
+        "I've got the key code for the studio now so I can fire at night, it's 7719",
+        "whoever closes has to hit 2288 star",
+        "the alarm there is 5590 then hash",
+        "the network is Dolls and the pass is Lavonne1951# , she won't change it",
+        "店里密码换成了阿伟生日+店号",
+        "补办的密码又是身份证后六位",
+        "医保卡密码我给改成了外婆祭日",
+        "网银口令就是狗的名字",
+    ],
+)
+def test_a_secret_inside_a_longer_sentence(text: str) -> None:
+    assert has_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we got 2400 stars on GitHub",
+        "I ate 1200 hash browns",
+        "the pass is closed until May",
+        "the door code changed and it's 2 floors up",
+        "密码换成新的了",
+        "我忘了密码是什么",
+        "请队长把口令改成手势",
         "I live at 12 Elm Street.",
         "I weigh 71 kilos",
         "typing this on a framework 13",

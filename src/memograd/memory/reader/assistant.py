@@ -4,6 +4,9 @@ A statement ("I booked you a table for eight") stands alone. The lines of a list
 what was asked: "Apple slices with almond butter" is kept as one item of the list that answered
 "what can I eat in the afternoon", so that it is found by the question and read by a stranger.
 
+A text that the user has asked for (a letter, a recipe, a sentence put right) says nothing: its "I"
+is nobody, and a line of it alone is of no use. The turn is kept and found as a whole.
+
 Invariants: of a user's words only a question is quoted, and none that holds a secret, asks to
 forget something or tells anything of the user; no item is longer than `LONGEST_LIST` characters and
 its question.
@@ -27,9 +30,36 @@ LONGEST_QUESTION: Final = 200  # characters
 LONGEST_LIST: Final = 600
 # Behind these a question tells something of its speaker, who may take it back.
 _OF_SELF: Final = re.compile(r"\b(?:i|i'?m|i'?ve|i'?d|my|mine|we|our|us)\b|[我咱俺]", re.IGNORECASE)
-_FOR_SELF: Final = re.compile(r"(?<=[给給帮幫替])[我咱俺]")
+_FOR_SELF: Final = re.compile(
+    r"(?<=[给給帮幫替])[我咱俺]|\b(?:do|get|give|make|tell|show|send|find|list) me\b", re.IGNORECASE
+)
 # "Here are two:" goes on with its lines, and is one sentence with them.
 _HOLDS_LIST: Final = re.compile(r"[:：]\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、])")
+
+
+# "Monday: cottage pie" is a line of a list without a mark.
+_LABELLED: Final = re.compile(
+    r"^[ \t]*[^\s:：。.!?！？][^:：\n。.!?！？]{0,23}[:：][ \t]*[^\s/].*$", re.MULTILINE
+)
+_TEXT = (
+    r"(?:letter|e-?mails?|text|message|poem|ad|advert|listing|note|speech|toast|caption|bio|essay"
+    r"|story|song"
+    r"|lyrics|review|reply|statement|paragraph|sentence|blurb|post|tweet|invitation|eulogy"
+    r"|obituary|recipe)"
+)
+WANTS_TEXT: Final = re.compile(
+    r"\b(?:write|draft|compose|word|do|make|give|send|need|want|got|have|with) (?:\w+ )?"
+    r"(?:me |us )?(?:(?:an?|the|your|my|some|another) )?"
+    rf"(?:[\w'’-]+ ){{0,4}}?{_TEXT}\b(?! from| says?| said)"
+    r"|\b(?:rewrite|reword|rephrase|proof-?read|translate|polish)\b"
+    r"|\b(?:fix|correct|check|improve|shorten) (?:my |the |this |its |up )*"
+    r"(?:grammar|spelling|english|text|letter|e-?mail|paragraph|sentence|bit|wording)\b"
+    r"|[写寫擬拟][^。！？\n]{0,12}"
+    r"(?:信|邮件|郵件|短信|微信|文案|祝福|朋友圈|稿|诗|詩|段|封|首|条|條|作文|请假条)"
+    r"|润色|潤色|翻译|翻譯|改得|改写|改寫|菜谱|食谱|食譜|做法|文案",
+    re.IGNORECASE,
+)
+"""Asks for a text, whose sentences are not what the assistant says."""
 
 
 class Line(NamedTuple):
@@ -44,8 +74,17 @@ def say_kept(
     kept: Sequence[Line], message: str, before: Sequence[Said], setting: Setting
 ) -> list[tuple[str, Draft]]:
     """Quote and wording of each item that these sentences of an assistant's message make."""
+    said = next((text for who, text in reversed(before) if who == "user"), "")
+    if WANTS_TEXT.search(said):
+        return []
+    kept = _with_labelled(kept, message)
     whole = [_HOLDS_LIST.search(line.text) is not None for line in kept]
-    listed = [n for n, line in enumerate(kept) if whole[n] or LISTED.match(line.text)]
+    labels = sum(_LABELLED.match(line.text) is not None for line in kept) > 2
+    listed = [
+        n
+        for n, line in enumerate(kept)
+        if whole[n] or LISTED.match(line.text) or (labels and _LABELLED.match(line.text))
+    ]
     if len(listed) < 2 and not any(whole):
         return [(line.text, say_assistant(line.text, setting)) for line in kept]
     first, last = listed[0], listed[-1] + 1
@@ -58,6 +97,18 @@ def say_kept(
         said = say_list([line.text for line in lines], question, setting)
         items.append((message[lines[0].start : lines[-1].end], said))
     return [*alone[:first], *items, *alone[first:]]
+
+
+def _with_labelled(kept: Sequence[Line], message: str) -> list[Line]:
+    """The sentences, with every line of a list of labels that some of them are in."""
+    every = [Line(*one.span(), one[0].strip()) for one in _LABELLED.finditer(message)]
+    some = [line for line in kept if _LABELLED.match(line.text) and not LISTED.match(line.text)]
+    if len(every) < 3 or len(some) < 2:
+        return list(kept)
+    places = {one.start: one for one in every if not has_secret(one.text)}
+    rest = [line for line in kept if line not in some]
+    rest = [line for line in rest if not any(one.start <= line.start < one.end for one in every)]
+    return sorted([*rest, *places.values()])
 
 
 def _parts(lines: Sequence[Line]) -> list[list[Line]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from memograd.memory.reader.bare_days import bare_days
 from memograd.memory.reader.person_english import is_past
 from memograd.memory.records.turns import MONTHS, format_date
 
@@ -42,7 +43,8 @@ _DAY_NAMES = (
 )
 _MONTH_NAMES = rf"(?P<month>{'|'.join(month.casefold() for month in MONTHS)})"
 _PREPOSITION = (
-    r"(?:\b(?P<before>since|until|till|from|by|for|after|before|on|in|of|during|than|about|around"
+    r"(?:\b(?P<before>since|until|till|from|by|for|after|before|on|in|at|of|during|than|about"
+    r"|around"
     r"|almost|nearly)\s+)?"
 )
 
@@ -93,13 +95,17 @@ def _ahead(found: re.Match[str], day: date) -> tuple[str, str, date]:
     Raises ValueError where it does.
     """
     clause = re.split(r"[,.;!?]|\b(?:to|will|going)\b", found.string[: found.start()])[-1]
-    past = any(is_past(word) for word in re.findall(r"[\w']+", clause))
+    words = re.findall(r"[\w']+", clause)
+    past = any(is_past(word) or word.casefold() in ("gone", "done", "sold") for word in words)
     if _NOT_YET.search(clause) or (past and not _IS.search(clause)):
         raise ValueError("a length of time")
     return _ago(found, day, 1)
 
 
-_NOT_YET: Final = re.compile(r"\b(?:\w+n't|not|never|first time)\b", re.I)
+_NOT_YET: Final = re.compile(
+    r"\b(?:\w+n't|not|never|first time|(?:the|my|our) (?:most|best|worst|least|[a-z]+est|first))\b",
+    re.I,
+)
 _IS: Final = re.compile(r"\b(?:is|are|am)\b|['’](?:s|re|m)\b", re.I)
 
 
@@ -198,6 +204,9 @@ def _month(found: re.Match[str], day: date) -> tuple[str, str, date]:
         year = day.year if wanted < day.month else day.year - 1
     else:
         year = day.year if wanted > day.month else day.year + 1
+    if found["nth"]:
+        target = date(year, wanted, int(found["nth"]))
+        return "on", format_date(target), target
     return "in", f"{MONTHS[wanted - 1]} {year}", date(year, wanted, 1)
 
 
@@ -262,7 +271,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rule("last|past|this|next",
           r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
           r"|summer|fall|autumn|winter)", _span),
-    _rule("last|next", rf"(?P<which>last|next) {_MONTH_NAMES}", _month),
+    _rule("last|next",
+          rf"(?P<which>last|next) {_MONTH_NAMES}(?: (?:the )?(?P<nth>\d{{1,2}})(?:st|nd|rd|th))?",
+          _month),
 )  # fmt: skip
 _ABSOLUTE: Final = (
     re.compile(
@@ -281,7 +292,7 @@ def resolve_english(text: str, day: date | None) -> Resolved:
     "since last year" becomes "since 2022", "yesterday" becomes "on 7 May 2023". Without `day`
     nothing is replaced.
     """
-    first: date | None = absolute_day(text)
+    first: date | None = None if _in_reason(text) else absolute_day(text)
     if day is None:
         return Resolved(text, first)
     earliest = len(text)
@@ -298,7 +309,7 @@ def resolve_english(text: str, day: date | None) -> Resolved:
             except (OverflowError, ValueError):
                 continue  # a number of years that no calendar has
             before = found["before"]
-            if before and before.casefold() in ("on", "in"):
+            if before and before.casefold() in ("on", "in", "at"):
                 before = None
             if before and before.casefold() in ("about", "almost", "nearly"):
                 before = "around"
@@ -313,9 +324,25 @@ def resolve_english(text: str, day: date | None) -> Resolved:
             pieces.append((found.start(), found.end(), replaced))
             if found.start() < earliest:
                 earliest, first = found.start(), target
+    for start, end, replaced, target in bare_days(text, day):
+        if any(start < other and begin < end for begin, other, _ in pieces):
+            continue
+        pieces.append((start, end, replaced))
+        if start < earliest:
+            earliest, first = start, target
     for start, end, replaced in sorted(pieces, reverse=True):
         text = text[:start] + replaced + text[end:]
     return Resolved(text, first)
+
+
+def _in_reason(text: str) -> bool:
+    """Whether it only tells why something is so now: "I send money home, dad died in 2019"."""
+    place = min((one.start() for one in (p.search(text) for p in _ABSOLUTE) if one), default=0)
+    clauses = [one for one in re.split(r"[,;]|\b(?:because|cos)\b", text[:place]) if one.strip()]
+    if len(clauses) < 2:
+        return False
+    past = [any(is_past(word) for word in re.findall(r"[\w']+", one)) for one in clauses]
+    return past[-1] and not past[0] and not re.match(r"since\b", text[place:], re.IGNORECASE)
 
 
 def absolute_day(text: str) -> date | None:

@@ -17,6 +17,7 @@ _DIGITS: Final = {c: i for i, c in enumerate("零一二三四五六七八九十"
 _NUMBER = r"(?P<n>\d{1,3}|[一二两三四五六七八九十]{1,3})"
 _WEEKDAY = r"(?:周|星期|礼拜)(?P<w>[一二三四五六日天])"
 _DAYS: Final = {
+    "昨儿": -1, "今儿": 0, "明儿": 1, "后儿": 2,
     "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "今天": 0, "今日": 0, "明天": 1, "明日": 1,
     "后天": 2, "大后天": 3,
     "大前日": -3, "前日": -2, "寻日": -1, "噚日": -1, "琴日": -1, "听日": 1, "后日": 2, "大后日": 3,
@@ -58,6 +59,33 @@ def _weekday(found: re.Match[str], day: date) -> tuple[str, date]:
     return f"{format_chinese(target)}（周{found['w']}）", target
 
 
+_MOVED = r"(?:(?<=[改挪推移调延排定约订])(?P<to>到|至|成|为)|(?<=[改挪移排定])(?P<at>在))了?"
+
+
+def _coming_weekday(found: re.Match[str], day: date) -> tuple[str, date]:
+    """改到周四: the next one."""
+    index = 6 if found["w"] in "日天" else _DIGITS[found["w"]] - 1
+    target = day + timedelta(days=(index - day.weekday()) % 7 or 7)
+    return f"{found['to'] or found['at']}{format_chinese(target)}（周{found['w']}）", target
+
+
+def _coming_day(found: re.Match[str], day: date) -> tuple[str, date]:
+    """挪到三十号: of this month, or else of the first that has it.
+
+    Raises ValueError where no month has it.
+    """
+    wanted = (
+        number(found["n"])
+        if found["n"].isdigit() or "十" in found["n"]
+        else _DIGITS[found["n"][-1]]
+    )
+    for away in range(1, 63):
+        target = day + timedelta(days=away)
+        if target.day == wanted:
+            return f"{found['to'] or found['at']}{format_chinese(target)}", target
+    raise ValueError("no such day")
+
+
 def _week(found: re.Match[str], day: date) -> tuple[str, date]:
     monday = _monday(day) + timedelta(weeks=_step(found["which"]))
     return f"{format_chinese(monday)}那周", monday
@@ -97,10 +125,12 @@ def _ago(found: re.Match[str], day: date) -> tuple[str, date]:
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, date]]]
 _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(rf"(?P<which>上上个?|上个?|下下个?|下个?|这个?|本){_WEEKDAY}"), _weekday),
+    (re.compile(rf"{_MOVED}{_WEEKDAY}(?![到至和、一二三四五六日])"), _coming_weekday),
+    (re.compile(rf"{_MOVED}{_NUMBER}[号日](?![楼线院店])"), _coming_day),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
      _week),
-    (re.compile(r"(?P<which>上上个|上个?|下个?|这个|本)月(?!份?[饼球亮])"), _month),
+    (re.compile(r"(?P<which>上上个|上个?|下个?|这个?|本)月(?!份?[饼球亮])"), _month),
     (re.compile(rf"(?<![\d{''.join(_DIGITS)}])(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
      _part_of_month),
     # 住过两年 tells how long somebody lived there.
@@ -113,6 +143,8 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile("|".join(_PARTS)),
      lambda m, d: (format_chinese(d + timedelta(_PARTS[m[0]][0])) + _PARTS[m[0]][1],
                    d + timedelta(_PARTS[m[0]][0]))),
+    (re.compile("[昨今明后]儿(?:个(?!个))?(?=[^子女歌童媳科])"),
+     lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0][:2]])), d + timedelta(_DAYS[m[0][:2]]))),
     (re.compile("大前[天日]|大后[天日]|[前昨今明后]天|[前昨今明后]日|[寻噚]日|(?<!钢)琴日|听日(?![记语本剧文])"),
      lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0]])), d + timedelta(_DAYS[m[0]]))),
     (re.compile("大前年|前年|去年|今年|明年|后年"),

@@ -19,9 +19,16 @@ SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 # rest of a long one is a list, a draft or an explanation; the turn is kept and searched as a whole.
 ASSISTANT_READ: Final = 1_000  # characters
 
+# People who dictate, or type on a phone, put a space between Chinese clauses and no comma. And
+# 34,500 is one number.
+_WITHIN = r"(?:[^,，;；\s]|(?<=\d),(?=\d)|\s(?![\u3400-\u9fff\s])|(?<![\u3400-\u9fff\s])\s|[\r\n])"
+_CLAUSE: Final = re.compile(rf"{_WITHIN}+(?:[,，;；]|[ \u3000]+)?")
 _TOLD_APART: Final = re.compile(
-    r"(?:(?! and (?:my|i|i'm|our|we)\b)(?:[^,，;；]|(?<=\d),(?=\d)))+[,，;；]?", re.I
+    rf"(?:(?! and (?:my|i|i'm|our|we)\b){_WITHIN})+(?:[,，;；]|[ \u3000]+(?=[\u3400-\u9fff]))?",
+    re.I,
 )
+# "My husband Neville, who has Parkinson's": what it says of him goes with him.
+_RELATIVE: Final = re.compile(r"(?:who|whose|whom|which|where)\b(?!.*\?)", re.IGNORECASE)
 _BETWEEN: Final = " ,，、"  # clauses
 
 
@@ -38,6 +45,18 @@ def read_of_user(text: str) -> list[tuple[int, int, str]]:
         found.append((start, end, sentence))
         found += [(at, at + len(said), said) for at, said in clauses if said != sentence]
     return found
+
+
+def clauses_of(sentence: str) -> list[tuple[int, str]]:
+    """The clauses, each with its place; a relative one with what it tells of."""
+    found: list[tuple[int, int]] = []
+    for one in _CLAUSE.finditer(sentence):
+        start = one.start() + len(one[0]) - len(one[0].lstrip(_BETWEEN))
+        if found and _RELATIVE.match(sentence, start):
+            found[-1] = (found[-1][0], one.end())
+        else:
+            found.append((start, one.end()))
+    return [(start, sentence[start:end].rstrip(_BETWEEN)) for start, end in found]
 
 
 def told_apart(sentence: str) -> list[tuple[int, str]]:

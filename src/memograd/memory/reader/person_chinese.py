@@ -18,9 +18,9 @@ KIN: Final = (
     r"|姑姑|姑妈|姨妈|舅舅|舅妈|婶婶|伯父|伯母|伯伯|表哥|表姐|表弟|表妹|堂哥|堂姐|堂弟|堂妹|老公|老婆|丈夫"
     r"|妻子|爱人|男朋友|女朋友|男友|女友|儿子|女儿|孩子|侄子|侄女|外甥|外甥女|岳父|岳母|公公|婆婆|嫂子|姐夫"
     r"|妹夫|同事|上司|下属|领导|老板|朋友|闺蜜|同学|老师|室友|邻居|导师|学生|客户|家人|父母|爸妈|宠物|狗狗|猫咪"
-    r"|领居|师傅|徒弟|房东|经理|助理|搭档)"
+    r"|老伴[儿兒]?|闺女|孙女|孙子|儿媳|女婿|发小|领居|师傅|徒弟|房东|经理|助理|搭档)"
 )
-_PLACES: Final = r"(?:家里|家|公司|单位|学校|部门|小区|班|团队|老家|村|医院|店)"
+_PLACES: Final = r"(?:公司|单位|学校|部门|小区|班|团队|老家|村|医院|店)"
 
 
 def resolve_person(text: str, speaker: str, other: str | None) -> str:
@@ -31,12 +31,22 @@ def resolve_person(text: str, speaker: str, other: str | None) -> str:
 
 
 _OWNER: Final = re.compile(rf"(?:我们|咱们|咱|我)(?=(?:{KIN}|{_PLACES}))(?!家用|家具)")
+# 我们 before what somebody has: 我们房贷 is no "we" that does something.
+_OWN: Final = (
+    r"(?:房贷|房租|房子|车子?(?![开来去])|宝宝|老大|老板|组长|组里|班主任|校长|科室|科里|科长|主任|院里|系里|厂里?|队里?"
+    r"|寝室|宿舍|楼[上下里]|单元|村里|镇上|婚礼|婚房|客厅|厨房|卧室|阳台)"
+)
+_OURS: Final = re.compile(rf"(?:我们|咱们|咱)(?={_OWN})")
+# 我家 is a home or those who live in it; 我家的 only before kin.
+_HOME: Final = re.compile(rf"(?:我们|咱们|咱|我)家(?P<kin>(?:的)?(?={KIN}))?")
 
 
 def _whose(text: str) -> str:
-    """我的妈 for 我妈, and for 我媽."""
-    for found in reversed(list(_OWNER.finditer(simplified(text)))):
-        text = f"{text[: found.start()]}我的{text[found.end() :]}"
+    """我的妈 for 我妈 and 我媽, 我的房贷 for 我们房贷, 我家 for 我们家."""
+    for pattern, whose in ((_OWNER, "我的"), (_OURS, "我的"), (_HOME, "我家")):
+        for found in reversed(list(pattern.finditer(simplified(text)))):
+            kin = "的" if pattern is _HOME and found["kin"] is not None else ""
+            text = f"{text[: found.start()]}{whose}{kin}{text[found.end() :]}"
     return text
 
 

@@ -107,9 +107,13 @@ _AGENT_WISH: Final = re.compile(
 _NOTE: Final = re.compile(
     r"^(?:please |and |also )?(?:(?:remember|note|keep in mind|don't forget"
     r"|do not forget|be aware|know|bear in mind)(?: that| this)?[:,]?|for the record,?"
-    r"|fyi,?|just so you know,?)\s+(?=\w)",
+    r"|fyi,?|just so you know,?)\s+(?=\w)"
+    # "Put in I got 22 kids", "write down what I want": what is told, without the order.
+    r"|^(?:please |and |also )*(?:put|add|write|jot|note)(?: (?:in|down|that|also))*"
+    r" (?=(?:i|i['’]m|i['’]ve|we|we['’]re|what (?:i|we))\b)",
     re.IGNORECASE,
 )
+_ASKS_YOU: Final = re.compile(r"^(?:can|could|would|will) (?:you|u)\b", re.IGNORECASE)
 _HOW_TO: Final = re.compile(
     r"^(?:to|in order to) \w+ .+?, (?:you |we |i )?(?:first |then |just |always |need"
         r"|have to|must|should|press|hold|click|run|use|open|add|turn|set|go|type|put)"
@@ -152,6 +156,11 @@ def is_question(text: str) -> bool:
 def is_request(text: str) -> bool:
     """Whether the sentence asks somebody to do something now."""
     return bool(_IMPERATIVE.search(text))
+
+
+def asks_you(text: str) -> bool:
+    """Whether it asks the other to do something: "can you write me a text"."""
+    return bool(_ASKS_YOU.search(text))
 
 
 def is_procedural(text: str) -> bool:

@@ -29,7 +29,8 @@ _END: Final = re.compile(
     r"|[\r\n]+\s*"
 )
 _ABBREVIATION: Final = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e|a\.m|p\.m|u\.s|no|[a-z])\.$",
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|rev|hon|capt|sgt|col|fr|sr|st|jr|sr|vs|etc|approx|e\.g|i\.e"
+    r"|a\.m|p\.m|u\.s|no|[a-z])\.$",
     re.IGNORECASE,
 )
 _LONGEST: Final = 12  # characters of an abbreviation with what stands before it, and to spare
@@ -93,6 +94,24 @@ _MAIL: Final = re.compile(
     r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
     re.I | re.M,
 )
+# A notice that somebody forwarded, up to the dashes behind which its reader speaks again.
+_NOTICE: Final = re.compile(
+    r"^\s*(?:【[^】\n]{0,20}(?:群|通知|公告|提醒您|商家|客服|物业|物業|银行|銀行|快递|快遞|社区|社區|学校|學校|幼儿园|公司)[^】\n]{0,6}】"
+    r"|(?:各位|尊敬的|亲爱的)(?:邻居|鄰居|业主|業主|家长|家長|住户|住戶|居民|乘客|旅客|客户|客戶|会员|會員|商户|商家"
+    r"|用户|用戶|顾客|顧客|车主|車主|租户|租客))"
+    r"(?:(?!\s*(?:——|--+|—))[\s\S])*"
+)
+# "Here's what they gave us, what does it say about phones?", and the text in the lines below.
+_HANDED: Final = re.compile(
+    r"^[^\n]{0,80}\b(?:here(?:['’]?s| is| are) (?:what|the \w+|a \w+) (?:they|he|she|it)"
+    r"(?:['’]ve| have| has)? (?:just )?(?:gave|given|sent|wrote|written|got|handed|put|posted|said)"
+    r"|what (?:it|this|that) (?:says|means)|(?:this|it) (?:is what|came|says|is from)"
+    r"|what (?:do(?:es)?|did|is|are|am) (?:it|this|that|they|i)\b[^\n]{0,20} (?:say|mean|do)\b"
+    r"|(?:tell|explain|put)\b[^\n]{0,30} in plain (?:words|english|language)"
+    r"|can['’]?t make (?:sense|head or tail) of)"
+    r"[^\n]*\n\s*",
+    re.IGNORECASE,
+)
 _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
@@ -138,6 +157,18 @@ _SECRET: Final = re.compile(
     r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     r"|短信(?:[来來发發收]|说)[^。！？\n]{0,10}?(?<!\d)\d{4,8}(?!\d)"
     r"|(?:保险柜|保險櫃|密码箱|密碼箱)[^。！？\n]{0,30}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
+    # A code behind the words for it, and what is pressed behind or before it.
+    r"|\b(?:key|door|gate|alarm|entry|lock|access|studio|locker|safe)[ -]?(?:pad )?(?:code|combo)\b"
+    r"[^.!?\n]{0,80}?\b(?:it['’]?s|is|to|be) (?:now )?\d{3,8}(?![\d:/%])"
+    r"|(?<![\d:/.,£$€-])\d{4,8} (?:and |then |plus )*(?:the )?"
+    r"(?:hash(?: key| sign)?(?! ?brown)|star(?: key)?|pound (?:key|sign))(?![\w-])"
+    r"|\b(?:hash|star|pound key) (?:and |then )*\d{4,8}(?![\d:/%])"
+    r"|\bpass(?:['’]s| is| was|:) (?=[A-Za-z])(?=\S*\d)[^\s,.]{6,}"
+    # How one is made: 密码换成了阿伟生日+店号.
+    r"|(?:密[码碼]|口令(?![^，。]{0,4}[改换換]))[^。！？\n，,]{0,8}?"
+    r"(?:(?:[换換改设設][成为為]|就?用的?)了?(?!新|别|別|更|复|複|什|啥|哪|一个|一個)"
+    r"|(?<![不只但可])[就又还還]?是(?!什|啥|多少|几|幾|不是|否|对|對|错|錯|[上昨今前刚剛每]|个|個|安全|必须|必須|为了|為了|怎))"
+    r"[^，。！？\s]{2,}"
     r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
     r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",
     re.IGNORECASE,
@@ -159,6 +190,11 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if play := _PLAY.search(text):
         found.append((play.start(), len(text)))
     found += [one.span() for one in _FICTION.finditer(text)]
+    if notice := _NOTICE.match(text):
+        found.append(notice.span())
+    handed = _HANDED.match(text)
+    if handed and len(text) - handed.end() > 60:
+        found.append((handed.end(), len(text)))
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.language import is_chinese, language_of
-from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.language import is_chinese
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
@@ -30,14 +30,23 @@ from memograd.memory.reader.asked import (
     is_another_matter,
     requests,
 )
-from memograd.memory.reader.assistant import Line, say_kept
+from memograd.memory.reader.assistant import WANTS_TEXT, Line, say_kept
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import (
     MAY_ASK,
     asked_for,
 )
-from memograd.memory.reader.parts import asks, beginning, is_short, own_sentences, told_apart
+from memograd.memory.reader.heads import belongs, is_standing, is_telling
+from memograd.memory.reader.idle import is_idle, says_only_when
+from memograd.memory.reader.parts import (
+    asks,
+    beginning,
+    clauses_of,
+    is_short,
+    own_sentences,
+    told_apart,
+)
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
     has_secret,
@@ -60,9 +69,10 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
+SITTING: Final = timedelta(hours=12)
+"""What was said longer ago is not what "she" at the head of a sentence means."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
-_CLAUSE: Final = re.compile(r"(?:[^,，;；]|(?<=\d),(?=\d))+[,，;；]?")  # 34,500 is one number
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _BARE_ANSWER: Final = re.compile(
@@ -92,6 +102,8 @@ _OFFER: Final = re.compile(
     r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
     re.IGNORECASE,
 )
+READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
+"""How sure the model must be, of what it drops in its message and reads alone."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
 
@@ -117,7 +129,8 @@ class TrainedReader:
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            last = next((one.text for one in reversed(past) if one.speaker == turn.speaker), "")
+            said_before = (one for one in reversed(past) if one.speaker == turn.speaker)
+            last = next((one.text for one in said_before if _is_near(one, turn)), "")
             alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
             setting = Setting(
                 turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone
@@ -145,7 +158,7 @@ class TrainedReader:
             kept = [
                 Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
                 if fact >= self.thresholds.keep_assistant_above
-                and not asks(one[2]) and not _is_idle(one[2])
+                and not asks(one[2]) and not is_idle(one[2])
                 and len(one[2]) <= LONGEST and not has_secret(one[2])
             ]  # fmt: skip
             said = say_kept(kept, turn.text, before, setting)
@@ -179,15 +192,19 @@ class TrainedReader:
         forget = forget and not idle
         if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
+        if setting.alone and len(own) <= LONGEST:
+            sentences, worth = self._with_heads(setting, sentences, worth, told_by_way)
         keep, facts_, asked_, answered = [], [], [], False
         for (start, end, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
-            if called != bare_text and (len(called) < 2 or _is_idle(called)):
+            if called != bare_text and (len(called) < 2 or is_idle(called)):
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (start, end) in told_by_way:
                 continue
-            if _is_idle(text) and not setting.question:
+            if is_idle(text) and not setting.question:
+                continue
+            if len(sentences) > 1 and says_only_when(text):
                 continue
             if forget and self._wishes(text, float(wish), own, setting):
                 continue
@@ -199,7 +216,9 @@ class TrainedReader:
             answers = setting.question if asked else None
             bare = answers and only and _BARE_ANSWER.match(text) and not _only_offers(answers)
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
-            if fact < least and not bare:
+            of_text = WANTS_TEXT.search(f"{setting.before} {own}")
+            standing = setting.alone and is_standing(text) and not of_text
+            if fact < least and not bare and not standing:
                 if fact >= self.thresholds.keep_asked_above and asks(text) and not answers:
                     asked_.append(to_fact(say(text, setting), setting))
                 continue
@@ -216,7 +235,7 @@ class TrainedReader:
             meant = person_meant(bare_of(own), "", setting.before)
             spoken = replace(setting, about=meant)
             whole = say(" ".join(own.split()), spoken).text
-            told = [text for _, _, text in sentences if not asks(text) and not _is_idle(text)]
+            told = [text for _, _, text in sentences if not asks(text) and not is_idle(text)]
             if len(keep) == 1 and len(told) > 1 and not answered:
                 stated = say(" ".join(" ".join(told).split()), spoken).text
         return Heard(
@@ -245,6 +264,45 @@ class TrainedReader:
                 alone = self._model.worth(text, before, [text])[0]
                 worth[n] = max(worth[n], alone, key=lambda row: float(row[0]))
         return worth
+
+    def _with_heads(
+        self,
+        setting: Setting,
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
+        told_by_way: set[tuple[int, int]],
+    ) -> tuple[list[tuple[int, int, str]], np.ndarray]:
+        """The sentences, each fragment worth keeping with the one that it belongs to.
+
+        Beside "94 F150, 260 thousand miles" the model overlooks "Truck died in the yard", so where
+        something of a message is kept, what tells something before it is also read alone.
+        """
+        import numpy as np
+
+        message = setting.turn.text
+        kept = [
+            float(row[0]) >= self._least(one[2]) for one, row in zip(sentences, worth, strict=True)
+        ]
+        parts: list[tuple[int, int, str]] = []
+        rows: list[np.ndarray] = []
+        for n, ((start, end, text), row) in enumerate(zip(sentences, worth, strict=True)):
+            secret = has_secret(text) or (start, end) in told_by_way
+            asked = secret or float(row[2]) >= self.thresholds.part_above or FORGETS.search(text)
+            if not kept[n] and any(kept[n + 1 :]) and not asked and is_telling(text):
+                alone = self._model.worth(text, (), [text])[0]
+                if float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(text) else "en"]:
+                    row, kept[n] = alone, True
+            answer = len(parts) == 1 and setting.question
+            if kept[n] and not secret and parts and not answer:
+                head = parts[-1]
+                harmless = not has_secret(head[2]) and head[:2] not in told_by_way
+                if harmless and belongs(head[2], message[head[1] : start], text):
+                    start, text = head[0], message[head[0] : end]
+                    row = max(row, rows[-1], key=_fact)
+                    del parts[-1], rows[-1]
+            parts.append((start, end, text))
+            rows.append(row)
+        return parts, np.stack(rows)
 
     def _wishes(self, text: str, wish: float, message: str, setting: Setting) -> bool:
         """Whether the sentence asks to forget something, or not to keep it.
@@ -345,24 +403,25 @@ class TrainedReader:
 
         parts: list[tuple[int, int, str]] = []
         rows = []
-        clauses_of: dict[int, list[tuple[int, str]]] = {}
+        split_up: dict[int, list[tuple[int, str]]] = {}
         for number, ((_, _, text), row) in enumerate(zip(sentences, worth, strict=True)):
-            clauses = [(m.start(), m[0].strip(" ,，、")) for m in _CLAUSE.finditer(text)]
             clauses = [
-                (at, said) for at, said in clauses if len(said) > (3 if is_chinese(said) else 5)
+                (at, said)
+                for at, said in clauses_of(text)
+                if len(said) > (3 if is_chinese(said) else 5)
             ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
             whole = float(row[0]) >= self._least(text) and not told
             if not whole and float(row[2]) < self.thresholds.wish_above and len(clauses) > 1:
-                clauses_of[number] = clauses
-        every = [said for clauses in clauses_of.values() for _, said in clauses]
+                split_up[number] = clauses
+        every = [said for clauses in split_up.values() for _, said in clauses]
         worth_of_clauses = self._model.worth(message, before, every) if every else worth[:0]
         for number, ((start, end, text), row) in enumerate(zip(sentences, worth, strict=True)):
-            if number not in clauses_of:
+            if number not in split_up:
                 parts.append((start, end, text))
                 rows.append(row)
                 continue
-            clauses = clauses_of[number]
+            clauses = split_up[number]
             found = worth_of_clauses[: len(clauses)]
             worth_of_clauses = worth_of_clauses[len(clauses) :]
             for n, (_, said) in enumerate(clauses):
@@ -387,6 +446,13 @@ class TrainedReader:
         """The worth from which a sentence is kept; a question that names no speaker needs more."""
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
+
+
+def _is_near(before: RawTurn, turn: RawTurn) -> bool:
+    """Whether both are of one sitting, so that the later one may point at the earlier."""
+    if before.time is None or turn.time is None:
+        return True
+    return abs(turn.time - before.time) <= SITTING
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:
@@ -419,44 +485,5 @@ def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     return question
 
 
-_TRIES_OUT: Final = re.compile(
-    r"\W*(?:(?:测试|測試|试试|在吗|在嗎|喂+|test(?:ing)?|one|two|three|[一二三]|asdf\w*|qwer\w*|\d{1,3})[\W_]*)+",
-    re.IGNORECASE,
-)
-
 _MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
 _TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
-_GREETS = (
-    r"ttyl|brb(?: \w+)?|(?:ok )?back(?: now)?|gtg|g2g|cya|bye+|see (?:ya|you)(?: later| soon)?"
-    r"|laters?|night ?night|g?'?night|(?:good )?(?:mornin[g']?|evening|afternoon|night)"
-    r"|(?:right,? )?off to bed"
-    r"|that'?s all(?: (?:for (?:now|today)|i needed))?|(?:even )?(?:shorter|longer|simpler)"
-    r"|(?:ok(?:ay)?|k+|right|ta|thx|cheers|lol|haha+|nah|yep|perfect|great|cool|x+)"
-    r"|thanks?(?: a (?:bunch|lot|million|ton)| so much)?|i'?m (?:off|out)|gotta (?:go|run)"
-    r"|(?:那|好)?(?:下[回次]|回[头頭]|改天|[晚遲迟][点啲]|得[闲閒])再?[聊说說倾傾谈談]吧?|(?:我?先?[撤溜闪閃睡][了啦])+"
-    r"|在不在|在[吗嗎]|回见|回見|好[嘞咧滴的]|[谢謝][谢謝啦了]|多[谢謝]|拜拜|[早晚]安?|得嘞|行|哈哈+"
-)
-_GOES_ON = (
-    r"(?:and )?(?:now )?(?:the same (?:again|in \w+|for \w+)(?: please)?|with \d+ ?%"
-    r"|rounded\b[^.!?]{0,30}|divided by \d+|(?:times|plus|minus) \d+)"
-    r"|再(?:短|长|長|简单|簡單|正式|详细|詳細|口语)(?:一?[点些])?"
-    r"|再?(?:[\d零一二两三四五六七八九十百千万.]+)?(?:乘以?|除以|减去|減去|[减減]个|再加个?)"
-    r"[\d零一二两三四五六七八九十百千万.]+(?:呢|[等是].{0,3})?"
-)
-_COMES_AND_GOES: Final = re.compile(
-    rf"\W*(?:(?:{_GREETS})(?:[^\w%]+|$))*(?:(?:{_GREETS}|{_GOES_ON})\W*)", re.IGNORECASE
-)
-"""Greetings, one after the other, and what a chain of little tasks goes on with."""
-
-
-def _is_idle(text: str) -> bool:
-    """Whether it has too little in it, or only greets and reacts."""
-    if len(re.findall(r"\w", text)) < 2:
-        return True
-    if _TRIES_OUT.fullmatch(text) or _COMES_AND_GOES.fullmatch(text):
-        return True
-    chinese = language_of(text) == "zh"
-    if len(text) > 8 if chinese else len(text.split()) > 3:
-        return False
-    screen = screen_chinese if chinese else screen_english
-    return bool(screen.is_reaction(text))

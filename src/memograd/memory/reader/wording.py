@@ -45,19 +45,22 @@ _CHAT: Final = (
     (re.compile(r"\bago (?:today|exactly)\b", re.I), "ago"),
     (re.compile(r"(?<![\w.])u\b(?!\.)"), "you"),
     (re.compile(r"\bur\b"), "your"),
+    (re.compile(r"\b(he|she|that|what|there)s\b(?= )", re.I), r"\1's"),
+    (re.compile(r"\b(they|you)(ve|re|ll)\b", re.I), r"\1'\2"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
     r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
     r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
     r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
-    r"|news flash|big news|psst|oops|whoops|wow|yay)"
+    r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay)"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
 _INTERJECTION_ZH: Final = re.compile(
-    r"^(?:(?:哈+|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?|跟你说"
+    r"^(?:(?:哈[囉喽啰嘍]|哈+(?![囉喽啰嘍])|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?"
+    r"|[跟和同]你(?:说|讲|說|講)(?:(?:一)?[个個件](?:事[儿兒情]?|秘密|祕密|好消息|坏消息|壞消息|新闻|新聞))?"
     r"|告诉你吧?)[，,！!。~～、\s]*)+"
-    r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|笑死|orz)[。！!~～\s]*$",
+    r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|[笑爽美酸]死(?:我了?|人了?)?|orz)[。！!~～\s]*$",
     re.IGNORECASE,
 )
 
@@ -66,6 +69,8 @@ LISTED: Final = re.compile(r"[-*•·–]\s|\d{1,2}[.)、](?:\s?\D|$)")
 """How a line of a list begins."""
 _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
+_SPACED: Final = re.compile(r"(?<=[\u3400-\u9fff])[ \u3000]+(?=[\u3400-\u9fff])")
+"""Where a comma is meant: 刚下夜班 困死了."""
 _MARKS: Final = re.compile(
     r"^(?:#+ |>+ |[-*•·–] |\d{1,2}[.)、] ?(?=\D)|[，,；;、])+|\*\*|__|`(?=[^`]*`)|(?<=\w)`"
 )
@@ -80,7 +85,7 @@ def bare_of(sentence: str) -> str:
     text = _LINES.sub("、" if chinese else "; ", text)
     if chinese:
         shorter = _INTERJECTION_ZH.sub("", text).strip()
-        return screen_chinese.strip_note(shorter) if len(shorter) > 1 else text
+        return _SPACED.sub("，", screen_chinese.strip_note(shorter) if len(shorter) > 1 else text)
     for pattern, written in _CHAT:
         text = pattern.sub(written, text)
     shorter = screen_english.strip_note(_INTERJECTION.sub("", text).strip())
@@ -112,7 +117,7 @@ def say(sentence: str, setting: Setting) -> Draft:
         text = whole
     draft = resolved(text, setting)
     name = setting.name(draft.language)
-    if screen.is_question(text):
+    if screen.is_question(text) or (not chinese and screen_english.asks_you(text)):
         said = f"{name}问：{draft.text}" if chinese else f"{name} asked: {draft.text}"
     elif setting.about:
         said = _about(setting.about, draft.text, name, chinese=chinese)
@@ -128,11 +133,14 @@ _LOOKS_FOR: Final = re.compile(r"^(?:\S+ ){1,4}(?:ideas|tips|recipes|suggestions
 """Asks for things of a kind: "packed lunch ideas for my boy?" tells of nobody who packed."""
 
 
+_ARTICLE: Final = re.compile(r"^(?:the|a|an) ", re.IGNORECASE)
+
+
 def _about(person: str, said: str, name: str, *, chinese: bool) -> str:
     """What was said of a person whom its pronoun alone does not name."""
     if chinese:
         return f"关于{person_chinese.resolve_person(person, name, None)}：{said}"
-    of = person_english.resolve_person(person, name, None)
+    of = person_english.resolve_person(_ARTICLE.sub("the ", person), name, None)
     return f"About {of}: {said[:1].lower()}{said[1:]}"
 
 
@@ -217,6 +225,10 @@ _NOT_DOING: Final = """
 _NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
 
 
+_TO_SPEAKER: Final = re.compile(r" (?:me|us)\b", re.IGNORECASE)
+"""Behind a verb without a subject: "Told me to rest" says what somebody else did."""
+
+
 def completed(text: str) -> str | None:
     """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
     found = re.match(
@@ -234,11 +246,13 @@ def completed(text: str) -> str | None:
         return f"I'm {adverb}going to{rest}"
     if verb == "been":
         return f"I've {adverb}been{rest}"
-    if verb.endswith("ing") and len(verb) > 5 and verb not in _NO_ACTIVITY:
+    does = verb in ("doing", "using") or (verb == "going" and re.match(r" to (?!be\b)", rest))
+    if (does or (verb.endswith("ing") and len(verb) > 5)) and verb not in _NO_ACTIVITY:
         return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
     if (
         is_past(verb)
         and verb not in {"had", "was", "were", "did"}
+        and not _TO_SPEAKER.match(rest)
         and text[0].isupper()
         and not _FINITE.search(clause)
     ):

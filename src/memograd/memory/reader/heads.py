@@ -1,0 +1,133 @@
+"""Which sentence has a verb, and what a fragment without one belongs to.
+
+    Truck died in the yard. 94 F150, 260 thousand miles.     one statement, not two
+    She was put on a diet. Fourteen kilos.
+
+People write in breaths. A fragment that is kept alone ("Right knee.") says nothing to a stranger,
+and often the breath before it, which has the verb, looks like nothing worth keeping.
+
+Invariant: what is put together stands in the message, in these letters, and only a fragment is put
+behind anything. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.language import is_chinese, simplified
+from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.dates import NUMBERS
+from memograd.memory.reader.parts import asks
+from memograd.memory.reader.person_english import is_past
+
+LONGEST_HEAD: Final = 160  # characters
+_FRAGMENT: Final = 9  # words of one
+_FIRST_WORDS: Final = 5  # of them up to its first comma
+_FINITE: Final = re.compile(
+    r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|shall|should"
+    r"|may"
+    r"|might|must|gonna|gotta|wanna|let|put|got|says?|goes|come|comes|went|ain'?t|\w+n't)\b"
+    r"|\w['’](?:s|re|m|ll|ve|d)\b",
+    re.IGNORECASE,
+)
+_SUBJECT: Final = re.compile(
+    r"\W*(?:(?:and|but|so|well|now|also|oh|yes|yeah|no),? )*"
+    r"(?:i|he|she|it|we|they|you|there|this|that|these|those|who|which|nobody|nothing|somebody"
+    r"|everyone|everybody)\b",
+    re.IGNORECASE,
+)
+# "Put me on metformin": who did stands in the sentence before.
+_TO_SOMEBODY: Final = re.compile(r"\W*(?P<verb>[A-Za-z]+) (?:me|us|him|her|them)\b", re.IGNORECASE)
+_VERB_ZH: Final = re.compile(r"[了过是在有去来给做吃喝用住买卖说想会要换改]|喜欢")
+
+
+# What only points at something else ("She let me"), or says that there was a mistake.
+_SAYS_NOTHING: Final = re.compile(
+    r"\b(?:muddled|misread|mistyped|mixed (?:up|them)|looking at|re-?read|put me right"
+    r"|corrected me|my mistake"
+    r"|wrong|typo|my (?:fingers?|thumbs?|phone|brain)|autocorrect|i (?:said|told you))\b"
+    r"|^(?:\S+ ){0,2}(?:me|it|one|him|her|them|that|so|this)$|^[\w'’]+$(?<![\u3400-\u9fff])"
+    r"|^i am \w+$"
+    r"|看[错錯岔串]|[说說搞记記弄写寫打][错錯岔串反]|[糊瓦][涂特]",
+    re.IGNORECASE,
+)
+
+
+def has_verb(text: str) -> bool:
+    """Whether the sentence has a verb of its own, as far as its form shows it."""
+    if is_chinese(text):
+        return _VERB_ZH.search(simplified(text)) is not None
+    plain = text.replace("’", "'")
+    if _SUBJECT.match(plain) or _FINITE.search(plain):
+        return True
+    return any(is_past(word) for word in re.findall(r"[A-Za-z']+", plain))
+
+
+def is_fragment(text: str) -> bool:
+    """Whether an English sentence says nothing without the one before it."""
+    if is_chinese(text) or asks(text):
+        return False
+    plain = text.replace("’", "'")
+    acts = _TO_SOMEBODY.match(plain)
+    if acts and (is_past(acts["verb"]) or acts["verb"].casefold() in ("put", "let", "set", "cut")):
+        return True
+    first = re.split(r"[,;:(]|\s[-–—]\s", plain.strip())[0]
+    words, every = re.findall(r"[\w'-]+", first), re.findall(r"[\w'-]+", plain)
+    if not 0 < len(words) <= _FIRST_WORDS or len(every) > _FRAGMENT or has_verb(first):
+        return False
+    if words[0].casefold() in ("me", "my", "mine", "our", "ours"):
+        return False  # "me 6.8": somebody else than in the sentence before
+    if words[0].casefold().endswith("ing") or screen_english.is_request(plain):
+        return False  # "Keeping Britbox": the one who speaks does it
+    # "Lavonne wants pie", "oat milk stays": a word in s may be a verb, unless so many are counted.
+    counted = any(re.search(r"\d", word) or word.casefold() in NUMBERS for word in words)
+    return counted or not any(
+        re.fullmatch(r"[a-z]{3,}s", word) and not word.endswith("ss") for word in words[1:]
+    )
+
+
+def is_telling(text: str) -> bool:
+    """Whether it is a statement with a verb, rather than a question, a task or a reaction."""
+    screen = screen_chinese if is_chinese(text) else screen_english
+    bare = text.strip(" .!…。！")
+    return (
+        has_verb(text)
+        and not asks(text)
+        and not _SAYS_NOTHING.search(bare)
+        and not screen.is_request(bare)
+        and not screen.is_reaction(bare)
+    )
+
+
+# How the agent is to write, whatever was asked for: "please do not use bullet points".
+_STANDING: Final = re.compile(
+    r"^\W*(?:(?:and|also|oh|but|so|ok|plus),? )*(?:please,? |pls )?"
+    r"(?:(?:do not|don['’]?t|never|stop|no more|avoid|skip|less of|enough with"
+    r"|without) (?:(?:ever )?(?:use|using"
+    r"|give me|giving me|send(?:ing)?(?: me)?|write|writing|put(?:ting)?|reply(?:ing)? (?:with"
+    r"|in)) )?"
+    r"(?:(?:any|the|all|so many|those|your) )*"
+    r"(?:bullet(?:s| ?points?)|emojis?|exclamation (?:marks?|points?)|markdown|headings|headers"
+    r"|tables|jargon"
+    r"|(?:em )?dashes|hashtags|capitals|numbered lists|long (?:answers|replies)|slang"
+    r"|abbreviations)\b)",
+    re.IGNORECASE,
+)
+
+
+def is_standing(text: str) -> bool:
+    """Whether it says how the agent's answers are to look; that holds for good."""
+    return _STANDING.match(text) is not None
+
+
+def belongs(head: str, between: str, fragment: str) -> bool:
+    """Whether the fragment goes with the sentence before it; between: what stands between them."""
+    return (
+        len(head) <= LONGEST_HEAD
+        and not between.strip()
+        and "\n" not in between
+        and not is_chinese(head)
+        and is_fragment(fragment)
+        and is_telling(head)
+    )
