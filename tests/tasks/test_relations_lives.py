@@ -1,0 +1,115 @@
+"""Written lives: what stands beside each message, and what a memory makes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memograd.errors import BadInput
+from memograd.memory.manager.crowded import EVIDENCE, LEAST, MOST, stand_out
+from memograd.memory.relations import load_relation_model
+from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
+from memograd.memory.relations.model import SHIPPED
+from memograd.memory.relations.weights import read_weights
+from memograd.tasks.relations.lives import fitted_crowded, judged_lives, told_lives
+
+TOLD = [
+    "I work nights at the biscuit factory in Carlisle.",
+    "My sister Moira keeps bees in Hexham.",
+    "I'm on metformin, 500 twice a day.",
+    "We have a greyhound called Fig.",
+    "I play darts at the Crown on Thursdays.",
+    "My car is a red Fiesta.",
+    "My daughter Isla is doing her GCSEs.",
+    "I'm allergic to penicillin.",
+]
+
+
+def life() -> dict[str, Any]:
+    """Eight facts of one person; the last turn replaces one of them."""
+    turns: list[list[Any]] = [
+        ["u", text, [[f"f{n}", text.rstrip("."), text]], [], f"2025-03-{n + 1:02}T09:00:00+00:00"]
+        for n, text in enumerate(TOLD)
+    ]
+    new = "They've taken me off metformin, it's glipizide now."
+    turns.append(
+        [
+            "u",
+            new,
+            [["g", "it's glipizide now", "User takes glipizide."]],
+            [["f2", "replace"]],
+            "2025-03-20T09:00:00+00:00",
+        ]
+    )
+    return {"k": "life", "t": turns, "q": [["What does the user take?", ["g"], "glipizide"]]}
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Path:
+    """A file with one life."""
+    file = tmp_path / "en-life.jsonl"
+    file.write_text(json.dumps(life()) + "\n", encoding="utf-8")
+    return file
+
+
+def test_what_stands_beside_a_message_and_what_it_closes(lives: Path) -> None:
+    found = told_lives(load_relation_model(), lives)
+    assert [one.text for one in found][-1].startswith("They've taken me off")
+    last = found[-1]
+    assert last.closing and last.evidence.shape == (len(last.items), len(EVIDENCE))
+    closed = [text for text, gone in zip(last.items, last.closed, strict=True) if gone]
+    assert len(closed) == 1 and "metformin" in closed[0]
+    assert not any(one.closing for one in found[:-1])
+
+
+def test_a_change_among_many_items_is_made_and_nothing_else(lives: Path) -> None:
+    found = judged_lives(lives)
+    assert (found.lives, found.closings, found.made) == (1, 1, 1)
+    assert (found.hit, found.lost, found.unasked) == (0, 0, 0)
+
+
+def test_what_weighs_many_items_is_learnt_and_lies_in_the_gate(tmp_path: Path, lives: Path) -> None:
+    linear = fitted_crowded(told_lives(load_relation_model(), lives))
+    assert linear.weight.shape == (len(EVIDENCE),) and np.isfinite(linear.weight).all()
+    weights = read_weights(SHIPPED)
+    gate = read_gate(gate_file(SHIPPED), weights)
+    assert gate is not None and gate.crowded is not None
+    write_gate(replace(gate, crowded=linear), tmp_path / "relations.gate.npz")
+    again = read_gate(tmp_path / "relations.gate.npz", weights)
+    assert again is not None and again.crowded is not None
+    assert (again.crowded.weight == linear.weight).all()
+    assert again.secrets is not None and gate.secrets is not None
+    assert (again.secrets.weight == gate.secrets.weight).all()
+
+
+def test_lives_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:
+    calm = life()
+    calm["t"].pop()
+    file = tmp_path / "en-calm.jsonl"
+    file.write_text(json.dumps(calm) + "\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="No message of these lives closes an item"):
+        fitted_crowded(told_lives(load_relation_model(), file))
+
+
+def test_only_what_stands_out_is_weighed() -> None:
+    closing = np.linspace(0.0, 0.9, 12, dtype=np.float32)
+    places = stand_out(closing)
+    assert places == [11, 10, 9, 8, 7] and len(places) == MOST
+    assert stand_out(np.full(4, LEAST / 2, np.float32)) == []
+
+
+def test_a_gate_of_another_kind_of_evidence_is_refused(tmp_path: Path) -> None:
+    from memograd.memory.manager import RelationManager
+    from memograd.memory.relations.model import RelationModel
+
+    weights = read_weights(SHIPPED)
+    gate = read_gate(gate_file(SHIPPED), weights)
+    assert gate is not None
+    other = Linear(np.ones(3, np.float32), 0.0, 0.0)
+    with pytest.raises(BadInput, match="weighs 3 kinds of evidence"):
+        RelationManager(RelationModel(weights, replace(gate, crowded=other)))
