@@ -94,8 +94,8 @@ def say_kept(
     question = _asked(before)
     items = []
     for lines in _parts(kept[first:last]):
-        said = say_list([line.text for line in lines], question, setting)
-        items.append((message[lines[0].start : lines[-1].end], said))
+        draft = say_list([line.text for line in lines], question, setting)
+        items.append((message[lines[0].start : lines[-1].end], draft))
     return [*alone[:first], *items, *alone[first:]]
 
 
