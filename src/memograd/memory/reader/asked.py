@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memograd.memory.language import simplified
 from memograd.memory.reader.forget import (
+    MAY_ASK,
     asks_to_forget_next,
     asks_to_forget_that,
     request_to_forget,
@@ -100,6 +102,45 @@ OF_MEMORY: Final = re.compile(
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
 )
+
+
+OFF_RECORD: Final = re.compile(
+    r"\W*(?:(?:ok|so|well|this is|just|strictly|totally|completely)\W+)*"
+    r"(?:off the record|between (?:us|you and me)|not for the (?:record|memory))\b\W+(?=(?:\w+\W+){2,}\w)"
+    r"(?!(?:please|what|that|forget|delete)\b)",
+    re.IGNORECASE,
+)
+"""A message that says of itself that it is not to be kept: "Off the record. I used to drink." """
+_KEEPS_ON: Final = re.compile(
+    r"\b(?:don'?t|do not|never|please don'?t|not to) (?:you )?(?:dare )?(?:ever )?"
+    r"(?:forget|delete|erase|remove|wipe|lose|drop|scrap|bin)\b"
+    r"|(?:别|不要|不用|不能|不许|不准|勿|甭|莫)(?:再|给我|把|乱|误|也|一起|随便|全|都|[^，。！？,.!? ]{1,6})?"
+    r"(?:删|忘|丢|抹|清掉|清除)"
+    r"|(?<!不)(?<!别)要留(?!意|神|心)",
+    re.IGNORECASE,
+)
+_TELLS_NOBODY: Final = re.compile(
+    r"\b(?:don'?t|do not|never|not to|u can'?t|you can'?t|not) (?:you )?(?:ever |go |dare )?"
+    r"(?:tell(?:ing)?(?! (?:me|us)\b)|let on|breathe a word|say (?:a word|anything|it|this|that) to)\b"
+    r"|(?:别|不要|不能|不许|勿|甭|莫|不准)(?:再|去|给我|拿|把这个?)?"
+    r"(?:(?:跟|和|对|向|同|给)[^我，。！？,.!?\s]{1,8}(?:说|讲|提|聊|透露)|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
+    re.IGNORECASE,
+)
+_CALLS_OFF: Final = re.compile(r"取消(?:了|吧|掉)?|\bcancel(?:l?ed)?\b|\bcall(?:ed)? (?:it )?off\b", re.I)
+_CLAUSE: Final = re.compile(r"(?<=[,.;!?，。；！？])|(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?= but )")
+
+
+def asks_nothing_of_memory(text: str) -> bool:
+    """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, or calls
+    something off: 橘子的病要留喔，别删到; "Don't tell him"; 体检先取消吧."""
+    clauses = [one for one in _CLAUSE.split(simplified(text)) if one]
+    left = [
+        one for one in clauses if not (_KEEPS_ON.search(one) or _TELLS_NOBODY.search(one))
+    ]
+    rest = "".join(left)
+    if len(left) < len(clauses):
+        return not (MAY_ASK.search(rest) or requests(rest))
+    return _CALLS_OFF.search(rest) is not None and not (MAY_ASK.search(rest) or requests(rest))
 
 
 def is_another_matter(text: str, *, asks: bool) -> bool:

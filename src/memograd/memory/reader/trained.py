@@ -26,7 +26,9 @@ from memograd.memory.reader.asked import (
     IDLE,
     NOT_SAVED,
     NOT_SAVED_AHEAD,
+    OFF_RECORD,
     OF_MEMORY,
+    asks_nothing_of_memory,
     is_another_matter,
     requests,
 )
@@ -176,7 +178,11 @@ class TrainedReader:
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
+        if forget and asks_nothing_of_memory(own):
+            idle = True
         forget = forget and not idle
+        if OFF_RECORD.match(own) and not kept_back:
+            return Heard(turn, before, secret=True, own=own, may_close=False)
         if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         keep, facts_, asked_, answered = [], [], [], False
