@@ -99,11 +99,9 @@ class Topic:
 
     def is_in_part(self, text: str) -> bool:
         """Whether it only has whose a thing is, of 我姐的过敏."""
-        return all(
-            found <= _KIN and len(words) > len(found)
-            for words in self.named
-            if (found := words & words_of(text))
-        )
+        has = words_of(text)
+        found = [(words & has, words) for words in (*self.named, self.listed) if words & has]
+        return bool(found) and all(some <= _KIN and some != words for some, words in found)
 
 
 def topic_of(text: str) -> Topic:

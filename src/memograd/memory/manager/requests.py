@@ -32,6 +32,7 @@ from memograd.memory.manager.past import (
     parts_of,
     present,
     speaks_of,
+    stands_alone,
     stems,
     with_subject,
 )
@@ -87,6 +88,7 @@ _OPENS: Final = re.compile(
     r"|(?:用户说：)?(?:跟|和|给)?你?[说讲]个?(?:秘密|事儿?)\W*|[^，。]{0,2}空腹，帮用户记着\W*",
     re.IGNORECASE,
 )
+_PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
 _SECRET: Final = re.compile(r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I)
 _SPOKEN_OF: Final = re.compile("[那这][句段条件个些]|的事|关于")
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
@@ -325,17 +327,18 @@ def _more_of_it(
     of what goes from it goes too.
     """
     found = []
+    stays = to_be_kept(heard.own)
     around = {part.item for part in meant if part.place != THE_PAST}
     items = {part.item for part in meant}
     all_of_it = _ALL_ABOUT.search(heard.own) is not None
     for part in parts:
         if part in meant or part.kept:
             continue
-        if all_of_it and part.near and part.item not in items and part.least >= POINTED_SHARE:
+        if all_of_it and part.near and not part.share and part.item not in items and part.least >= POINTED_SHARE:
             found.append(part)
         elif all_of_it and part.share == 1.0 and part.read >= _least_of_all(part.text):
             found.append(part)
-        elif part.item in around and not part.share:
+        elif all_of_it and part.item in around and not part.share and not stays:
             most = max(one.read for one in meant if one.item == part.item)
             if part.read >= max(sure.forget_above, POINTED_SHARE * most):
                 found.append(part)
@@ -416,9 +419,13 @@ def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) ->
 def _is_torn(
     n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]
 ) -> bool:
-    """Whether a part behind one that goes says nothing without it: ", keeps me right"; ", and
-    mornings only"."""
-    if not n or n - 1 in stay or is_chinese(text):
+    """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
+    ", keeps me right"; ", and mornings only"."""
+    if not n or n - 1 in stay:
+        return False
+    if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
+        return True
+    if is_chinese(text):
         return False
     part, joint = parts[n][0], parts[n - 1][1].strip()
     if joint == "," and re.match(r"(?:keeps|makes|helps|means|gets|lets|leaves)\b", part):

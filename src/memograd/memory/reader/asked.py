@@ -74,6 +74,10 @@ FORGETS: Final = re.compile(
     r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|\b(?:it|that|this|they|(?:the|my|our) [\w' -]{2,30}) (?:may|can|could|should|must|ought to) (?:all )?be"
+    r" (?:rubbed out|forgotten|erased|deleted|wiped|struck out)\b"
+    r"|\b(?:don'?t|do not|needn'?t|no need to|please stop) (?:hang(?:ing)?|hold(?:ing)?) on to"
+    r" (?:all|any|that|this|it|my|the|what|anything|everything)\b(?! (?:receipt|ticket|paper))"
     r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
     r"(?=[,.!?]|$)"
     r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
@@ -104,6 +108,10 @@ OF_MEMORY: Final = re.compile(
 )
 
 
+LISTS_WHAT: Final = re.compile(
+    r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
+)
+"""Behind a request it says what it means: "The home, Portugal, all of it." """
 OFF_RECORD: Final = re.compile(
     r"\W*(?:(?:ok|so|well|this is|just|strictly|totally|completely)\W+)*"
     r"(?:off the record|between (?:us|you and me)|not for the (?:record|memory))\b\W+(?=(?:\w+\W+){2,}\w)"

@@ -42,7 +42,7 @@ MAY_ASK: Final = re.compile(
     r"|cut|leave|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed|,)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
     r"|pretend|vanish|disappear|bury|gone\b|as (?:if|though)\b"
-    r"|never (?:brought|happened|reached|came)"
+    r"|never (?:brought|happened|reached|came)|rub(?:bed|bing)? (?:\w+ ){0,4}out"
     r"|take (?:\w+ ){0,4}(?:back|out|off)|did(?:n'?t| not) (?:say|hear|mention|tell))\w*"
     r"|忘|删|刪|抹|撤|移[除掉走]|销|銷|[去划擦清拿][掉了]|免了|不[必用要]|[别別甭勿唔莫]|当|當|作[废廢罢罷]"
     r"|留|存|记|記|收回|保密|扔|丢|剔",

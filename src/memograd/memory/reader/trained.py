@@ -24,6 +24,7 @@ from memograd.memory.reader.asked import (
     EVERYTHING,
     FORGETS,
     IDLE,
+    LISTS_WHAT,
     NOT_SAVED,
     NOT_SAVED_AHEAD,
     OFF_RECORD,
@@ -195,7 +196,9 @@ class TrainedReader:
                 continue
             if _is_idle(text) and not setting.question:
                 continue
-            if forget and self._wishes(text, float(wish), own, setting):
+            if forget and (
+                self._wishes(text, float(wish), own, setting) or LISTS_WHAT.fullmatch(text)
+            ):
                 continue
             # What begins a longer message is worded as an answer, but must be worth keeping by
             # itself: people often leave a question unanswered.
