@@ -39,7 +39,12 @@ REASON: Final = re.compile(
 _LISTS: Final = re.compile(r"(?:什么|啥|之类|等等)的|啊[^，,。]{1,6}啊|(?:啥的|什么的)$")
 _LISTS_EN: Final = re.compile(r"\W*(?:and |or )?(?:the|my|her|his|their|our)(?: [\w'-]+){1,3}\W*", re.I)
 _NAME: Final = re.compile(r"\W*[A-Z][\w'-]+\W*")
-_MUST: Final = re.compile(r"\b(?:gotta|got to|have to|has to|need to|must)\b", re.IGNORECASE)
+_NOT_OF_MEMORY: Final = re.compile(
+    r"\b(?:gotta|got to|have to|has to|need to|must)\b|\b(?:write|draft|make|give|send|find|show) (?:me|us)\b"
+    r"|[帮给]我(?:想|写|找|列)",
+    re.IGNORECASE,
+)
+"""A clause with a word of forgetting that asks for something else, or nothing."""
 _ABOUT: Final = re.compile(r"\b(?:about|regarding|concerning|to do with)\b|的事|有关|关于")
 _AND: Final = re.compile(r"\s+(?:and|or|nor|plus|&)\s+|(?<=.)(?:还有|以及|、)(?=.)", re.IGNORECASE)
 _NO_TOPIC: Final = stems(
@@ -71,18 +76,62 @@ _ASKS_ZH: Final = re.compile(
 )
 _COMMON: Final = frozenset("过吃看去来上下大小老有人家个子儿天年月日一不好多要用户说问")
 _KIN: Final = frozenset("妈爸姐哥弟妹娘爹")
+_PEOPLE: Final = tuple(
+    re.compile(one, re.IGNORECASE)
+    for one in (
+        r"\b(?:husband|hubby)\b|老公|丈夫|先生|爱人|老伴", r"\b(?:wife|missus)\b|老婆|妻子|媳妇|太太|爱人|老伴",
+        r"\b(?:mum|mom|mother|mama|amma)\b|(?:我|他|她|用户)的?(?:妈|母亲|娘)",
+        r"\b(?:dad|daddy|father|papa)\b|(?:我|他|她|用户)的?(?:爸|父亲|爹)",
+        r"\bbrothers?\b|(?:我|他|她|用户)的?(?:哥|弟)|兄弟", r"\bsis(?:ters?)?\b|(?:我|他|她|用户)的?(?:姐|妹)",
+        r"\bsons?\b|\bboys?\b|儿子|[大小]宝", r"\bdaughters?\b|\bgirls?\b|女儿|闺女|[大小]宝", r"\bboyfriend\b|男朋?友|对象",
+        r"\bgirlfriend\b|女朋?友|对象", r"\bgran(?:ny|ma)?\b|\bgrandmother\b|奶奶|外婆|姥姥",
+        r"\bgrandad\b|\bgrandfather\b|爷爷|外公|姥爷", r"\bmother-in-law\b|婆婆|丈母娘|岳母",
+        r"\bfather-in-law\b|公公|丈人|岳父", r"\buncle\b|叔|舅|伯", r"\baunt(?:ie)?\b|[姑姨婶]",
+        r"\blandl(?:ord|ady)\b|房东", r"\bboss\b|\bmanager\b|老板|领导|上司", r"\bneighbou?rs?\b|邻居|隔壁",
+    )
+)  # fmt: skip
+_OF_THEM: Final = re.compile(r"(?:[\w', ]{,20})?\b(?:s?he|him|her|his|hers|they|them|their)\b|[^，。]{,6}[他她]", re.IGNORECASE)
 _KIN_ZH: Final = re.compile(r"(?:我|他|她|用户)的?([妈爸姐哥弟妹娘爹])(?!\1)")
+_KINDS: Final = tuple(
+    (kind, re.compile(asked, re.IGNORECASE), re.compile(told, re.IGNORECASE))
+    for kind, asked, told in (
+        ("#age", r"\bage\b|how old|年[龄纪]|几岁|多大",
+         r"\bis (?:1[0-9]|[2-9]\d)\b(?! ?(?:k|grand|euro|%))|years old|岁|[二三四五六七八九]?十[一二三四五六七八九]?(?:了|[,，。]|$)"),
+        ("#born", r"\bbirth|\bbirthday|\bdob\b|生日|出生", r"\bborn\b|birthday|生日|出生"),
+        ("#name", r"\b(?:my|the) (?:\w+ )?name\b|名字", r"\bname(?:'s)?\b|\bcalled\b|叫|名字"),
+        ("#home", r"\baddress|where (?:i|we) live|[地住]址|住哪|门牌",
+         r"\bliv(?:es?|ing)\b|\b\d+[a-z]? [A-Z]\w+ (?:street|st|road|rd|close|lane|mews|avenue|ave|drive|way|court|place|terrace)\b|住|[栋号]\d|\d号"),
+        ("#pay", r"\b(?:salary|pay|wages?|earn\w*|income|take.?home)\b|工资|收入|薪|月入|挣",
+         r"\bearn|salary|take.?home|\bwages?\b|\b(?:on|makes) [£$€]?\d[\d,.]* ?(?:k|grand|thousand)\b|薪|工资|收入|年包|月入|挣"),
+        ("#money", r"\b(?:money|debts?|finances?|loan)\b|钱|债|月供",
+         r"\bow(?:e|es|ed|ing)\b|[£$€]\d|\d ?(?:euros?|dollars?|pounds?|quid|grand)\b|\bborrow|\bloan|欠|\d[\d.,]*(?:元|块|k\b)|[万千百](?:元|块)|借|赌|月供"),
+        ("#health", r"\bhealth|\bmedical\b|\billness|\bdiagnos|\bmy condition|身体|健康|病",
+         r"diagnos|biopsy|cancer|tumou?r|prostate|seizure|epilep|diabet|asthma|disease|syndrome|vertigo|psoriasis|eczema|\bstroke\b|surgery|\bHIV\b|hepatitis|depress|anxiety|bipolar|arthritis"
+         r"|病|癌|症|手术|化疗|切[了过]|乙肝|抑郁|血压|血糖|肿瘤"),
+        ("#meds", r"\b(?:meds?|medications?|medicines?|pills?|tablets?)\b|药",
+         r"\b\d+ ?(?:mg|mcg)\b|\b(?:tablets?|pills?|medication)\b|\btakes? \w+(?:ine|ol|pam|ate|pril|tan|min|line)\b|[吃开换]药|药|\d ?mg"),
+        ("#faith", r"\breligio|\bfaith\b|宗教|信仰",
+         r"catholic|muslim|jewish|quaker|witness|hindu|buddhis|christian|sikh|mormon|protestant|\b(?:church|mosque|synagogue)\b|信(?:佛|主|基督|教)|教徒|天主教|穆斯林|基督"),
+        ("#votes", r"\bpolitic|\bvot(?:e|es|ing)\b|政治|投票", r"\bvot(?:e|es|ed|ing)\b|党|投票"),
+        ("#weight", r"\bweight\b|\bhow heavy|体重|减肥|多重",
+         r"\b\d+ ?(?:stone|st|kg|kilos?|lbs|pounds)\b|\bweighs?\b|斤|\bkg\b|称[了\d]"),
+        ("#height", r"\bheight\b|how tall|身高|多高", r"\b\d+ ?cm\b|\btall\b|\d(?:米|cm|公分)|[一二]米"),
+    )
+)  # fmt: skip
+"""What people name by its kind: "my age" is in "User is 43"."""
 _WORD: Final = re.compile(r"[A-Za-z][\w'’]*")
 
 
 @dataclass(frozen=True)
 class Topic:
     """named: the words of each thing that a request names. listed: those it lists beside them.
-    written: the words as they are written, in small letters."""
+    written: the words as they are written, in small letters. whose: the people that it speaks of,
+    where it is of nothing else, by their places among all that are known."""
 
     named: tuple[frozenset[str], ...] = ()
     listed: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
+    whose: frozenset[int] = frozenset()
 
     @property
     def words(self) -> frozenset[str]:
@@ -93,7 +142,7 @@ class Topic:
         """Whether a Chinese text has a character of what is named: 药 of 吃药."""
         if not is_chinese(text):
             return False
-        characters = {one for word in self.words if len(word) == CHARACTERS for one in word}
+        characters = {one for word in self.words if len(word) == CHARACTERS and is_chinese(word) for one in word}
         characters -= _COMMON
         return bool(characters & set(simplified(text)))
 
@@ -102,6 +151,14 @@ class Topic:
         has = words_of(text)
         found = [(words & has, words) for words in (*self.named, self.listed) if words & has]
         return bool(found) and all(some <= _KIN and some != words for some, words in found)
+
+    def is_of_another(self, text: str) -> bool:
+        """Whether what is named is somebody's, and an item neither has them nor begins with a
+        pronoun."""
+        text = simplified(_SAID.sub("", text))
+        return bool(self.whose) and not (
+            _OF_THEM.match(text) or any(_PEOPLE[one].search(text) for one in self.whose)
+        )
 
 
 def topic_of(text: str) -> Topic:
@@ -112,7 +169,7 @@ def topic_of(text: str) -> Topic:
     asking = [
         one
         for one in read
-        if (MAY_ASK.search(one) or _ABOUT.search(one)) and not _MUST.search(one)
+        if (MAY_ASK.search(one) or _ABOUT.search(one)) and not _NOT_OF_MEMORY.search(one)
     ]
     listing: list[str] = []
     for one in read:
@@ -132,12 +189,17 @@ def topic_of(text: str) -> Topic:
                 named.append(found)
             written |= {word.casefold() for word in _WORD.findall(one)}
     listed = frozenset().union(*(_words(one) for one in listing))
-    return Topic(tuple(named), listed, frozenset(written))
+    asked = [one for one in asking if one not in listing]
+    people = [{n for n, who in enumerate(_PEOPLE) if who.search(one)} for one in asked]
+    whose = frozenset().union(*people) if people and all(people) and not listed else frozenset()
+    return Topic(tuple(named), listed, frozenset(written), whose)
 
 
 def _words(text: str) -> frozenset[str]:
     """The words of a clause that name something."""
-    return _pairs_of(_ASKS_ZH.sub(" ", text), text) if is_chinese(text) else stems(text) - _NO_TOPIC
+    if is_chinese(text):
+        return _pairs_of(_ASKS_ZH.sub(" ", text), text) | _kinds_asked(text)
+    return (stems(text) - _NO_TOPIC) | _kinds_asked(text)
 
 
 def _pairs_of(bare: str, text: str) -> frozenset[str]:
@@ -148,17 +210,26 @@ def _pairs_of(bare: str, text: str) -> frozenset[str]:
     return frozenset(pairs | kin | latin)
 
 
+def _kinds_asked(text: str) -> frozenset[str]:
+    return frozenset(kind for kind, asked, _ in _KINDS if asked.search(text))
+
+
+def _kinds_told(text: str) -> frozenset[str]:
+    return frozenset(kind for kind, _, told in _KINDS if told.search(text))
+
+
 def words_of(text: str) -> frozenset[str]:
     """The words of an item, or a part of one, that a request may name."""
     bare = simplified(_SAID.sub("", text))
     properties = property_words(bare).split()[1:]
     if not is_chinese(bare):
-        return stems(bare) | stems(" ".join(properties))
+        return stems(bare) | stems(" ".join(properties)) | _kinds_told(bare)
     runs = re.findall(r"[\u4e00-\u9fff]+", bare)
     pairs = {run[n : n + 2] for run in runs for n in range(len(run) - 1)}
     kin = set(_KIN_ZH.findall(bare))
     latin = {word.casefold() for word in _WORD.findall(bare)}
-    return frozenset(pairs | kin | latin | {one for one in properties if len(one) > 1})
+    found = pairs | kin | latin | {one for one in properties if len(one) > 1}
+    return frozenset(found) | _kinds_told(bare)
 
 
 def shares(topic: Topic, texts: Sequence[str]) -> list[float]:

@@ -77,7 +77,7 @@ _TELLS: Final = re.compile(
 )
 _NAMES: Final = re.compile(r"(?<=\w )(?!User\b)[A-Z][a-z]{2,}")
 _LEANS_BACK: Final = re.compile(
-    r"(?:User said: )?(?:(?:and |but )?(?:s?he|it|they|his|her|its|their)(?:['’]?s|['’]?d|['’]ll)?\b"
+    r"(?:User said: )?(?:(?:(?:In|At|On|From) [^,]{2,25}, )?(?:and |but )?(?:s?he|it|they|his|her|its|their)(?:['’]?s|['’]?d|['’]ll)?\b"
     r"|(?!.*\bUser\b)(?:[^\s:\u4e00-\u9fff]+ ){0,2}[^\s:\u4e00-\u9fff]+$)"
     r"|(?:用户说：)?(?:然后|而且|还说|说)?[他她它](?!们)",
     re.IGNORECASE,
@@ -139,6 +139,7 @@ def forgotten(
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items, topic)
     if topic.words and not points:
+        parts = [part for part in parts if not topic.is_of_another(items[part.item].text)]
         parts = _spoken_of(heard, items, recent, parts)
     if points:  # "My history with food. Scratch it." means what was just said, or that surely
         most = max((part.sure for part in parts if items[part.item].id in recent), default=0.0)
@@ -282,6 +283,9 @@ def _spoken_of(
         ]
     if len(items) <= FEW:
         return parts
+    just_told = [part for part in parts if items[part.item].id in recent]
+    if any(part.least >= POINTED_SHARE for part in just_told):
+        return just_told
     surest = max(parts, key=lambda part: part.least, default=None)
     if surest is None or surest.least < VERY_SURE:
         return []
@@ -430,7 +434,7 @@ def _is_torn(
     part, joint = parts[n][0], parts[n - 1][1].strip()
     if joint == "," and re.match(r"(?:keeps|makes|helps|means|gets|lets|leaves)\b", part):
         return True
-    return joint == ", and" and len(part.split()) < 3
+    return joint in (",", ", and") and len(part.split()) < 3
 
 
 def _rewritten(heard: Heard, item: MemoryItem, text: str) -> Change:

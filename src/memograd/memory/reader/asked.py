@@ -131,7 +131,7 @@ _TELLS_NOBODY: Final = re.compile(
     r"\b(?:don'?t|do not|never|not to|u can'?t|you can'?t|not) (?:you )?(?:ever |go |dare )?"
     r"(?:tell(?:ing)?(?! (?:me|us)\b)|let on|breathe a word|say (?:a word|anything|it|this|that) to)\b"
     r"|(?:别|不要|不能|不许|勿|甭|莫|不准)(?:再|去|给我|拿|把这个?)?"
-    r"(?:(?:跟|和|对|向|同|给)[^我，。！？,.!?\s]{1,8}(?:说|讲|提|聊|透露)|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
+    r"(?:(?:跟|和|对|向|同|给)(?!我[说讲提聊透])[^，。！？,.!?\s]{1,8}(?:说|讲|提|聊|透露)|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
     re.IGNORECASE,
 )
 _CALLS_OFF: Final = re.compile(r"取消(?:了|吧|掉)?|\bcancel(?:l?ed)?\b|\bcall(?:ed)? (?:it )?off\b", re.I)
