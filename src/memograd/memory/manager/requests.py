@@ -64,32 +64,39 @@ _JUST_SAID: Final = re.compile(
     re.IGNORECASE,
 )
 _ALL_ABOUT: Final = re.compile(
-    r"\b(?:everything|all|any|anything|nothing|whatever|whole|lot)\b|[都全]|所有|一切|任何|统统|的事|[那这]些",
+    r"\b(?:everything|all|any|anything|nothing|whatever|whole|lot)\b|[都全]|所有|一切|任何|统统"
+    r"|的事|[那这]些",
     re.IGNORECASE,
 )
 _ONE_THING: Final = re.compile(
-    r"\b(?:that|the (?:last|whole)) (?:thing|story|bit|one|conversation)\b|[那这](?:件事|[句段件条])",
+    r"\b(?:that|the (?:last|whole)) (?:thing|story|bit|one|conversation)\b|[那这](?:件事"
+    r"|[句段件条])",
     re.IGNORECASE,
 )
 _TELLS: Final = re.compile(
-    r"\b(?:said|say|saying|told|tell|mention\w*|heard|spoke\w*|talk\w*|known?)\b|[说說讲講提聊]|告[诉訴]",
+    r"\b(?:said|say|saying|told|tell|mention\w*|heard|spoke\w*|talk\w*|known?)\b|[说說讲講提聊]"
+    r"|告[诉訴]",
     re.IGNORECASE,
 )
 _NAMES: Final = re.compile(r"(?<=\w )(?!User\b)[A-Z][a-z]{2,}")
 _LEANS_BACK: Final = re.compile(
-    r"(?:User said: )?(?:(?:(?:In|At|On|From) [^,]{2,25}, )?(?:and |but )?(?:s?he|it|they|his|her|its|their)(?:['’]?s|['’]?d|['’]ll)?\b"
+    r"(?:User said: )?(?:(?:(?:In|At|On|From) [^,]{2,25}, )?(?:and |but )?(?:s?he|it|they|his"
+    r"|her|its|their)(?:['’]?s|['’]?d|['’]ll)?\b"
     r"|(?!.*\bUser\b)(?:[^\s:\u4e00-\u9fff]+ ){0,2}[^\s:\u4e00-\u9fff]+$)"
     r"|(?:用户说：)?(?:然后|而且|还说|说)?[他她它](?!们)",
     re.IGNORECASE,
 )
 _OPENS: Final = re.compile(
-    r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has|needs) to tell you something\W*"
+    r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
+    r"|needs) to tell you something\W*"
     r"|(?:Bro )?User did (?:one|a|something) (?:\w+ )?(?:stupid|silly|bad)(?: thing)?\W*"
     r"|(?:用户说：)?(?:跟|和|给)?你?[说讲]个?(?:秘密|事儿?)\W*|[^，。]{0,2}空腹，帮用户记着\W*",
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
-_SECRET: Final = re.compile(r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I)
+_SECRET: Final = re.compile(
+    r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
+)
 _SPOKEN_OF: Final = re.compile("[那这][句段条件个些]|的事|关于")
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
@@ -130,7 +137,11 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if not asks_in_words(heard.own) and not _TELLS.search(heard.own) and not topic_of(heard.own).words:
+    if (
+        not asks_in_words(heard.own)
+        and not _TELLS.search(heard.own)
+        and not topic_of(heard.own).words
+    ):
         return []
     points = bool(said) and only_points(heard)
     topic = topic_of(heard.own)
@@ -182,7 +193,8 @@ def forgotten(
         gone = [
             items[n]
             for n, change in zip(dict.fromkeys(p.item for p in meant), changes, strict=True)
-            if change.decision.op.kind is OpKind.DELETE and any(p.share for p in meant if p.item == n)
+            if change.decision.op.kind is OpKind.DELETE
+            and any(p.share for p in meant if p.item == n)
         ]
         return changes + [_forgets(heard, item) for item in _going_on(gone, items, parts)]
     if points:
@@ -338,9 +350,13 @@ def _more_of_it(
     for part in parts:
         if part in meant or part.kept:
             continue
-        if all_of_it and part.near and not part.share and part.item not in items and part.least >= POINTED_SHARE:
-            found.append(part)
-        elif all_of_it and part.share == 1.0 and part.read >= _least_of_all(part.text):
+        if (
+            all_of_it
+            and part.near
+            and not part.share
+            and part.item not in items
+            and part.least >= POINTED_SHARE
+        ) or (all_of_it and part.share == 1.0 and part.read >= _least_of_all(part.text)):
             found.append(part)
         elif all_of_it and part.item in around and not part.share and not stays:
             most = max(one.read for one in meant if one.item == part.item)
@@ -377,7 +393,10 @@ def _parts(
     most = max([*named, 1])
     of_topic = shares(topic, texts)
     for n, (part, count) in enumerate(zip(parts, named, strict=True)):
-        part.read, part.least = float(np.mean(read[0][n] + read[1][n]) / 2), float(min(read[0][n], read[1][n]))
+        part.read, part.least = (
+            float(np.mean(read[0][n] + read[1][n]) / 2),
+            float(min(read[0][n], read[1][n])),
+        )
         part.share = of_topic[n]
         part.near = topic.is_near(part.text)
         part.partly = topic.is_in_part(part.text)
@@ -420,9 +439,7 @@ def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) ->
     return _rewritten(heard, item, left)
 
 
-def _is_torn(
-    n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]
-) -> bool:
+def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
     ", keeps me right"; ", and mornings only"."""
     if not n or n - 1 in stay:
