@@ -38,7 +38,7 @@ User takes the 8:12 train.
 User is 43.
 User needs a hinge for the chicken house.
 User said: Eleven dollars seventy-two.
-User's doctor put User on lisinopril 10.
+User's doctor put User on lisinopril, 10 mg.
 User lives at 9 Sorrel Close.""".splitlines()
 LIFE_ZH = """\
 用户在职高教化学。
@@ -81,6 +81,11 @@ CASES = [
     (LIFE_ZH, NONE, "把瑶瑶的事全忘掉", ["瑶瑶"]),
     (LIFE, NONE, "Please remove my age.", ["43"]),
     (LIFE, NONE, "Forget everything about my landlord, he'd kill me", ["Pettifer"]),
+    (LIFE_ZH, ["阿杰提离职了，做到6月底。"], "阿杰的事都删了吧，人都走了，迟到什么的没必要留着",
+     ["阿杰", "月底"]),
+    # What it names by its kind.
+    (LIFE, NONE, "drop the medication from my profile, would you", ["lisinopril"]),
+    (LIFE, NONE, "Actually my address shouldn't be kept, rub it out", ["Sorrel"]),
     # Nothing has it, so nothing goes.
     (LIFE_ZH, NONE, "私房钱那个事儿你给我删了吧 让我老伴看见不得了", []),
     (LIFE_ZH, NONE, "对了我妈吃药那个你别存 她忌讳这个", []),
@@ -98,7 +103,7 @@ CASES = [
     # What was just told goes as a whole, and no other item that shares a word.
     (
         LIFE,
-        ["I got to tell you something, I had a beer and two and drove home from the Elks on Friday."],
+        ["I got to tell you something, I had a beer and two and drove from the Elks on Friday."],
         "That thing just now about the Elks I'd just as soon it was never said",
         ["Elks", "a beer"],
     ),

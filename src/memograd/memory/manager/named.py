@@ -96,7 +96,7 @@ _ASKS_ZH: Final = re.compile(
     r"|留[着下存]?|存[着下]?|记[着住录忆下]?|作废"
     r"|当我没|放屁|那[样种]|信息|资料|内容|消息|东西|话|一下|呢|吗|么|的|是"
 )
-_COMMON: Final = frozenset("过吃看去来上下大小老有人家个子儿天年月日一不好多要用户说问")
+_COMMON: Final = frozenset("阿前后里外中过吃看去来上下大小老有人家个子儿天年月日一不好多要用户说问")
 _KIN: Final = frozenset("妈爸姐哥弟妹娘爹")
 _PEOPLE: Final = tuple(
     re.compile(one, re.IGNORECASE)

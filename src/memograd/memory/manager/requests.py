@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from memograd.memory.language import is_chinese, simplified
 from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
 from memograd.memory.manager.named import Topic, shares, topic_of
@@ -56,6 +54,7 @@ VERY_SURE: Final = 0.85  # of one among many that has no word of what the reques
 ALL_OF_NAME: Final = 0.1  # of "everything about Ann", where an item has the name
 ALL_OF_THING: Final = 0.6  # and of "everything about the house"
 APART_AMONG_MANY: Final = 0.15  # by that much more surely than any other
+FRAGMENT: Final = 3  # words of a part that says something by itself, at least
 NAMED: Final = 0.5  # what the words of a request add to the part that they name most
 _THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
 _JUST_SAID: Final = re.compile(
@@ -94,6 +93,8 @@ _OPENS: Final = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
+_SAYS_MORE: Final = re.compile("(?!.*用户)(?![小老阿])[\u4e00-\u9fff][^，。]{1,11}")
+"""A Chinese clause that has no subject: 阿杰提离职了，做到6月底."""
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
 )
@@ -111,7 +112,9 @@ _OF_ASKING: Final = stems(
 @dataclass
 class _Part:
     """A part of an item, `place` among its parts; `sure`: that the request means it. kept: it says
-    that this is to stay."""
+    that this is to stay. read, least: what the model says of it, of two readings the mean and the
+    lower. share: how far it has what is named; near: a character of it; partly: only whose it is.
+    """
 
     item: int
     place: int
@@ -312,7 +315,10 @@ def _of_one_thing_told(
     thing just now about the Elks"."""
     own = simplified(heard.own)
     told = _JUST_SAID.search(own) and _ONE_THING.search(own)
-    return bool(told) and all(part.share and items[part.item].id in recent for part in meant)
+    named = any(part.share for part in meant)
+    return bool(told) and all(
+        (part.share or not named) and items[part.item].id in recent for part in meant
+    )
 
 
 def _going_on(
@@ -362,6 +368,12 @@ def _more_of_it(
             most = max(one.read for one in meant if one.item == part.item)
             if part.read >= max(sure.forget_above, POINTED_SHARE * most):
                 found.append(part)
+    gone = {(part.item, part.place) for part in (*meant, *found) if part.share}
+    for part in parts if all_of_it and not stays else ():
+        behind = (part.item, part.place - 1) in gone and not part.share
+        if behind and part not in (*meant, *found) and _SAYS_MORE.fullmatch(part.text):
+            found.append(part)
+            gone.add((part.item, part.place))
     return found
 
 
@@ -392,9 +404,17 @@ def _parts(
     named = [named_in(_asking(heard), part.text) for part in parts]
     most = max([*named, 1])
     of_topic = shares(topic, texts)
+    for n, part in enumerate(parts):  # "sertraline, 50 mg": the amount is nothing by itself
+        if (
+            part.place > 0
+            and of_topic[n]
+            and not is_chinese(part.text)
+            and len(part.text.split()) < FRAGMENT
+        ):
+            of_topic[n - 1] = max(of_topic[n - 1], of_topic[n])
     for n, (part, count) in enumerate(zip(parts, named, strict=True)):
         part.read, part.least = (
-            float(np.mean(read[0][n] + read[1][n]) / 2),
+            float(read[0][n] + read[1][n]) / 2,
             float(min(read[0][n], read[1][n])),
         )
         part.share = of_topic[n]
