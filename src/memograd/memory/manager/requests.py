@@ -140,18 +140,15 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if (
-        not asks_in_words(heard.own)
-        and not _TELLS.search(heard.own)
-        and not topic_of(heard.own).words
-    ):
-        return []
-    points = bool(said) and only_points(heard)
     topic = topic_of(heard.own)
+    in_words = asks_in_words(heard.own) or _TELLS.search(heard.own) or topic.words
+    points = bool(in_words and said) and only_points(heard)
     all_of_it = ALL_SAID.search(heard.own) and not topic.words
     if said and (all_of_it or (points and not _says_of(heard.own))):
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items, topic)
+    if not in_words:  # "it must not sit in your drawers": nothing but the model says so
+        parts = _one_for_sure(parts)
     if topic.words and not points:
         parts = [part for part in parts if not topic.is_of_another(items[part.item].text)]
         parts = _spoken_of(heard, items, recent, parts)
@@ -202,7 +199,7 @@ def forgotten(
         return changes + [_forgets(heard, item) for item in _going_on(gone, items, parts)]
     if points:
         return [_forgets(heard, item) for item in said]
-    if topic.words and not parts:
+    if not parts:
         return []
     by_form = request_to_forget(asked_for(heard.own))
     if by_form is not None:
@@ -301,6 +298,11 @@ def _spoken_of(
     just_told = [part for part in parts if items[part.item].id in recent]
     if any(part.least >= POINTED_SHARE for part in just_told):
         return just_told
+    return _one_for_sure(parts)
+
+
+def _one_for_sure(parts: Sequence[_Part]) -> list[_Part]:
+    """The part that the model is very sure of, where it is of no other item."""
     surest = max(parts, key=lambda part: part.least, default=None)
     if surest is None or surest.least < VERY_SURE:
         return []
