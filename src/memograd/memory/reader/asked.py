@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memograd.memory.language import simplified
 from memograd.memory.reader.forget import (
+    MAY_ASK,
     asks_to_forget_next,
     asks_to_forget_that,
     request_to_forget,
@@ -36,7 +38,8 @@ NOT_SAVED: Final = re.compile(
     r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
     r"|\W*$)"
     r"|not for (?:the |your )?(?:memory|records?|file))"
-    r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"
+    r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記"
+    r"|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"
     r"|仅此一次",
     re.IGNORECASE,
 )
@@ -72,6 +75,11 @@ FORGETS: Final = re.compile(
     r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
     r"|app|email|folder|line \d|column"
     r"|paragraph|word|code|function|recipe|list)\b)"
+    r"|\b(?:it|that|this|they|(?:the|my|our) [\w' -]{2,30}) (?:may|can|could|should|must"
+    r"|ought to) (?:all )?be"
+    r" (?:rubbed out|forgotten|erased|deleted|wiped|struck out)\b"
+    r"|\b(?:don'?t|do not|needn'?t|no need to|please stop) (?:hang(?:ing)?|hold(?:ing)?) on to"
+    r" (?:all|any|that|this|it|my|the|what|anything|everything)\b(?! (?:receipt|ticket|paper))"
     r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
     r"(?=[,.!?]|$)"
     r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
@@ -90,7 +98,8 @@ IDLE: Final = re.compile(
     r" (?:that|this|the) (?!(?:\w+ )?(?:bit|part|line|thing|one|last|stuff|from|off|out)\b)\w+"
     r"|(?:wanna|want to|trying to|try to|need to|help me(?: to)?) forget"
     r"|don'?t forget|i forgot|forgot|i (?:do not|don'?t|can'?t) (?:remember|recall))\b"
-    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘|忘记(?!我|这|那|刚)",
+    r"|当我没问|没事了?|算了|忘了(?!我|这|那|刚|它|吧)|(?:想|为了|好)忘[掉记]?|差点忘|别忘"
+    r"|忘记(?!我|这|那|刚)",
     re.IGNORECASE,
 )
 OF_MEMORY: Final = re.compile(
@@ -100,6 +109,55 @@ OF_MEMORY: Final = re.compile(
     r"|about (?:me|my))\b|说的|说过|刚才|刚刚|记(?:录|住|忆|着|我)|存|删|清除",
     re.IGNORECASE,
 )
+
+
+LISTS_WHAT: Final = re.compile(
+    r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
+)
+"""Behind a request it says what it means: "The home, Portugal, all of it." """
+OFF_RECORD: Final = re.compile(
+    r"\W*(?:(?:ok|so|well|this is|just|strictly|totally|completely)\W+)*"
+    r"(?:off the record|between (?:us|you and me)|not for the (?:record"
+    r"|memory))\b\W+(?=(?:\w+\W+){2,}\w)"
+    r"(?!(?:please|what|that|forget|delete)\b)",
+    re.IGNORECASE,
+)
+"""A message that says of itself that it is not to be kept: "Off the record. I used to drink." """
+_KEEPS_ON: Final = re.compile(
+    r"\b(?:don'?t|do not|never|please don'?t|not to) (?:you )?(?:dare )?(?:ever )?"
+    r"(?:forget|delete|erase|remove|wipe|lose|drop|scrap|bin)\b"
+    r"|(?:别|不要|不用|不能|不许|不准|勿|甭|莫)(?:再|给我|把|乱|误|也|一起|随便|全|都"
+    r"|[^，。！？,.!? ]{1,6})?"
+    r"(?:删|忘|丢|抹|清掉|清除)"
+    r"|(?<!不)(?<!别)要留(?!意|神|心)",
+    re.IGNORECASE,
+)
+_TELLS_NOBODY: Final = re.compile(
+    r"\b(?:don'?t|do not|never|not to|u can'?t|you can'?t|not) (?:you )?(?:ever |go |dare )?"
+    r"(?:tell(?:ing)?(?! (?:me|us)\b)|let on|breathe a word|say (?:a word|anything|it|this"
+    r"|that) to)\b"
+    r"|(?:别|不要|不能|不许|勿|甭|莫|不准)(?:再|去|给我|拿|把这个?)?"
+    r"(?:(?:跟|和|对|向|同|给)(?!我[说讲提聊透])[^，。！？,.!?\s]{1,8}(?:说|讲|提|聊|透露)"
+    r"|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
+    re.IGNORECASE,
+)
+_CALLS_OFF: Final = re.compile(
+    r"取消(?:了|吧|掉)?|\bcancel(?:l?ed)?\b|\bcall(?:ed)? (?:it )?off\b", re.I
+)
+_CLAUSE: Final = re.compile(
+    r"(?<=[,.;!?，。；！？])|(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?= but )"
+)
+
+
+def asks_nothing_of_memory(text: str) -> bool:
+    """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, or calls
+    something off: 橘子的病要留喔，别删到; "Don't tell him"; 体检先取消吧."""
+    clauses = [one for one in _CLAUSE.split(simplified(text)) if one]
+    left = [one for one in clauses if not (_KEEPS_ON.search(one) or _TELLS_NOBODY.search(one))]
+    rest = "".join(left)
+    if len(left) < len(clauses):
+        return not (MAY_ASK.search(rest) or requests(rest))
+    return _CALLS_OFF.search(rest) is not None and not (MAY_ASK.search(rest) or requests(rest))
 
 
 def is_another_matter(text: str, *, asks: bool) -> bool:

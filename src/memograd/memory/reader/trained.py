@@ -24,9 +24,12 @@ from memograd.memory.reader.asked import (
     EVERYTHING,
     FORGETS,
     IDLE,
+    LISTS_WHAT,
     NOT_SAVED,
     NOT_SAVED_AHEAD,
     OF_MEMORY,
+    OFF_RECORD,
+    asks_nothing_of_memory,
     is_another_matter,
     requests,
 )
@@ -189,7 +192,11 @@ class TrainedReader:
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
+        if forget and asks_nothing_of_memory(own):
+            idle = True
         forget = forget and not idle
+        if OFF_RECORD.match(own) and not kept_back:
+            return Heard(turn, before, secret=True, own=own, may_close=False)
         if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
         if setting.alone and len(own) <= LONGEST:
@@ -206,7 +213,9 @@ class TrainedReader:
                 continue
             if len(sentences) > 1 and says_only_when(text):
                 continue
-            if forget and self._wishes(text, float(wish), own, setting):
+            if forget and (
+                self._wishes(text, float(wish), own, setting) or LISTS_WHAT.fullmatch(text)
+            ):
                 continue
             # What begins a longer message is worded as an answer, but must be worth keeping by
             # itself: people often leave a question unanswered.
