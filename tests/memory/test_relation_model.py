@@ -274,9 +274,10 @@ def test_a_row_fits_whatever_it_is_made_of(
 def test_thresholds_are_written_and_read(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[float]
 ) -> None:
-    numbers[:3] = sorted(numbers[:3], reverse=True)  # closed above, doubted below
-    if numbers[0] == numbers[1]:
-        numbers[0] += (1 - numbers[0]) / 2
+    numbers[:5] = sorted(numbers[:5], reverse=True)  # closed above, doubted below
+    numbers[3], numbers[4] = numbers[4], numbers[3]
+    numbers[0], numbers[3] = (one + (1 - one) / 2 for one in (numbers[0], numbers[3]))
+    numbers[4] = min(numbers[4], numbers[3] / 2)
     thresholds = Thresholds(*numbers)
     weights = small_weights()
     about = replace(weights.about, thresholds=thresholds)

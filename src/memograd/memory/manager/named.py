@@ -137,7 +137,8 @@ _KINDS: Final = tuple(
          r"|thousand)\b|薪|工资|收入|年包|月入|挣"),
         ("#money", r"\b(?:money|debts?|finances?|loan)\b|钱|债|月供",
          r"\bow(?:e|es|ed|ing)\b|[£$€]\d|\d ?(?:euros?|dollars?|pounds?|quid|grand)\b|\bborrow"
-         r"|\bloan|欠|\d[\d.,]*(?:元|块|k\b)|[万千百](?:元|块)|借|赌|月供"),
+         r"|\bloan|欠|\d[\d.,]*(?:元|块)|[万千百](?:元|块)|借|赌|月供"
+         r"|(?<!run )(?<!runs )(?<!ran )(?<!to )\b\d[\d.,]*k\b(?! (?:on|in|run|race|every)\b)"),
         ("#health", r"\bhealth|\bmedical\b|\billness|\bdiagnos|\bmy condition|身体|健康|病",
          r"diagnos|biopsy|cancer|tumou?r|prostate|seizure|epilep|diabet|asthma|disease|syndrome"
          r"|vertigo|psoriasis|eczema|\bstroke\b|surgery|\bHIV\b|hepatitis|depress|anxiety"

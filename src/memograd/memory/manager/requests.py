@@ -81,7 +81,7 @@ _NAMES: Final = re.compile(r"(?<=\w )(?!User\b)[A-Z][a-z]{2,}")
 _LEANS_BACK: Final = re.compile(
     r"(?:User said: )?(?:(?:(?:In|At|On|From) [^,]{2,25}, )?(?:and |but )?(?:s?he|it|they|his"
     r"|her|its|their)(?:['’]?s|['’]?d|['’]ll)?\b"
-    r"|(?!.*\bUser\b)(?:[^\s:\u4e00-\u9fff]+ ){0,2}[^\s:\u4e00-\u9fff]+$)"
+    r"|(?!.*\bUser\b)(?:[^\s:\u4e00-\u9fff]+ ){0,3}[^\s:\u4e00-\u9fff]+$)"
     r"|(?:用户说：)?(?:然后|而且|还说|说)?[他她它](?!们)",
     re.IGNORECASE,
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +100,8 @@ def fitted_crowded(found: Sequence[Beside]) -> Linear:
     if not any(one.closed.any() for one in known):
         raise BadInput("No message of these lives closes an item, so nothing can be learnt.")
     vectors = np.concatenate([one.evidence for one in known])
-    return separating(vectors, np.concatenate([one.closed for one in known]), RIDGE)
+    weighed = separating(vectors, np.concatenate([one.closed for one in known]), RIDGE)
+    return replace(weighed, least=0.0)  # thresholds of the manager bound it
 
 
 @dataclass
