@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -164,3 +166,20 @@ def test_vectors_that_come_late_make_the_same_corpus(trigrams: Any) -> None:
     assert filled.dense(query, k=80) == whole.dense(query, k=80)
     assert filled.lexical(["number", "33"], k=80) == whole.lexical(["number", "33"], k=80)
     assert fork.dense(query, k=80) != whole.dense(query, k=80)  # a fork never sees it
+
+
+def test_a_program_that_closes_nothing_ends_well(tmp_path: Path) -> None:
+    """A thread that computed in C++ when the interpreter ended used to abort the process."""
+    program = (
+        "import sys; from memograd import Memory\n"
+        "memory = Memory.open(sys.argv[1], embedder='e5', env_file=None)\n"
+        f"memory.add({LONG!r}, user_id='ann', infer=False)\n"
+    )
+    for number in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / str(number))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")

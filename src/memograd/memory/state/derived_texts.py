@@ -16,9 +16,11 @@ the embedder, unless that failed for its owner or the owner was forgotten.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import sys
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -39,6 +41,7 @@ EMBED_BATCH: Final = 256
 FULL_SCAN_FROM: Final = 2_000
 TEXTS_A_BATCH: Final = 8  # a search may have to wait for one batch, and so may the next message
 CHARACTERS_A_BATCH: Final = 2_000
+LONGEST_END: Final = 10.0  # seconds that a process waits for an embedder when it ends
 Derivation = tuple["np.ndarray", tuple[str, ...]]
 WordsFirst = tuple["np.ndarray | None", tuple[str, ...]]
 Embed = Callable[[str, Sequence[str], int], object]  # owner, texts, the last event that was seen
@@ -195,6 +198,8 @@ class EmbeddingBehind:
         self._waiting: dict[str, tuple[list[str], int]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._ending = False
+        _QUEUES.add(self)
 
     def put(self, owner: str, texts: Sequence[str], *, seen: int) -> None:
         """Have these texts embedded soon; `seen` is the event that brought the last of them."""
@@ -223,6 +228,14 @@ class EmbeddingBehind:
         if thread is not None:
             thread.join()
 
+    def end(self) -> None:
+        """Return when the thread has put down what it holds, or after `LONGEST_END` seconds; what
+        waits, the next search embeds."""
+        with self._lock:
+            self._ending, thread = True, self._thread
+        if thread is not None:
+            thread.join(LONGEST_END)
+
     def _work(self) -> None:
         while (batch := self._next()) is not None:
             owner, texts, seen = batch
@@ -241,7 +254,7 @@ class EmbeddingBehind:
 
     def _next(self) -> tuple[str, list[str], int] | None:
         with self._lock:
-            if not self._waiting:
+            if not self._waiting or self._ending:
                 self._thread = None
                 return None
             owner, (texts, seen) = next(iter(self._waiting.items()))
@@ -252,3 +265,14 @@ class EmbeddingBehind:
             else:
                 del self._waiting[owner]
             return owner, texts[:count], seen
+
+
+_QUEUES: Final[weakref.WeakSet[EmbeddingBehind]] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """A thread that computes in C++ when the interpreter ends would abort the process: programs
+    need not close their memories."""
+    for queue in list(_QUEUES):
+        queue.end()
