@@ -172,8 +172,9 @@ def test_a_program_that_closes_nothing_ends_well(tmp_path: Path) -> None:
     """A thread that computed in C++ when the interpreter ended used to abort the process."""
     program = (
         "import sys; from memograd import Memory\n"
-        "memory = Memory.open(sys.argv[1], embedder='e5', env_file=None)\n"
-        f"memory.add({LONG!r}, user_id='ann', infer=False)\n"
+        "memory = Memory.open(sys.argv[1], reader='trained', manager='trained', embedder='e5',"
+        " env_file=None)\n"
+        "memory.add('Denise is our treasurer.', user_id='ann')\n"
     )
     for number in range(3):
         ended = subprocess.run(
