@@ -175,6 +175,7 @@ def test_a_program_that_closes_nothing_ends_well(tmp_path: Path) -> None:
         "memory = Memory.open(sys.argv[1], reader='trained', manager='trained', embedder='e5',"
         " env_file=None)\n"
         "memory.add('Denise is our treasurer.', user_id='ann')\n"
+        "memory.get_all(user_id='ann')\n"
     )
     for number in range(3):
         ended = subprocess.run(
