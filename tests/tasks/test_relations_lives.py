@@ -68,7 +68,7 @@ def test_what_stands_beside_a_message_and_what_it_closes(lives: Path) -> None:
 
 
 def test_a_change_among_many_items_is_made_and_nothing_else(lives: Path) -> None:
-    found = judged_lives(lives)
+    found = judged_lives(lives, load_relation_model())
     assert (found.lives, found.closings, found.made) == (1, 1, 1)
     assert (found.hit, found.lost, found.unasked) == (0, 0, 0)
 

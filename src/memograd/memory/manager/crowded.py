@@ -21,7 +21,8 @@ import numpy as np
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ADDS, ADDS_SURELY, CORRECTS
 from memograd.memory.manager.other_value import pointed_at
-from memograd.memory.manager.past import parts_of, present, shared_content, with_subject
+from memograd.memory.manager.past import parts_of, present, shared_content
+from memograd.memory.manager.rewriting import closing_of_parts
 from memograd.memory.manager.substitution import of_one_unit
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
@@ -38,9 +39,9 @@ EVIDENCE: Final = (
     "row_correct", "alone_correct", "row_end", "alone_end", "corrects", "corrects_recent", "adds",
     "adds_surely", "other_unit", "item_length", "message_length", "items", "chinese", "questions",
 )  # fmt: skip
-
-
-_OTHERWISE: Final = ("unrelated", "same", "detail", "comment", "beside")
+"""What is known of an item, in the order of the function's weights."""
+_IN_ROW: Final = ("unrelated", "comment", "beside", "correct", "end")
+_ALONE: Final = ("unrelated", "same", "detail", "comment", "beside", "correct", "end")
 
 
 def stand_out(closing: np.ndarray) -> list[int]:
@@ -79,22 +80,36 @@ def evidence(
         shared = shared_content(text, heard.own)
         others = np.delete(closing, n)
         others_alone = [closing_alone[m] for m in places if m != n]
-        row, own = found[n], alone[n]
-        rows.append([
-            log_odds(closing[n]), log_odds(closing_alone[n]), log_odds(bare[n][closes].sum()),
-            log_odds(_surest_part(model, heard, item.text, closing_alone[n])),
-            closing[n] - others.max(initial=0.0), closing_alone[n] - max(others_alone, default=0.0),
-            log_odds(value.sure if value else 0.0), min(shared, 4), shared > 0,
-            n, item.id in recent, item.role == "assistant",
-            *(log_odds(row[of[name]]) for name in ("unrelated", "comment", "beside")),
-            *(log_odds(own[of[name]]) for name in _OTHERWISE),
-            log_odds(row[of["correct"]]), log_odds(own[of["correct"]]),
-            log_odds(row[of["end"]]), log_odds(own[of["end"]]),
-            corrects, corrects and item.id in recent, adds, surely,
-            not of_one_unit(text, heard.own),
-            len(text) / 100, min(len(heard.own), 400) / 100, len(items) / 10,
-            is_chinese(text), heard.own.rstrip().endswith(("?", "？")),
-        ])  # fmt: skip
+        part = closing_alone[n]
+        if len(parts_of(text)) > 1:
+            part = max(closing_of_parts(model, heard, item.text))
+        known = {
+            "row": log_odds(closing[n]),
+            "alone": log_odds(closing_alone[n]),
+            "bare": log_odds(bare[n][closes].sum()),
+            "part": log_odds(part),
+            "row_margin": closing[n] - others.max(initial=0.0),
+            "alone_margin": closing_alone[n] - max(others_alone, default=0.0),
+            "points": log_odds(value.sure if value else 0.0),
+            "shared": min(shared, 4),
+            "shares": shared > 0,
+            "place": n,
+            "recent": item.id in recent,
+            "assistant": item.role == "assistant",
+            **{f"row_{name}": log_odds(found[n][of[name]]) for name in _IN_ROW},
+            **{f"alone_{name}": log_odds(alone[n][of[name]]) for name in _ALONE},
+            "corrects": corrects,
+            "corrects_recent": corrects and item.id in recent,
+            "adds": adds,
+            "adds_surely": surely,
+            "other_unit": not of_one_unit(text, heard.own),
+            "item_length": len(text) / 100,
+            "message_length": min(len(heard.own), 400) / 100,
+            "items": len(items) / 10,
+            "chinese": is_chinese(text),
+            "questions": heard.own.rstrip().endswith(("?", "？")),
+        }
+        rows.append([known[name] for name in EVIDENCE])
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))
 
 
@@ -102,16 +117,3 @@ def log_odds(probability: float) -> float:
     """Natural, of a probability that is neither 0 nor 1: bounded at a thousandth."""
     sure = min(max(float(probability), 1e-3), 1 - 1e-3)
     return float(np.log(sure / (1 - sure)))
-
-
-def _surest_part(model: RelationModel, heard: Heard, text: str, whole: float) -> float:
-    """How surely the message closes the part of an item that it closes most."""
-    from memograd.memory.relations import CLOSING, RELATIONS
-
-    parts = parts_of(present(text))
-    if len(parts) < 2:
-        return whole
-    read = model.relate(
-        heard.turn.text, heard.before, [with_subject(text, one) for one, _ in parts]
-    )
-    return float(read[:, [RELATIONS.index(name) for name in CLOSING]].sum(1).max())

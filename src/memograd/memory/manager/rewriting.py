@@ -216,10 +216,7 @@ class Rewriter:
 
     def _clauses(self, heard: Heard, item: MemoryItem) -> list[float]:
         """How surely the message closes each part of the item."""
-        texts = [with_subject(item.text, part) for part, _ in parts_of(present(item.text))]
-        rows = self._model.relate(heard.turn.text, heard.before, texts)
-        scores: list[float] = rows[:, self._closing].sum(1).tolist()
-        return scores
+        return closing_of_parts(self._model, heard, item.text)
 
     def _relation(self, row: np.ndarray) -> str:
         return self._names[self._closing[int(row[self._closing].argmax())]]
@@ -251,6 +248,16 @@ class Rewriter:
             MemoryOp.update(item.id, text), reason(relation, item.text, quoted=True), confidence
         )
         return Change(decision, heard.as_fact, hide=hide)
+
+
+def closing_of_parts(model: RelationModel, heard: Heard, text: str) -> list[float]:
+    """How surely a message closes each part of an item's text."""
+    from memograd.memory.relations import CLOSING, RELATIONS
+
+    parts = [with_subject(text, part) for part, _ in parts_of(present(text))]
+    read = model.relate(heard.turn.text, heard.before, parts)
+    scores: list[float] = read[:, [RELATIONS.index(name) for name in CLOSING]].sum(1).tolist()
+    return scores
 
 
 def _with_past(text: str, item: MemoryItem, relation: str, sure: float, heard: Heard) -> str:

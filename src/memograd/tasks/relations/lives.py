@@ -13,7 +13,7 @@ have decided plays no part.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +31,9 @@ from memograd.memory.manager.relations import FEW, RelationManager
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
-from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_relation_model
+from memograd.memory.relations import CLOSING, RELATIONS, RelationModel
 from memograd.memory.relations.gate import Linear
+from memograd.memory.relations.thresholds import changed
 from memograd.tasks.relations.gate import separating
 from memograd.tasks.relations.rows import ROLES, part_of
 from memograd.tasks.relations.wording import DAY, holds, spans_of
@@ -105,14 +106,14 @@ def fitted_crowded(found: Sequence[Beside]) -> Linear:
 
 
 @dataclass
-class Kept:
+class JudgedLives:
     """What a memory did with lives.
 
     messages: told beside more than `FEW` items. closings: facts that a message replaces, ends or
-    corrects and that some item holds; made: of these the items that were changed; doubted: of the
-    others those that say that they are in doubt. hit: items that were changed, cut or deleted
+    corrects and that some item holds; made: of these the ones whose item was changed; doubted:
+    those whose item says that it is in doubt. hit: items that were changed, cut or deleted
     though the message touches nothing in them. meant: facts that a request asks to forget and that
-    some item holds; gone: of these the items that were changed or deleted. lost: items that a
+    some item holds; gone: of these the ones whose item was changed or deleted. lost: items that a
     request touched and did not mean. unasked: items deleted where nobody asked.
     """
 
@@ -128,14 +129,20 @@ class Kept:
     unasked: int = 0
 
 
-def judged_lives(path: Path, model: RelationModel | None = None) -> Kept:
-    """What the default memory makes of the lives in an author batch; model: another one's."""
-    found = Kept()
+def judged_lives(
+    path: Path, model: RelationModel, thresholds: Mapping[str, float] | None = None
+) -> JudgedLives:
+    """What the memory of that model makes of the lives in an author batch.
+
+    thresholds: some that take the place of the model's. Raises BadInput for one unknown, and where
+    the file is missing.
+    """
+    found = JudgedLives()
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory.open(Path(folder), reader="trained", manager="trained", env_file=None) as memory,
     ):
-        memory.manager = judging = _Judging(model or load_relation_model(), found)
+        memory.manager = judging = _Judging(model, found, thresholds or {})
         for number, case in json_lines(path, "dialogues"):
             if case["k"] == "life":
                 judging.hears(f"{path.stem}:{number}", case)
@@ -228,8 +235,10 @@ class _Watching(_Knowing):
 class _Judging(_Knowing):
     """Decides as it would, and counts what of it the writer says too."""
 
-    def __init__(self, model: RelationModel, found: Kept) -> None:
-        super().__init__(model)
+    def __init__(
+        self, model: RelationModel, found: JudgedLives, thresholds: Mapping[str, float]
+    ) -> None:
+        super().__init__(model, thresholds=changed(model.about.thresholds, thresholds))
         self._found = found
 
     def decide_heard(

@@ -1,0 +1,35 @@
+"""Batches over REST, what expires, and sweeping it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asked import Serving
+
+
+def test_what_expires_batches_and_sweeping(serving: Serving) -> None:
+    entries = [
+        {"messages": "old news", "infer": False, "expiration_date": "2020-01-01"},
+        {"messages": "我喜欢喝红茶。", "infer": False},
+    ]
+    body = {"user_id": "小红", "memories": entries}
+    made = serving.ask("POST", "/memories/batch", json=body).json()["results"]
+    assert [one["results"][0]["memory"] for one in made] == ["old news", "我喜欢喝红茶。"]
+
+    def texts(**params: Any) -> list[str]:
+        found = serving.ask("GET", "/memories", params={"user_id": "小红", **params}).json()
+        return [item["memory"] for item in found["results"]]
+
+    assert texts() == ["我喜欢喝红茶。"]
+    assert texts(show_expired=True) == ["old news", "我喜欢喝红茶。"]
+    search = {"query": "news", "user_id": "小红", "show_expired": True}
+    found = serving.ask("POST", "/search", json=search).json()["results"]
+    assert {item["expiration_date"] for item in found} == {"2020-01-01", None}
+    two = made[1]["results"][0]["id"]
+    serving.ask("PUT", f"/memories/{two}", json={"expiration_date": "2020-01-02"})
+    assert texts() == []
+    serving.ask("PUT", f"/memories/{two}", json={"expiration_date": None})
+    assert serving.ask("POST", "/sweep", json={"user_id": "小红"}).json() == {"swept": 1}
+    assert texts(show_expired=True) == ["我喜欢喝红茶。"]
+    whose = {"user_id": "小红", "memories": [{"messages": "x", "user_id": "bob"}]}
+    assert serving.ask("POST", "/memories/batch", json=whose).status_code == 400
