@@ -242,16 +242,16 @@ def topic_of(text: str) -> Topic:
 def _words(text: str) -> frozenset[str]:
     """The words of a clause that name something."""
     if is_chinese(text):
-        return _pairs_of(_ASKS_ZH.sub(" ", text), text) | _kinds_asked(text)
+        return (_pairs_of(_ASKS_ZH.sub(" ", text), text) - _NO_TOPIC) | _kinds_asked(text)
     return (stems(text) - _NO_TOPIC) | _kinds_asked(text)
 
 
 def _pairs_of(bare: str, text: str) -> frozenset[str]:
+    """The words of a Chinese text without those that only ask: pairs of characters, kin, Latin."""
     runs = re.findall(r"[\u4e00-\u9fff]+", bare)
     pairs = {run[n : n + 2] for run in runs for n in range(len(run) - 1)}
-    kin = set(_KIN_ZH.findall(text))
-    latin = {word.casefold() for word in _WORD.findall(bare)} - _NO_TOPIC
-    return frozenset(pairs | kin | latin)
+    latin = {word.casefold() for word in _WORD.findall(bare)}
+    return frozenset(pairs | latin | set(_KIN_ZH.findall(text)))
 
 
 def _kinds_asked(text: str) -> frozenset[str]:
@@ -268,12 +268,8 @@ def words_of(text: str) -> frozenset[str]:
     properties = property_words(bare).split()[1:]
     if not is_chinese(bare):
         return stems(bare) | stems(" ".join(properties)) | _kinds_told(bare)
-    runs = re.findall(r"[\u4e00-\u9fff]+", bare)
-    pairs = {run[n : n + 2] for run in runs for n in range(len(run) - 1)}
-    kin = set(_KIN_ZH.findall(bare))
-    latin = {word.casefold() for word in _WORD.findall(bare)}
-    found = pairs | kin | latin | {one for one in properties if len(one) > 1}
-    return frozenset(found) | _kinds_told(bare)
+    found = _pairs_of(bare, bare) | {one for one in properties if len(one) > 1}
+    return found | _kinds_told(bare)
 
 
 def shares(topic: Topic, texts: Sequence[str]) -> list[float]:

@@ -49,7 +49,7 @@ SHORT_REQUEST: Final = 25  # characters
 THE_PAST: Final = -1  # the place of what an item says was so before
 APART: Final = 0.3  # by that much more surely than what was just said an older item is pointed at
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
-FEW: Final = 5  # so many items are few: what the model finds among them mostly is meant
+FEW_TO_FORGET: Final = 5  # so many items are few: what the model finds among them mostly is meant
 VERY_SURE: Final = 0.85  # of one among many that has no word of what the request names
 ALL_OF_NAME: Final = 0.1  # of "everything about Ann", where an item has the name
 ALL_OF_THING: Final = 0.6  # and of "everything about the house"
@@ -89,7 +89,7 @@ _OPENS: Final = re.compile(
     r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
     r"|needs) to tell you something\W*"
     r"|(?:Bro )?User did (?:one|a|something) (?:\w+ )?(?:stupid|silly|bad)(?: thing)?\W*"
-    r"|(?:用户说：)?(?:跟|和|给)?你?[说讲]个?(?:秘密|事儿?)\W*|[^，。]{0,2}空腹，帮用户记着\W*",
+    r"|(?:用户说：)?(?:跟|和|给)?你?[说讲]个?(?:秘密|事儿?)\W*",
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
@@ -285,7 +285,7 @@ def _spoken_of(
     told = {n for n in named if items[n].id in recent}
     if told and _JUST_SAID.search(simplified(heard.own)):
         return [part for part in parts if part.item in told]
-    if named and len(items) <= FEW:
+    if named and len(items) <= FEW_TO_FORGET:
         return parts
     if named:
         return [
@@ -293,7 +293,7 @@ def _spoken_of(
             for part in parts
             if part.item in named or (part.near and part.least >= POINTED_SHARE)
         ]
-    if len(items) <= FEW:
+    if len(items) <= FEW_TO_FORGET:
         return parts
     just_told = [part for part in parts if items[part.item].id in recent]
     if any(part.least >= POINTED_SHARE for part in just_told):
