@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 from memograd.errors import BadInput
+from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.manager.crowded import EVIDENCE, LEAST, MOST, stand_out
-from memograd.memory.relations import load_relation_model
+from memograd.memory.relations import RELATIONS, load_relation_model
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED
+from memograd.memory.relations.rows import ITEMS_A_ROW, RowBuilder
 from memograd.memory.relations.weights import read_weights
-from memograd.tasks.relations.lives import fitted_crowded, judged_lives, told_lives
+from memograd.tasks.relations.lives import fitted_crowded, judged_lives, met_in_lives, told_lives
+from memograd.tasks.relations.rows import STAYS, Examples, read_dialogues
+from memograd.tasks.relations.settings import RelationsConfig
 
 TOLD = [
     "I work nights at the biscuit factory in Carlisle.",
@@ -113,3 +117,36 @@ def test_a_gate_of_another_kind_of_evidence_is_refused(tmp_path: Path) -> None:
     other = Linear(np.ones(3, np.float32), 0.0, 0.0)
     with pytest.raises(BadInput, match="weighs 3 kinds of evidence"):
         RelationManager(RelationModel(weights, replace(gate, crowded=other)))
+
+
+def test_a_model_reads_a_message_beside_the_items_that_a_memory_compares_it_with(
+    lives: Path,
+) -> None:
+    met = met_in_lives(lives)
+    last = met[-1]
+    assert last.text.startswith("They've taken me off") and last.met and len(last.items) > 3
+    said = dict(zip([fact.item for fact in last.items], last.relations, strict=True))
+    [closed] = [text for text, relation in said.items() if relation != STAYS]
+    assert "metformin" in closed and said[closed] == "replace"
+    assert all(relation == STAYS for one in met[:-1] for relation in one.relations)
+
+
+def test_rows_of_lives_hold_what_is_touched_and_say_nothing_of_worth(lives: Path) -> None:
+    [turn] = met_in_lives(lives)[-1:]
+    own = read_dialogues(lives)
+    examples = Examples([*own, turn], RowBuilder(read_e5()), RelationsConfig())
+    rows = [examples.of_pass(number)[-1] for number in range(40)]
+    counts = {len(row.relations) for row in rows}
+    assert 1 in counts and max(counts) == min(len(turn.items), ITEMS_A_ROW) > 3
+    for row in rows:
+        assert row.worths == []
+        certain = [right for right, _ in row.relations if len(right) == 1]
+        assert certain == [(RELATIONS.index("replace"),)]
+        assert len(row.relations) == len(row.row.items)
+
+
+def test_files_without_a_life_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "en-none.jsonl"
+    file.write_text(json.dumps(life() | {"k": "change"}) + "\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="has a message that meets an earlier fact"):
+        met_in_lives(file)

@@ -4,7 +4,8 @@ closes.
 A dialogue of kind `life` is one person over weeks. Its turns are told to a memory whose reader is
 the trained one, and everything that is written down stays, but for what the writer says is closed:
 so each message meets the items that a memory would compare it with, in the reader's words, and the
-writer's acts say which of them it closes.
+writer's acts say which of them it closes. The model learns from these rows (`met_in_lives`), and
+what weighs many items from other lives (`told_lives`).
 
 Invariant: an item is closed where a fact whose quotation it came from is; what the manager would
 have decided plays no part.
@@ -13,6 +14,7 @@ have decided plays no part.
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,11 +33,11 @@ from memograd.memory.manager.relations import FEW, RelationManager
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
-from memograd.memory.relations import CLOSING, RELATIONS, RelationModel
+from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_relation_model
 from memograd.memory.relations.gate import Linear
 from memograd.memory.relations.thresholds import changed
 from memograd.tasks.relations.gate import separating
-from memograd.tasks.relations.rows import ROLES, part_of
+from memograd.tasks.relations.rows import ROLES, STAYS, WrittenFact, WrittenTurn, part_of
 from memograd.tasks.relations.wording import DAY, holds, spans_of
 
 RIDGE: Final = 30.0  # of slopes of standardised evidence
@@ -64,19 +66,39 @@ def told_lives(model: RelationModel, path: Path) -> list[Beside]:
 
     Raises BadInput where the file is missing.
     """
-    found: list[Beside] = []
+    watching = _Weighed(model)
+    _tell_all(path, watching)
+    return watching.found
+
+
+def met_in_lives(path: Path) -> list[WrittenTurn]:
+    """Each message of the lives in an author batch that meets items, with these.
+
+    The memory is the one that ships. Raises BadInput where the file is missing, and where no
+    message of it meets an item.
+    """
+    meeting = _Met(load_relation_model())
+    _tell_all(path, meeting)
+    if not meeting.found:
+        raise BadInput(
+            f"No dialogue of the kind 'life' in {path} has a message that meets an earlier fact:"
+            " name other files with lives=FILES, or give these as data."
+        )
+    return meeting.found
+
+
+def _tell_all(path: Path, manager: _Knowing) -> None:
+    """Tells a memory with that manager all lives of a file, each as another user."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory.open(Path(folder), reader="trained", manager="trained", env_file=None) as memory,
     ):
-        memory.manager = watching = _Watching(model)
+        memory.manager = manager
         for number, case in json_lines(path, "dialogues"):
-            name = f"{path.stem}:{number}"
             if case["k"] == "life":
-                watching.hears(name, case)
+                name = f"{path.stem}:{number}"
+                manager.hears(name, case)
                 tell(memory, case, name)
-                found += watching.found
-    return found
 
 
 def tell(memory: Memory, case: dict[str, Any], user: str) -> None:
@@ -137,18 +159,9 @@ def judged_lives(
     thresholds: some that take the place of the model's. Raises BadInput for one unknown, and where
     the file is missing.
     """
-    found = JudgedLives()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory.open(Path(folder), reader="trained", manager="trained", env_file=None) as memory,
-    ):
-        memory.manager = judging = _Judging(model, found, thresholds or {})
-        for number, case in json_lines(path, "dialogues"):
-            if case["k"] == "life":
-                judging.hears(f"{path.stem}:{number}", case)
-                tell(memory, case, f"{path.stem}:{number}")
-                found.lives += 1
-    return found
+    judging = _Judging(model, thresholds or {})
+    _tell_all(path, judging)
+    return judging.found
 
 
 class _Knowing(RelationManager):
@@ -179,17 +192,8 @@ class _Knowing(RelationManager):
             self._facts.setdefault(fact.text, set()).update(names)
 
 
-class _Watching(_Knowing):
+class _Closing(_Knowing):
     """Adds every fact, closes what the writer closes, and notes what each message met."""
-
-    def __init__(self, model: RelationModel) -> None:
-        super().__init__(model)
-        self.found: list[Beside] = []
-
-    def hears(self, dialogue: str, case: dict[str, Any]) -> None:
-        """See `_Knowing.hears`."""
-        super().hears(dialogue, case)
-        self.found = []
 
     def decide_heard(
         self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]
@@ -198,33 +202,52 @@ class _Watching(_Knowing):
         turn = self._turns.get(heard.turn.text)
         if turn is None or heard.everything:
             return []
-        touched = self._touched(turn, forget=False)
-        asked = self._touched(turn, forget=True)
-        closed = [bool(self._behind(item) & touched) for item in items]
-        if len(items) > FEW and heard.turn.said_as == "user" and not (asked or heard.forget):
-            self._note(heard, items, recent, closed)
-        gone = [item for item in items if self._behind(item) & (touched | asked)]
+        self._note(heard, turn, items, recent)
+        touched = self._touched(turn, forget=False) | self._touched(turn, forget=True)
+        gone = [item for item in items if self._behind(item) & touched]
         self._learn(heard, turn)
         return [_forgets(item, heard) for item in gone] + [_kept(fact) for fact in heard.facts]
+
+    @abstractmethod
+    def _note(
+        self,
+        heard: Heard,
+        turn: Sequence[Any],
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+    ) -> None:
+        """Before anything is closed; turn: as it stands in the file."""
+
+
+class _Weighed(_Closing):
+    """Notes what is known of the items that stand out among many."""
+
+    def __init__(self, model: RelationModel) -> None:
+        super().__init__(model)
+        self.found: list[Beside] = []
 
     def _note(
         self,
         heard: Heard,
+        turn: Sequence[Any],
         items: Sequence[MemoryItem],
         recent: frozenset[str],
-        closed: Sequence[bool],
     ) -> None:
+        asked = heard.forget or self._touched(turn, forget=True)
+        if len(items) <= FEW or heard.turn.said_as != "user" or asked:
+            return
+        touched = self._touched(turn, forget=False)
+        closed = [bool(self._behind(item) & touched) for item in items]
         texts = [present(item.text) for item in items]
         read = self._model.relate(heard.turn.text, heard.before, texts)
         closing = read[:, _CLOSES].sum(1)
         places = stand_out(closing)
-        known = evidence(self._model, heard, items, recent, read, places)
         self.found.append(
             Beside(
                 self._dialogue,
                 heard.turn.text,
                 [items[n].text for n in places],
-                known,
+                evidence(self._model, heard, items, recent, read, places),
                 np.array([closed[n] for n in places], bool),
                 any(closed),
                 closing[places],
@@ -232,14 +255,56 @@ class _Watching(_Knowing):
         )
 
 
+class _Met(_Closing):
+    """Notes what the message does to each item, as the writer says."""
+
+    def __init__(self, model: RelationModel) -> None:
+        super().__init__(model)
+        self.found: list[WrittenTurn] = []
+
+    def _note(
+        self,
+        heard: Heard,
+        turn: Sequence[Any],
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+    ) -> None:
+        if not items or heard.turn.said_as != "user":
+            return
+        acts = dict(part_of(list(turn), 3))
+        texts = [present(item.text) for item in items]
+        self.found.append(
+            WrittenTurn(
+                "life",
+                self._dialogue.partition("-")[0],
+                self._dialogue,
+                "user",
+                heard.turn.text,
+                heard.before,
+                [WrittenFact(text, text, text) for text in texts],
+                [_most([acts[name] for name in self._behind(i) if name in acts]) for i in items],
+                [],
+                met=True,
+            )
+        )
+
+
+def _most(relations: Sequence[str]) -> str:
+    """What a message does to an item that holds several facts: one closed closes it."""
+    return min(relations, key=lambda name: name not in CLOSING, default=STAYS)
+
+
 class _Judging(_Knowing):
     """Decides as it would, and counts what of it the writer says too."""
 
-    def __init__(
-        self, model: RelationModel, found: JudgedLives, thresholds: Mapping[str, float]
-    ) -> None:
+    def __init__(self, model: RelationModel, thresholds: Mapping[str, float]) -> None:
         super().__init__(model, thresholds=changed(model.about.thresholds, thresholds))
-        self._found = found
+        self.found = JudgedLives()
+
+    def hears(self, dialogue: str, case: dict[str, Any]) -> None:
+        """See `_Knowing.hears`."""
+        super().hears(dialogue, case)
+        self.found.lives += 1
 
     def decide_heard(
         self, heard: Heard, items: Sequence[MemoryItem], recent: frozenset[str]
@@ -253,7 +318,7 @@ class _Judging(_Knowing):
             return changes
         touched, asked = (self._touched(turn, forget=forget) for forget in (False, True))
         ops = {c.decision.op.item_id: c.decision.op for c in changes if c.decision.op.item_id}
-        found, held = self._found, set().union(*self._facts.values())
+        found, held = self.found, set().union(*self._facts.values())
         found.messages += 1
         found.closings += len(touched & held)
         found.meant += len(asked & held)

@@ -32,6 +32,7 @@ from memograd.tasks.relations.fit import fit
 from memograd.tasks.relations.heard import answered, answers_table
 from memograd.tasks.relations.later import QuestionTraining
 from memograd.tasks.relations.learning import MODEL_FILE, Steps, SupervisedTraining
+from memograd.tasks.relations.lives import met_in_lives
 from memograd.tasks.relations.measure import calibrated, measured, related, write_report
 from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
@@ -40,7 +41,7 @@ from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import Talks, read_talks
 
 SPLIT: Final = Path("corpus/split.json")
-_FILES: Final = ("data", "eval_data", "pairs", "talks", "cases")
+_FILES: Final = ("data", "eval_data", "pairs", "lives", "talks", "cases")
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -78,6 +79,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     cases = read_cases(config.cases, config.case_authors)
     turns = [said for path in config.data for said in read_dialogues(path)]
     turns += [said for path in config.pairs for said in read_pairs(path)]
+    turns += [said for path in config.lives for said in met_in_lives(path)]
     unseen = [one for path in config.eval_data for one in read_asked(path)]
     e5, start = read_e5(), _start(config)
     talks = read_talks(config.talks)

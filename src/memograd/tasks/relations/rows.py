@@ -39,6 +39,7 @@ GROUPS: Final = {
 
 _NO_WISH: Final = (WORTHS.index("fact"), WORTHS.index("nothing"))
 """Nobody in a talk asks a memory to forget: "Keep going!" is no request."""
+STAYS: Final = "stays"  # the relation of an item of which only that is known
 _STAYS: Final = tuple(RELATIONS.index(name) for name in GROUPS["keep"])
 OLD_KINDS: Final = frozenset(
     {"change", "comment", "addition", "ending", "other_person", "hypothetical_or_past", "life"}
@@ -50,6 +51,7 @@ _OWN, _FOREIGN, _SAME_MESSAGE, _PAIR, _TALK = 1.0, 0.5, 0.5, 0.7, 0.5
 _STATEMENTS: Final = (
     0.6  # share of items that are statements, of those not as the reader words them
 )
+_ALONE: Final = 0.25  # share of messages that a memory met, read with one item
 _SAME: Final = 0.12  # share of messages with a fact of their own among the items
 SEGMENTS_A_ROW: Final = 24
 TOKENS_A_BATCH: Final = 2_400  # with padding
@@ -73,8 +75,9 @@ class WrittenFact:
 class WrittenTurn:
     """One turn and what it does to the facts of earlier turns that still hold.
 
-    before: (role, text), oldest first. relations: of each item. group: for a pair, the relations
-    that its label may mean; it says nothing of worth.
+    before: (role, text), oldest first. relations: of each item, one of RELATIONS or STAYS. group:
+    for a pair, the relations that its label may mean. met: its items are those that a memory
+    compared it with, nearest first. A pair and a message that was met say nothing of worth.
     """
 
     kind: str
@@ -87,6 +90,7 @@ class WrittenTurn:
     relations: Sequence[str]
     facts: Sequence[WrittenFact]
     group: tuple[str, ...] | None = None
+    met: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Examples:
     ) -> None:
         self._turns, self._builder, self._config = turns, builder, config
         self._talks = talks or Talks()
-        self._spoken = [said for said in turns if said.group is None]
+        self._spoken = [said for said in turns if said.group is None and not said.met]
         self._facts = [(said.dialogue, fact) for said in self._spoken for fact in said.facts]
         if not self._facts:
             raise BadInput("There is no fact in the training data: name dialogues with data=FILES.")
@@ -218,7 +222,7 @@ class Examples:
         drawn = self._items(said, rng)
         rng.shuffle(drawn)
         spans: list[Span] = []
-        if said.group is None:
+        if said.group is None and not said.met:
             spans = segments_of(said.text, clauses=rng.random() < 0.5)
         window = self._window(said, spans, rng)
         inside = window.segments[:SEGMENTS_A_ROW]
@@ -289,6 +293,8 @@ class Examples:
         if said.group is not None:
             right = tuple(RELATIONS.index(name) for name in said.group)
             return [(said.items[0].statement, right, _PAIR)]
+        if said.met:
+            return self._met(said, rng)
         wording = ItemWording(rng.random() < self._config.items_as_read, rng)
         own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
@@ -311,6 +317,25 @@ class Examples:
         for text in self._crowd(said, [text for text, _, _ in items], rng):
             items.append((text, (RELATIONS.index("unrelated"),), _FOREIGN))
         return items[:ITEMS_A_ROW]
+
+    def _met(
+        self, said: WrittenTurn, rng: random.Random
+    ) -> list[tuple[str, tuple[int, ...], float]]:
+        """What the message touches, and of the others those that are nearest.
+
+        A quarter of the messages are read with one item alone, as those are that stand out.
+        """
+        met = [(fact.item, name) for fact, name in zip(said.items, said.relations, strict=True)]
+        met.sort(key=lambda pair: pair[1] == STAYS)
+        most = 1 if rng.random() < _ALONE else rng.randint(3, ITEMS_A_ROW)
+        if most == 1 and met[0][1] == STAYS:
+            met = [rng.choice(met)]
+        return [
+            (text, _STAYS, self._config.unrelated_weight)
+            if name == STAYS
+            else (text, (RELATIONS.index(name),), _OWN)
+            for text, name in met[:most]
+        ]
 
     def foreign(self, said: WrittenTurn, most: int, rng: random.Random) -> Iterator[WrittenFact]:
         """Facts of other dialogues, at most that many, to which the message is unrelated."""

@@ -60,6 +60,9 @@ class RelationsConfig(RunSettings):
     pairs: list[Path] = []
     """Further pairs to train on: lines with a (earlier text), b (new message) and label, one of
     supersede, end, keep."""
+    lives: list[Path] = []
+    """Author batches of whole lives, told to the memory that ships: each message is read beside the
+    items that it meets there."""
     talks: list[Path] = []
     """Long conversations (corpus/conversations), most of whose turns change nothing of what was
     told before them: what a memory of months is like."""
