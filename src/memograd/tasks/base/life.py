@@ -136,7 +136,7 @@ def _train_in(
                     "there is no complete checkpoint yet: starting over from the first step"
                 )
             if resumed:
-                world.guarded(lambda: run.truncate_metrics(training.step))
+                _said(console, world.guarded(lambda: run.truncate_metrics(training.step)))
             training.train()
         world.led(lambda: _finish(run, job, before))
     return run.path
