@@ -33,6 +33,6 @@ def test_nothing_is_written_whatever_is_called(tmp_path: Path) -> None:
 
 def test_every_method_of_the_run_folder_that_writes_is_overridden() -> None:
     reading = {"check_free", "create", "open", "path", "config_json", "task", "metrics_path"}
-    reading |= {"read_metrics", "read_data", "latest_checkpoint"}
+    reading |= {"read_metrics", "check_metrics", "read_data", "latest_checkpoint"}
     public = {name for name in vars(RunFolder) if not name.startswith("_")}
     assert public - reading <= set(vars(FollowerFolder))

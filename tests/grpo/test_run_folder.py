@@ -124,16 +124,80 @@ def test_torn_last_line_is_left_out_then_dropped(run: RunFolder) -> None:
     with run.metrics_path.open("a", encoding="utf-8") as file:
         file.write('{"step": 2, "rew')
     assert run.read_metrics() == [{"step": 1}]
-    run.truncate_metrics(5)
+    said = run.truncate_metrics(1)
+    assert said is not None and said.startswith("line 2 of ") and "half written" in said
     run.append_metrics({"step": 2})
     assert run.read_metrics() == [{"step": 1}, {"step": 2}]
 
 
-def test_damaged_line_in_the_middle_is_an_error_with_its_number(run: RunFolder) -> None:
+ONE, TWO, THREE = (f'{{"step": {step}, "note": "好"}}\n' for step in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (None, 1),
+        ("", 1),
+        ("[]\n", 1),
+        (ONE, 2),
+        (ONE + TWO[:9], 2),
+        (ONE + "\n" + TWO, 2),
+        (ONE + ONE + TWO, 2),
+        (ONE + THREE, 2),
+        (ONE + '{"st\n' + THREE, 2),
+        (ONE + "[" * 100_000 + "\n" + THREE, 2),
+        (ONE + '{"step": null}\n' + THREE, 2),
+        (ONE.encode() + TWO.encode("utf-16") + THREE.encode(), 2),
+    ],
+)
+def test_lines_that_do_not_reach_the_checkpoint_are_refused_and_left_as_they_are(
+    run: RunFolder, content: str | bytes | None, line: int
+) -> None:
+    written = content.encode() if isinstance(content, str) else content
+    if written is not None:
+        run.metrics_path.write_bytes(written)
+    for work in (run.check_metrics, run.truncate_metrics):
+        with pytest.raises(BadInput, match=rf"in line {line} what step {line} measured.*step 2:"):
+            work(2)
+    assert (run.metrics_path.read_bytes() if run.metrics_path.exists() else None) == written
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ("", False),
+        (THREE, False),
+        (THREE.rstrip(), False),
+        (THREE[:9], True),
+        ("{}\n" + ONE, True),
+        (THREE + "no JSON\n", True),
+    ],
+)
+def test_what_stands_behind_the_checkpoint_is_dropped_and_damage_is_said(
+    run: RunFolder, behind: str, said: bool
+) -> None:
+    run.metrics_path.write_text(ONE + TWO + behind, encoding="utf-8")
+    assert (run.truncate_metrics(2) is not None) == said
+    assert run.metrics_path.read_text(encoding="utf-8") == ONE + TWO
+
+
+def test_a_whole_last_line_gets_back_its_end(run: RunFolder) -> None:
+    run.metrics_path.write_text(ONE + TWO.rstrip(), encoding="utf-8")
+    assert run.truncate_metrics(2) is None
+    assert run.metrics_path.read_text(encoding="utf-8") == ONE + TWO
+
+
+def test_a_damaged_line_is_an_error_with_its_number_for_who_reads_all(run: RunFolder) -> None:
     run.metrics_path.write_text('{"step": 1}\n{"st\n{"step": 3}\n', encoding="utf-8")
     with pytest.raises(MemogradError, match="damaged in line 2"):
-        run.truncate_metrics(3)
-    assert '{"step": 3}' in run.metrics_path.read_text(encoding="utf-8")
+        run.read_metrics()
+
+
+def test_metrics_that_cannot_be_read_are_refused(run: RunFolder) -> None:
+    run.metrics_path.mkdir()
+    for work in (run.read_metrics, lambda: run.check_metrics(0)):
+        with pytest.raises(BadInput, match=r"metrics\.jsonl cannot be read \(.*\)\."):
+            work()
 
 
 @given(done=st.integers(0, 8), kept=st.integers(0, 8))
@@ -143,7 +207,7 @@ def test_truncating_and_going_on_gives_every_step_once(
     run = RunFolder.create(tmp_path_factory.mktemp("runs") / "run", CONFIG)
     for step in range(1, done + 1):
         run.append_metrics({"step": step})
-    run.truncate_metrics(kept)
+    run.truncate_metrics(min(done, kept))
     for step in range(min(done, kept) + 1, 10):
         run.append_metrics({"step": step})
     assert [row["step"] for row in run.read_metrics()] == list(range(1, 10))
@@ -356,7 +420,7 @@ def test_kill_while_metrics_are_written_loses_at_most_the_last_line(run: RunFold
     script = (
         "import sys; from pathlib import Path; from memograd.grpo.run_folder import RunFolder\n"
         "run = RunFolder.open(Path(sys.argv[1]))\n"
-        "for step in range(10**9):\n"
+        "for step in range(1, 10**9):\n"
         "    run.append_metrics({'step': step, 'note': 'x' * 5000}); print(step, flush=True)"
     )
     with subprocess.Popen(
@@ -366,8 +430,8 @@ def test_kill_while_metrics_are_written_loses_at_most_the_last_line(run: RunFold
         acknowledged = [int(child.stdout.readline()) for _ in range(30)]
         child.kill()
     rows = run.read_metrics()
-    assert [row["step"] for row in rows] == list(range(len(rows)))
-    assert len(rows) > acknowledged[-1]
-    run.truncate_metrics(9)
+    assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) >= acknowledged[-1]
+    run.truncate_metrics(10)
     assert len(json.dumps(run.read_metrics())) > 10 * 5000
     assert len(run.read_metrics()) == 10

@@ -18,7 +18,7 @@ from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.records.operations import Decision, MemoryOp
 from memograd.serve.identity import COOKIE, page_token
 from memograd.serve.keys import Right
-from memograd.serve.page.chat import Talks, watched
+from memograd.serve.page.chat import OpenTalks, watched
 from memograd.serve.page.page_memory import PageMemory
 from memograd.web.running import running
 
@@ -52,7 +52,7 @@ def ruled(make_serving: Any, open_memory: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def answering(serving: Serving, chat: Echo) -> None:
     [page] = [route.app for route in serving.app.routes if getattr(route, "path", "") == "/page"]
-    page.state.talks = Talks(chat)
+    page.state.talks = OpenTalks(chat)
 
 
 def test_without_a_model_it_still_remembers(ruled: Serving) -> None:

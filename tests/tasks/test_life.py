@@ -127,6 +127,45 @@ def test_a_damaged_measurement_is_one_sentence(tmp_path: Path, text: str) -> Non
         counter.train(resume=run)
 
 
+FIRST = '{"step": 1}\n'
+
+
+@pytest.mark.parametrize("content", [None, "", FIRST, FIRST + '{"step": 2, "los', FIRST + "no\n"])
+def test_a_run_whose_metrics_are_lost_is_refused_before_its_job_is_made(
+    tmp_path: Path, content: str | None
+) -> None:
+    counter = Counter()
+    run = counter.train(out=tmp_path / "run", steps=2)
+    metrics, told = run / "metrics.jsonl", (run / "config.json").read_bytes()
+    metrics.unlink()
+    if content is not None:
+        metrics.write_text(content)
+
+    def make_job(config: RunSettings, checkpoint: Path | None) -> Job[Told]:
+        raise AssertionError("it was made")
+
+    counter.recipe = replace(counter.recipe, make_job=make_job)
+    with pytest.raises(BadInput, match=r"metrics\.jsonl does not say in line .* after step 2:"):
+        counter.train(resume=run, steps=5)
+    assert (run / "config.json").read_bytes() == told
+    assert (metrics.read_text() if metrics.exists() else None) == content
+
+
+def test_half_a_line_behind_the_checkpoint_is_dropped_with_a_sentence(tmp_path: Path) -> None:
+    screen = io.StringIO()
+    counter = Counter(screen)
+    counter.console = Console(file=screen, soft_wrap=True)
+    counter.recipe = replace(counter.recipe, console=counter.console)
+    run = counter.train(out=tmp_path / "run", steps=2)
+    metrics = run / "metrics.jsonl"
+    whole = metrics.read_text()
+    metrics.write_text(whole + '{"step": 3, "lo')
+    counter.train(resume=run, steps=3)
+    assert f"line 3 of {metrics} is damaged or half written: it is dropped" in screen.getvalue()
+    assert metrics.read_text().startswith(whole)
+    assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [1, 2, 3]
+
+
 def test_a_tracker_that_is_missing_leaves_the_settings_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ _OPEN: Final = {
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _ToolChoice:
     """What `tool_choice` says: the tools that may be called, and whether text may come instead.
 
     `free`: a call need not be made. `bounded`: other tools are shown, and must not be called.
@@ -135,19 +135,19 @@ def _form(asked: Mapping[str, Any] | None) -> Any:
     return described["schema"]
 
 
-def _choice(request: ChatRequest) -> _Choice:
+def _choice(request: ChatRequest) -> _ToolChoice:
     """What the request says of its tools; `CallRefused` where it cannot be followed."""
     tools = {tool["function"]["name"]: tool["function"] for tool in request.tool_schemas()}
     asked = request.tool_choice
     if asked in (None, "auto", "none"):
-        return _Choice([*tools.values()])
+        return _ToolChoice([*tools.values()])
     if not tools:
         raise _refused("tool_choice", "there is no tool to choose; send tools")
     if asked == "required":
-        return _Choice([*tools.values()], free=False)
+        return _ToolChoice([*tools.values()], free=False)
     kind = asked.get("type") if isinstance(asked, Mapping) else None
     if kind == "function":
-        return _Choice([_named(asked, tools)], free=False, single=True)
+        return _ToolChoice([_named(asked, tools)], free=False, single=True)
     if kind == "allowed_tools":
         allowed = asked.get("allowed_tools")
         listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
@@ -156,7 +156,7 @@ def _choice(request: ChatRequest) -> _Choice:
             what = "allowed_tools needs a mode, auto or required, and tools, one or more"
             raise _refused("tool_choice", what)
         chosen = {tool["name"]: tool for tool in (_named(one, tools) for one in listed)}
-        return _Choice([*chosen.values()], free=mode == "auto", bounded=True)
+        return _ToolChoice([*chosen.values()], free=mode == "auto", bounded=True)
     raise _refused("tool_choice", _KNOWN.format(", ".join(sorted(tools))))
 
 

@@ -59,7 +59,9 @@ class PartedAdamW:
         rounded: bool = False,
     ) -> None:
         shared = any(isinstance(weight, DTensor) for weight in weights)
-        self._parts = [_Part(weight, world if shared else ALONE, rounded) for weight in weights]
+        self._parts = [
+            _MovedPart(weight, world if shared else ALONE, rounded) for weight in weights
+        ]
         self._optimizer = torch.optim.AdamW(
             [part.moved for part in self._parts], lr=learning_rate, weight_decay=weight_decay
         )
@@ -113,7 +115,7 @@ class PartedAdamW:
         self._optimizer.load_state_dict({**state, "state": cut})
 
 
-class _Part:
+class _MovedPart:
     """What one process moves of a weight: `moved`, in fp32."""
 
     def __init__(self, weight: torch.nn.Parameter, world: World, rounded: bool) -> None:

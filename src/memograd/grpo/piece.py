@@ -81,7 +81,7 @@ class Piece:
         self._on_policy = experience.on_policy
         self._drawn = None
         if objective.gap is not None:
-            self._drawn = _Drawn(
+            self._drawn = _DrawnVersions(
                 policy, experience, trees, self._mask_RT, temperature=objective.temperature
             )
         self._importance_RT: torch.Tensor | None = None
@@ -221,7 +221,7 @@ class Piece:
         self.gaps = SamplerGaps(gaps)
 
 
-class _Drawn:
+class _DrawnVersions:
     """Which version drew which token of a piece, and what the learner says of it as that version.
 
     Older versions are scored on creation: later, a forward pass with gradients may be waiting for

@@ -45,8 +45,8 @@ def resumed_config(run: RunFolder, config: R) -> R:
     `config` has absolute paths.
 
     Raises:
-        BadInput: a setting that may not change is given another value, or fewer steps than are
-            done are asked for.
+        BadInput: a setting that may not change is given another value, fewer steps than are done
+            are asked for, or what they measured is not there any more.
     """
     began = stored_config(run, type(config))
     given = config.model_fields_set - {"resume"}
@@ -62,11 +62,12 @@ def resumed_config(run: RunFolder, config: R) -> R:
         )
     resumed = began.model_copy(update={name: getattr(config, name) for name in given & CHANGEABLE})
     checkpoint = run.latest_checkpoint()
-    if checkpoint is not None and checkpoint_step(checkpoint) > resumed.steps:
+    step = 0 if checkpoint is None else checkpoint_step(checkpoint)
+    if step > resumed.steps:
         raise BadInput(
-            f"{checkpoint} is at step {checkpoint_step(checkpoint)} already, beyond "
-            f"steps={resumed.steps}; ask for more"
+            f"{checkpoint} is at step {step} already, beyond steps={resumed.steps}; ask for more"
         )
+    run.check_metrics(step)
     run.replace_config(resumed.model_dump_json(indent=2))
     return resumed
 

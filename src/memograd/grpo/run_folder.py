@@ -15,8 +15,10 @@ it, no byte in the folder changes. Columns of scenarios are free (numbers, texts
 objects of the user's); `plain_json` writes them as strict JSON that never depends on an object's
 address or on the order of a set or a mapping, so that it can be hashed.
 
-Invariant: killed at any instant, the folder still opens, its latest checkpoint is complete, and
-after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice.
+Invariants: killed at any instant, the folder still opens, its latest checkpoint is complete, and
+after `truncate_metrics(its step)` the metrics are those of the run up to there, none twice. Line N
+of metrics is that of step N; `eval_best` is chosen by them, so a run whose lines do not reach its
+checkpoint is refused (`check_metrics`) and never goes on with a gap.
 """
 
 from __future__ import annotations
@@ -210,27 +212,75 @@ class RunFolder:
         """All complete lines of metrics, oldest first; a last line that a kill cut off is left out.
 
         Raises:
+            BadInput: the file cannot be read.
             MemogradError: a line before the last one is damaged.
         """
-        if not self.metrics_path.exists():
-            return []
-        complete, _, _torn = self.metrics_path.read_bytes().rpartition(b"\n")
+        complete, _, _torn = self._metrics().rpartition(b"\n")
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(complete.splitlines(), start=1):
             row = _metrics_row(line)
             if row is None:
                 raise MemogradError(
-                    f"{self.metrics_path} is damaged in line {number}; remove the line to go on."
+                    f"{self.metrics_path} is damaged in line {number}; put the file back as it was."
                 )
             rows.append(row)
         return rows
 
-    def truncate_metrics(self, step: int) -> None:
-        """Forget what was measured after `step`, and a torn last line: call it before resuming."""
-        if self.metrics_path.exists():
-            kept = [row for row in self.read_metrics() if row["step"] <= step]
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in kept]
-            replace_text(self.metrics_path, "".join(lines))
+    def check_metrics(self, step: int) -> None:
+        """Refuse to go on after `step` where its line or one before it is lost or damaged.
+
+        Raises:
+            BadInput: one is, or the file cannot be read.
+        """
+        self._metrics_lines(step)
+
+    def truncate_metrics(self, step: int) -> str | None:
+        """Forget what was measured after `step`: call it before resuming.
+
+        Returns:
+            What is to be said of a line behind it that was damaged or half written.
+
+        Raises:
+            BadInput: as `check_metrics`.
+            MemogradError: the file could not be written.
+        """
+        lines = self._metrics_lines(step)
+        if not self.metrics_path.exists():
+            return None
+        kept, dropped = lines[:step], lines[step:]
+        try:
+            replace_text(self.metrics_path, "".join(line.decode() + "\n" for line in kept))
+        except OSError as error:
+            raise _cannot_be_written(self.metrics_path, error) from error
+        for number, line in enumerate(dropped, start=step + 1):
+            if _metrics_row(line) is None:
+                return (
+                    f"line {number} of {self.metrics_path} is damaged or half written: it is"
+                    f" dropped, and what was done after step {step} is done again"
+                )
+        return None
+
+    def _metrics(self) -> bytes:
+        try:
+            return self.metrics_path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise BadInput(f"{self.metrics_path} cannot be read ({error.strerror}).") from error
+
+    def _metrics_lines(self, step: int) -> list[bytes]:
+        """The lines as they stand, of which the first ones are those of the steps up to `step`."""
+        lines = self._metrics().removesuffix(b"\n").split(b"\n")
+        lines = [] if lines == [b""] else lines
+        for number in range(1, step + 1):
+            row = _metrics_row(lines[number - 1]) if number <= len(lines) else None
+            if row is None or row["step"] != number:
+                raise BadInput(
+                    f"{self.metrics_path} does not say in line {number} what step {number} "
+                    f"measured, and the run would go on after step {step}: put the file back as it "
+                    "was, or begin a new run with out=FOLDER."
+                )
+        return lines
 
     def write_rollouts(
         self, step: int, text: str, records: Sequence[str] = (), *, folder: str = "rollouts"
@@ -346,8 +396,8 @@ class RunFolder:
 def _metrics_row(line: bytes) -> dict[str, Any] | None:
     """A line of metrics; None if it is none."""
     try:
-        row = json.loads(line)
-    except ValueError:
+        row = json.loads(line.decode())  # as UTF-8 and nothing that JSON may be besides
+    except (ValueError, RecursionError):  # brackets without end
         return None
     return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
 
@@ -366,8 +416,9 @@ class FollowerFolder(RunFolder):
     def append_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Nothing."""
 
-    def truncate_metrics(self, step: int) -> None:
-        """Nothing."""
+    def truncate_metrics(self, step: int) -> str | None:
+        """Nothing; rank 0 says what it dropped."""
+        return None
 
     def write_rollouts(
         self, step: int, text: str, records: Sequence[str] = (), *, folder: str = "rollouts"

@@ -23,7 +23,7 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from memograd.integrations.shelf import Changes, Document, Name, Put, Shelf
+from memograd.integrations.shelf import Changes, Document, Name, NewDocument, Shelf
 from memograd.memory import Memory
 from memograd.memory.records.scope import Scope
 
@@ -162,11 +162,11 @@ class MemoryTool(BetaAbstractMemoryTool):
                 raise ToolError(f"The path {command.old_path} does not exist")
             if new[: len(old)] == old:
                 raise ToolError(f"Cannot move {command.old_path} into itself")
-            changes: dict[Name, Put | None] = {**_parents(known, new, command.new_path)}
+            changes: dict[Name, NewDocument | None] = {**_parents(known, new, command.new_path)}
             for name in _within(known, old):
                 found = known[name]
                 changes[name] = None
-                changes[new + name[len(old) :]] = Put(found.value, found.text, found.labels)
+                changes[new + name[len(old) :]] = NewDocument(found.value, found.text, found.labels)
             return changes
 
         self._shelf.change(moved)
@@ -234,8 +234,8 @@ def _name(path: str) -> Name:
     return () if below == "." else tuple(below.split("/"))
 
 
-def _file(text: str) -> Put:
-    return Put({"content": text}, text, {})
+def _file(text: str) -> NewDocument:
+    return NewDocument({"content": text}, text, {})
 
 
 def _is_folder(known: Known, name: Name) -> bool:
@@ -254,13 +254,17 @@ def _existing(known: Known, name: Name, path: str) -> str:
     return _content(known, name, path)
 
 
-def _parents(known: Known, name: Name, path: str) -> dict[Name, Put]:
+def _parents(known: Known, name: Name, path: str) -> dict[Name, NewDocument]:
     """The folders that a path needs and that are not there."""
     wanted = [name[:depth] for depth in range(1, len(name))]
     for parent in wanted:
         if parent in known and not _is_folder(known, parent):
             raise ToolError(f"The path {path} goes through a file.")
-    return {parent: Put(FOLDER, "/".join(parent), {}) for parent in wanted if parent not in known}
+    return {
+        parent: NewDocument(FOLDER, "/".join(parent), {})
+        for parent in wanted
+        if parent not in known
+    }
 
 
 def _within(known: Known, name: Name) -> list[Name]:

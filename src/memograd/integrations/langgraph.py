@@ -28,7 +28,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from memograd.integrations.shelf import Document, Name, Put, Shelf
+from memograd.integrations.shelf import Document, Name, NewDocument, Shelf
 from memograd.memory import Memory
 from memograd.memory.records.scope import Scope
 
@@ -97,16 +97,16 @@ class LangGraphStore(BaseStore):
         found = self._shelf.get(name)
         return None if found is None else _item(name, found)
 
-    def _put(self, op: PutOp) -> Put | None:
+    def _put(self, op: PutOp) -> NewDocument | None:
         if op.value is None:
             return None
         value = dict(op.value)
         fields = self._fields if op.index is None else op.index
         labels: dict[str, Any] = {"under": _prefixes(op.namespace)}
         if fields is False:
-            return Put(value, "", {**labels, "unindexed": True})
+            return NewDocument(value, "", {**labels, "unindexed": True})
         texts = _texts(value) if fields is None else _at_paths(value, fields)
-        return Put(value, "\n".join(texts), labels)
+        return NewDocument(value, "\n".join(texts), labels)
 
     def _search(self, op: SearchOp, known: Mapping[Name, Document]) -> list[SearchItem]:
         depth = len(op.namespace_prefix)

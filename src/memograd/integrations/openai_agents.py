@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from agents import SessionSettings, TResponseInputItem
 
-from memograd.integrations.shelf import Document, Name, Put, Shelf
+from memograd.integrations.shelf import Document, Name, NewDocument, Shelf
 from memograd.memory import Memory
 from memograd.memory.records.scope import Scope
 
@@ -67,10 +67,10 @@ class MemorySession:
         await asyncio.to_thread(self._shelf.change, lambda known: dict.fromkeys(known))
 
     def _add(self, values: Sequence[Mapping[str, Any]]) -> None:
-        def behind(known: Mapping[Name, Document]) -> dict[Name, Put]:
+        def behind(known: Mapping[Name, Document]) -> dict[Name, NewDocument]:
             first = 1 + max(map(_place, known), default=0)
             return {
-                (str(place),): Put(value, _text(value), {})
+                (str(place),): NewDocument(value, _text(value), {})
                 for place, value in enumerate(values, start=first)
             }
 

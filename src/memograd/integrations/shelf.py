@@ -40,7 +40,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Put:
+class NewDocument:
     """What shall stand under a name. text: what searches find; blank: the name."""
 
     value: Any
@@ -48,7 +48,7 @@ class Put:
     labels: Mapping[str, Any]
 
 
-Changes = Mapping[Name, Put | None]
+Changes = Mapping[Name, NewDocument | None]
 """By name; None takes the document away."""
 
 
@@ -107,7 +107,7 @@ class Shelf:
         return {item.id: item for item in mine if item.scope == self.scope}, state.seq
 
     def _event(
-        self, name: Name, put: Put | None, item: MemoryItem | None, now: datetime
+        self, name: Name, put: NewDocument | None, item: MemoryItem | None, now: datetime
     ) -> NewEvent | None:
         why = {"actor": self.shelf, "reason": "asked for by the framework"}
         if put is None:

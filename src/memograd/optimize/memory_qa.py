@@ -44,6 +44,7 @@ from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
     available_conversations,
+    check_keeping,
     choose_split,
     thinned,
 )
@@ -97,6 +98,7 @@ def optimize(config: OptimizeConfig) -> Path:
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"The folder {out} is not empty: name a new one by out=.")
     judge = _judge(config.evaluation, out)
+    check_keeping(settings.memory, split.eval)
     policy = load_policy(settings, None)
     MemoryQASetup(settings, policy, out / "memory.db").check([*split.train, *split.eval])
 
@@ -166,7 +168,6 @@ def _questions(
     settings: MemoryQATrainConfig, policy: ModelPolicy, split: ConversationSplit, out: Path
 ) -> _Questions:
     setup = MemoryQASetup(settings, policy, out / "memory.db")
-    setup.check_unseen(split.eval)
     setup.remember([*split.train, *split.eval])
     return _Questions(setup.scenarios(split.train), setup.scenarios(split.eval))
 

@@ -59,6 +59,14 @@ def choose_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
+def check_model(model: str) -> None:
+    """Raise `BadInput` for a `model=` value that is no saved model; loads and converts nothing."""
+    if model != PACKAGED_MODEL:
+        resolve_model(model)
+    elif not (cache_folder() / PACKAGED_MODEL).is_dir():
+        _gguf_file()
+
+
 def resolve_model(model: str) -> str:
     """The folder or hub id behind a `model=` value; a path that does not exist is `BadInput`."""
     if model == PACKAGED_MODEL:

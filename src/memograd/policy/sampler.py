@@ -53,7 +53,7 @@ class SampledTree:
 
 
 @dataclass
-class _Sample:
+class _GrowingAnswer:
     """One growing answer: its nodes, their token ids and log-probabilities, and why it stopped."""
 
     nodes: list[int] = field(default_factory=list)
@@ -72,7 +72,7 @@ class _Growth:
 
     prompt: Sequence[int]
     builder: TreeBuilder
-    samples: list[_Sample]
+    samples: list[_GrowingAnswer]
     visible: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: ()})
 
     @property
@@ -101,7 +101,7 @@ def sample_trees(
     `MemogradError` for a model whose cache is not keys and values a layer.
     """
     growths = [
-        _Growth(prompt, TreeBuilder(prompt), [_Sample() for _ in range(count)])
+        _Growth(prompt, TreeBuilder(prompt), [_GrowingAnswer() for _ in range(count)])
         for prompt, count in zip(prompts, each(num_generations, len(prompts)), strict=True)
     ]
     beginnings = [NOTHING if kept is None else kept.longest(prompt) for prompt in prompts]

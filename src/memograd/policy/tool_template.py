@@ -49,6 +49,20 @@ TOOL_TEMPLATE = r"""
 """
 
 
+def read_template(file: Path) -> str:
+    """The chat template in a file.
+
+    Raises:
+        BadInput: the file cannot be read, or its template does not show tools.
+    """
+    try:
+        template = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"The chat template {file} cannot be read ({error}).") from error
+    check_convention(template)
+    return template
+
+
 def use_tool_template(tokenizer: PreTrainedTokenizerBase, file: Path | None) -> str | None:
     """See to it that the tokenizer's chat template shows tools; a sentence if it was replaced.
 
@@ -60,11 +74,7 @@ def use_tool_template(tokenizer: PreTrainedTokenizerBase, file: Path | None) -> 
     """
     own = str(tokenizer.chat_template or "")
     if file is not None:
-        try:
-            tokenizer.chat_template = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"The chat template {file} cannot be read ({error}).") from error
-        check_convention(tokenizer.chat_template)
+        tokenizer.chat_template = read_template(file)
         return f"tools are shown to the model by the chat template {file}"
     try:
         check_convention(own)

@@ -42,6 +42,13 @@ def load_embedder(
     return embedder
 
 
+def check_embedder_name(name: str) -> None:
+    """Raise BadInput for a name that no embedder has, naming the known ones; loads nothing."""
+    kind, _, model = name.partition(":")
+    if name not in ("e5", "minilm") and not (kind in ("st", "openai") and model):
+        raise BadInput(f"There is no embedder {name!r}: choose one of {KNOWN_NAMES}.")
+
+
 def embedder_from_settings(settings: MemorySettings) -> CachedEmbedder:
     """The embedder that the settings name, with a cache; raises BadInput like `load_embedder`."""
     name = settings.embedder
@@ -70,13 +77,12 @@ def endpoint_of(settings: MemorySettings) -> OpenAIEndpoint:
 
 
 def _make(name: str, dimension: int | None, endpoint: OpenAIEndpoint) -> Embedder:
+    check_embedder_name(name)
     kind, _, model = name.partition(":")
     if name == "e5":
         return E5Embedder()
     if name == "minilm":
         return MiniLMEmbedder()
-    if kind == "st" and model:
+    if kind == "st":
         return SentenceTransformerEmbedder(model)
-    if kind == "openai" and model:
-        return OpenAIEmbedder(model, endpoint, dimension)
-    raise BadInput(f"There is no embedder {name!r}: choose one of {KNOWN_NAMES}.")
+    return OpenAIEmbedder(model, endpoint, dimension)

@@ -176,7 +176,7 @@ def _harmless(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _WordsAround:
     """The words around the memories; a heading has no colon, which every line of a turn has."""
 
     core: str
@@ -186,10 +186,10 @@ class _Words:
     until: str
 
 
-_ENGLISH: Final = _Words(
+_ENGLISH: Final = _WordsAround(
     "## Always keep in mind", "## Remembered", "## Said at the time", "noted", "until"
 )
-_CHINESE: Final = _Words("## 始终牢记", "## 相关记忆", "## 对话原文", "记于", "截至")
+_CHINESE: Final = _WordsAround("## 始终牢记", "## 相关记忆", "## 对话原文", "记于", "截至")
 
 
 class _Section(Generic[R]):
@@ -236,7 +236,7 @@ def _core_line(item: MemoryItem) -> str:
     return f"- {_one_line(item.text)}"
 
 
-def _dated_line(item: MemoryItem, words: _Words) -> str:
+def _dated_line(item: MemoryItem, words: _WordsAround) -> str:
     """`- text [7 May 2023]`: since when it is so, else when it was noted; until when, if known."""
     if item.valid_from:
         dates = format_date(item.valid_from)

@@ -67,7 +67,7 @@ class Talk:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Talks:
+class OpenTalks:
     """The conversations of this process, the latest used of them."""
 
     def __init__(self, chat: ChatModel | None = None) -> None:
@@ -166,8 +166,8 @@ def _event(view: View, part: str, **values: Any) -> str:
     return "".join(f"data: {line}\n" for line in html.splitlines()) + "\n"
 
 
-def _talks(view: View) -> Talks:
-    talks: Talks = view.request.app.state.talks
+def _talks(view: View) -> OpenTalks:
+    talks: OpenTalks = view.request.app.state.talks
     return talks
 
 

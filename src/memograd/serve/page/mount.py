@@ -34,7 +34,7 @@ def add_to(app: FastAPI, served: Served) -> None:
     page = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     page.state.served = served
     page.state.server = app
-    page.state.talks = chat.Talks()
+    page.state.talks = chat.OpenTalks()
     page.mount("/static", _Static(directory=STATIC))
     for part in (memories, chat, runs, versions, traces, keys, api):
         page.router.routes.extend(part.routes.routes)

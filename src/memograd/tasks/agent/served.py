@@ -30,7 +30,9 @@ from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
+from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
+from memograd.policy.tool_template import read_template
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
@@ -78,16 +80,7 @@ class Serving:
         from memograd.gateway.agents import load_agent
         from memograd.gateway.store import TraceStore
 
-        if config.shard != "off":
-            raise BadInput(
-                "An agent is served by a whole model in each process; leave shard=off, or let "
-                "memograd play the episodes (train agent)."
-            )
-        if config.stop:
-            raise BadInput(
-                "stop ends answers that memograd asks for, and a served agent asks by itself: leave"
-                " it out, and let the agent give stop in its requests."
-            )
+        check_served(config)
         if config.served.store is not None:
             TraceStore(config.served.store).close()  # what is wrong with it is said now
         self._agent = load_agent(str(config.served.agent))
@@ -158,6 +151,20 @@ class Serving:
         return self._served
 
 
+def check_served(config: TrainConfig) -> None:
+    """Raise BadInput for settings that an agent of the user's own does not go with."""
+    if config.shard != "off":
+        raise BadInput(
+            "An agent is served by a whole model in each process; leave shard=off, or let "
+            "memograd play the episodes (train agent)."
+        )
+    if config.stop:
+        raise BadInput(
+            "stop ends answers that memograd asks for, and a served agent asks by itself: leave"
+            " it out, and let the agent give stop in its requests."
+        )
+
+
 def located_served(config: C) -> C:
     """The given settings with the agent's file by its absolute path."""
     return with_section(
@@ -192,7 +199,8 @@ class ServedJob:
 
 
 def settled(config: ServedTrainConfig) -> ServedTrainConfig:
-    """The given settings with every path absolute."""
+    """The given settings with every path absolute; refused where no agent goes with them."""
+    check_served(config)
     return located_served(located_episodes(config))
 
 
@@ -232,6 +240,10 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
         if part:
             told = f"the rows of {file}"
             check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
+    if not evaluation:
+        check_unmeasured(config)
+    if config.episodes.chat_template is not None:
+        read_template(config.episodes.chat_template)
     policy = load_policy(config, checkpoint)
     return ServedJob(policy, rewards, _scenarios(train), _scenarios(evaluation), serving)
 

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 from memograd.config import TrainConfig
 from memograd.errors import RAISED_BY_USERS, BadInput
+from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import use_tool_template
+from memograd.policy.tool_template import read_template, use_tool_template
 from memograd.rewards import (
     ENVIRONMENT,
     ENVIRONMENT_COLUMN,
@@ -118,11 +119,15 @@ def assemble(
             told = f"the rows of {file}"
             check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
             _check_environments(part, environments)
-    policy = load_policy(config, checkpoint)
+    if not evaluation:
+        check_unmeasured(config)
     made = {name: factory() for name, factory in environments.by_name.items()}
     tools = [describe_tools(environment) for environment in made.values()]
     for rows in (train, evaluation):
         _check_reset(made, rows)
+    if any(tools) and config.episodes.chat_template is not None:
+        read_template(config.episodes.chat_template)
+    policy = load_policy(config, checkpoint)
     note = None
     if any(tools):
         note = use_tool_template(policy.tokenizer, config.episodes.chat_template)

@@ -27,7 +27,13 @@ from memograd.grpo.resume import check_task, resumed_config, stored_config
 from memograd.grpo.run_folder import plain_json
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Stage
-from memograd.tasks.base.policy import held, joined_ranks, settings_with_adapter
+from memograd.tasks.base.policy import (
+    check_before_loading,
+    check_shared,
+    held,
+    joined_ranks,
+    settings_with_adapter,
+)
 from memograd.tasks.base.progress import training_progress
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe
 
@@ -55,7 +61,8 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
         with joined_ranks(device, console) as world, held(began, world) as run:
             # The run of `adapter` is in the settings as its checkpoint.
             given = world.guarded(lambda: _with_adapter(config))
-            config = world.led(lambda: _going_on(run, given))
+            config = world.led(lambda: _going_on(run, given, world))
+            world.guarded(lambda: _check_before_loading(config, world))
             checkpoint = world.led(run.latest_checkpoint)
             job = world.guarded(lambda: recipe.make_job(config, checkpoint))
             _said(console, job.share(world))
@@ -63,6 +70,7 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
     with joined_ranks(_device(config), console) as world:
         out = world.led(lambda: _free_folder(config, task))
         config = world.guarded(lambda: _with_adapter(config))
+        world.guarded(lambda: _check_before_loading(config, world))
         job = world.guarded(lambda: recipe.make_job(config, None))
         # Who cannot be shared, or does not fit, is refused before there is a folder.
         _said(console, job.share(world))
@@ -89,6 +97,11 @@ def _with_adapter(config: C) -> C:
     return settings_with_adapter(config) if isinstance(config, TrainConfig) else config
 
 
+def _check_before_loading(config: RunSettings, world: World) -> None:
+    if isinstance(config, TrainConfig):
+        check_before_loading(config, world)
+
+
 def _free_folder(config: RunSettings, task: str) -> Path:
     out = config.out or Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}"
     RunFolder.check_free(out)
@@ -96,8 +109,11 @@ def _free_folder(config: RunSettings, task: str) -> Path:
     return out
 
 
-def _going_on(run: RunFolder, given: C) -> C:
-    check_trackers(given.track)  # before they are written down
+def _going_on(run: RunFolder, given: C, world: World) -> C:
+    # What may be given anew is looked at before it is written down.
+    check_trackers(given.track)
+    if isinstance(given, TrainConfig):
+        check_shared(given, world)
     return resumed_config(run, given)
 
 
@@ -136,7 +152,7 @@ def _train_in(
                     "there is no complete checkpoint yet: starting over from the first step"
                 )
             if resumed:
-                world.guarded(lambda: run.truncate_metrics(training.step))
+                _said(console, world.guarded(lambda: run.truncate_metrics(training.step)))
             training.train()
         world.led(lambda: _finish(run, job, before))
     return run.path

@@ -32,7 +32,7 @@ from memograd.grpo.run_folder import FollowerFolder, checkpoint_step
 from memograd.grpo.sampler_gap import GapLimits
 from memograd.policy.full_model import FullModel
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.loading import resolve_model
+from memograd.policy.loading import check_model, choose_device, resolve_model
 from memograd.policy.model_policy import ModelPolicy
 
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog. 敏捷的狐狸跳过懒狗。 0 1 2 3 4 5 6 7 8 9"
@@ -47,6 +47,16 @@ ADAPTERS = "sampler-adapters"
 REWARD_MODEL: Final = "reward-model"
 
 C = TypeVar("C", bound=Settings)
+
+
+def check_before_loading(config: TrainConfig, world: World = ALONE) -> None:
+    """Refuse what these settings ask for and is not there, while nothing is loaded yet.
+
+    Raises BadInput for a device, a model or processes that are not there.
+    """
+    choose_device(config.device)
+    check_model(config.model)
+    check_shared(config, world)
 
 
 def load_policy(config: TrainConfig, checkpoint: Path | None) -> ModelPolicy:
@@ -328,18 +338,23 @@ def plan_memory(policy: ModelPolicy, config: TrainConfig, world: World) -> str:
     return budget.says(policy.usual_tokens())
 
 
+def check_shared(config: TrainConfig, world: World) -> None:
+    """Raise BadInput where one process by itself is to cut the weights among several."""
+    if config.shard != "off" and world.size == 1:
+        raise BadInput(
+            "shard=fsdp2 cuts the model among several processes, and this is one by itself: start "
+            "with torchrun --nproc_per_node=N -m memograd, or use shard=off"
+        )
+
+
 def share_weights(policy: ModelPolicy, config: TrainConfig, world: World) -> None:
     """Cut the policy's weights among the ranks where the settings ask for it; all must call it.
 
     Raises `BadInput` for one process, which has nobody to share them with.
     """
+    check_shared(config, world)
     if config.shard == "off":
         return
-    if world.size == 1:
-        raise BadInput(
-            "shard=fsdp2 cuts the model among several processes, and this is one by itself: start "
-            "with torchrun --nproc_per_node=N -m memograd, or use shard=off"
-        )
     world.catch_up = world.guarded(policy.shard)
 
 

@@ -23,10 +23,12 @@ from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_language
 from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
-from memograd.memory.embedders.load import load_embedder
+from memograd.grpo.trainer import check_unmeasured
+from memograd.memory.embedders.load import check_embedder_name, load_embedder
 from memograd.memory.language import Language
+from memograd.policy.loading import check_model
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import use_tool_template
+from memograd.policy.tool_template import read_template, use_tool_template
 from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.types import Scenario
@@ -115,7 +117,16 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
         BadInput: something is missing or does not fit.
     """
     construct = config.build
+    rewards = parse_rewards(config.rewards)
+    check_embedder_name(construct.embedder)
+    if construct.reader not in (None, BASE):
+        check_model(construct.reader)
+    if construct.format == "tools" and config.episodes.chat_template is not None:
+        read_template(config.episodes.chat_template)
     known, held_out = cases(config)
+    evaluation = [case for case in held_out if case.asked]
+    if not evaluation:
+        check_unmeasured(config)
     asking = [case for case in known if case.first_chunks(chunks_at(construct, 1)).asked]
     if not asking:
         raise BadInput(
@@ -141,9 +152,9 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
         policy,
         speaker,
         texts,
-        parse_rewards(config.rewards),
+        rewards,
         asking,
-        [case for case in held_out if case.asked],
+        evaluation,
         drawing,
         silent=len(known) - len(asking),
         reader=reader,

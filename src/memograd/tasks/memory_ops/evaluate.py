@@ -146,8 +146,9 @@ def _evaluate(
     results: Path,
     embedder: Embedder | None,
 ) -> Path:
-    embedder = embedder or open_embedder(config.embedder)
     heads = {TRAINED: head, **_others(options.heads)}
+    reward = reward_of(config)
+    embedder = embedder or open_embedder(config.embedder)
     for name, one in heads.items():
         if (one.embedder, one.shape.dimension) != (embedder.name, embedder.dimension):
             raise BadInput(
@@ -156,7 +157,6 @@ def _evaluate(
                 " embedder."
             )
     logs = logs[: options.limit_logs]
-    reward = reward_of(config)
     # Whoever cannot be asked is found here, before the work begins.
     manager = _chat(options.manager_model) if options.manager_model else None
     reader = _chat(options.reader) if options.reader else None

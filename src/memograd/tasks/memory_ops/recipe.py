@@ -22,8 +22,8 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
-from memograd.memory.embedders.load import open_embedder
-from memograd.memory.manager.trained.files import load_head, save_head
+from memograd.memory.embedders.load import check_embedder_name, open_embedder
+from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
@@ -122,9 +122,12 @@ def recipe_with(
 
     def make_job(config: OperationsConfig, checkpoint: Path | None) -> Job[None]:
         reward = reward_of(config)
+        if embedder is None:
+            check_embedder_name(config.embedder)
+        began = _begun_with(config, network, embedder.name if embedder else config.embedder)
         logs, held_out = training_logs(config), evaluation_logs(config)
         reader = embedder or open_embedder(config.embedder)
-        head = _starting_head(config, network, reader.name, reader.dimension)
+        head = _starting_head(config, network, began, reader.dimension)
         algorithm = trainer_class or _trainer_of(config)
         material: list[EmbeddedLog] = []
 
@@ -270,32 +273,52 @@ def _trainer_of(config: OperationsConfig) -> type[GRPOMemoryTrainer]:
     return TrajectoryMemoryTrainer if config.credit != "delta_qa" else TRAINERS[config.algorithm]
 
 
-def _starting_head(
-    config: OperationsConfig, network: NetworkFactory | None, embedder: str, dimension: int
-) -> Network:
+def _begun_with(
+    config: OperationsConfig, network: NetworkFactory | None, embedder: str
+) -> TrainedHead | None:
+    """The trained head that training begins with, if any; looked at before an embedder is loaded.
+
+    embedder: the name of that whose vectors it will read.
+    """
     if config.policy is None:
-        shape = Shape(dimension, config.width, config.layers, config.heads)
-        if network is None:
-            return OperationHead(shape, seed=config.seed)
-        made = network(shape, config.seed)
-        if not isinstance(made, Network):
-            raise BadInput(
-                f"network={_name_of(network)} made a {type(made).__name__}, which cannot be put in"
-                " service: make a subclass of memograd.tasks.memory_ops.learning.head.Network."
-            )
-        return made
+        return None
     if network is not None:
         raise BadInput(
             f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
             " one of them out."
         )
     head = load_head(config.policy)
-    if (head.embedder, head.shape.dimension) != (embedder, dimension):
+    if head.embedder != embedder:
         raise BadInput(
             f"The head in {config.policy} reads vectors of {head.embedder!r}, but the setting"
             f" embedder is {embedder!r}: set embedder={head.embedder}."
         )
-    return OperationHead.from_trained(head)
+    return head
+
+
+def _starting_head(
+    config: OperationsConfig,
+    network: NetworkFactory | None,
+    began: TrainedHead | None,
+    dimension: int,
+) -> Network:
+    if began is not None:
+        if began.shape.dimension != dimension:
+            raise BadInput(
+                f"The head in {config.policy} reads vectors of {began.shape.dimension} numbers, and"
+                f" {began.embedder!r} makes vectors of {dimension} here: begin with another head."
+            )
+        return OperationHead.from_trained(began)
+    shape = Shape(dimension, config.width, config.layers, config.heads)
+    if network is None:
+        return OperationHead(shape, seed=config.seed)
+    made = network(shape, config.seed)
+    if not isinstance(made, Network):
+        raise BadInput(
+            f"network={_name_of(network)} made a {type(made).__name__}, which cannot be put in"
+            " service: make a subclass of memograd.tasks.memory_ops.learning.head.Network."
+        )
+    return made
 
 
 def settled(config: OperationsConfig) -> OperationsConfig:

@@ -147,17 +147,55 @@ def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Co
     policy = memory.policy
     if policy is None:
         return ManagerKeeper(RuleManager(), embedder)
-    if (policy / "adapter_config.json").is_file() or _task(policy) not in ("", OPERATIONS):
+    if _speaks(policy):
         return ConstructKeeper(policy, device, console)
+    manager = _deciding(policy, embedder.name)
+    manager.check_embedder(embedder.name, embedder.dimension)
+    return ManagerKeeper(manager, embedder)
+
+
+def check_policy(policy: Path, embedder: str) -> None:
+    """Refuse a policy that cannot keep items beside the embedder of that name; loads no model.
+
+    Raises:
+        BadInput: as `keeper_of`.
+    """
+    if _speaks(policy):
+        _construct_run(policy)
+    else:
+        _deciding(policy, embedder)
+
+
+def _speaks(policy: Path) -> bool:
+    """Whether a language model keeps the items, and not a head."""
+    return (policy / "adapter_config.json").is_file() or _task(policy) not in ("", OPERATIONS)
+
+
+def _deciding(policy: Path, embedder: str) -> TrainedManager:
     manager = settled(open_policy(policy))
     assert isinstance(manager, TrainedManager)
-    if manager.head.embedder != embedder.name:
+    if manager.head.embedder != embedder:
         raise BadInput(
             f"The policy {policy} reads vectors of the embedder {manager.head.embedder}: set "
             f"memory.embedder={manager.head.embedder}."
         )
-    manager.check_embedder(embedder.name, embedder.dimension)
-    return ManagerKeeper(manager, embedder)
+    return manager
+
+
+def _construct_run(policy: Path) -> tuple[RunFolder, Path]:
+    """The memory-construct run that a language model is of, and its checkpoint.
+
+    Raises:
+        BadInput: it is of no such run.
+    """
+    checkpoint = adapter_of(policy)
+    run = RunFolder.open(checkpoint.parent)
+    if run.task != CONSTRUCT:
+        raise BadInput(
+            f"{policy} is of a run of {run.task or 'another task'}, which builds no memory: "
+            f"name a run of {CONSTRUCT}, or of {OPERATIONS}."
+        )
+    return run, checkpoint
 
 
 class ManagerKeeper:
@@ -204,13 +242,7 @@ class ConstructKeeper:
     """The language model of a memory-construct run, by its run folder or a checkpoint in it."""
 
     def __init__(self, policy: Path, device: str, console: Console) -> None:
-        self._checkpoint = adapter_of(policy)
-        run = RunFolder.open(self._checkpoint.parent)
-        if run.task != CONSTRUCT:
-            raise BadInput(
-                f"{policy} is of a run of {run.task or 'another task'}, which builds no memory: "
-                f"name a run of {CONSTRUCT}, or of {OPERATIONS}."
-            )
+        run, self._checkpoint = _construct_run(policy)
         self._config = stored_config(run, ConstructTrainConfig).model_copy(
             update={"device": device}
         )

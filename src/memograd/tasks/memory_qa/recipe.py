@@ -56,6 +56,7 @@ from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
     available_conversations,
+    check_keeping,
     choose_split,
     thinned,
 )
@@ -147,12 +148,12 @@ def make_job(config: MemoryQATrainConfig, checkpoint: Path | None) -> Job[Policy
     rewards = parse_rewards(config.rewards)
     first = next(one for one in split.train if one.questions)
     check_columns(rewards, question_columns(first, first.questions[0]), "questions")
+    if checkpoint is None:
+        check_keeping(config.memory, split.eval)
     policy = load_policy(config, checkpoint)
     if checkpoint is None:
-        # What can be wrong is found here, before the folder is made.
-        setup = MemoryQASetup(config, policy, Path(MEMORY))
-        setup.check([*split.train, *split.eval])
-        setup.check_unseen(split.eval)
+        # What else can be wrong is found here, before the folder is made.
+        MemoryQASetup(config, policy, Path(MEMORY)).check([*split.train, *split.eval])
     ids = {"train": [one.id for one in split.train], "eval": [one.id for one in split.eval]}
     config = config.model_copy(update=ids)
     job = QAJob(config, policy, split, {})
@@ -203,10 +204,10 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     if data is None and conversations == config.eval:
         chosen = thinned(chosen, config.max_eval, config.seed)
     _refuse_seen(run, known, chosen)
+    check_keeping(config.memory, chosen)
     policy = load_policy(config, checkpoint)
     results = run if data is None else run / f"evaluation-{data.stem}"
     setup = MemoryQASetup(config, policy, results / MEMORY)
-    setup.check_unseen(chosen)
     results.mkdir(exist_ok=True)
     setup.remember(chosen)
     began = UNTRAINED if config.adapter is None else WARM_START

@@ -27,11 +27,12 @@ from memograd.data import (
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
+from memograd.memory.embedders.load import check_embedder_name
 from memograd.memory.reader import RuleReader
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import room_for_prompt
-from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, keeper_of, trained_on
+from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, check_policy, keeper_of, trained_on
 from memograd.tasks.memory_qa.scenarios import (
     ItemMemory,
     MemoryView,
@@ -39,7 +40,7 @@ from memograd.tasks.memory_qa.scenarios import (
     memory_qa_messages,
     memory_qa_scenarios,
 )
-from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
+from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 logger = logging.getLogger(__name__)
@@ -133,6 +134,29 @@ def thinned(
     )
 
 
+def check_keeping(memory: MemoryConfig, measured: Sequence[Conversation]) -> None:
+    """Refuse who embeds or keeps items as the settings say, while nothing is loaded yet.
+
+    Raises:
+        BadInput: there is no such embedder or policy, they do not fit each other, or the policy was
+            trained on one of the `measured` conversations.
+    """
+    check_embedder_name(memory.embedder)
+    policy = memory.policy
+    if policy is None:
+        return
+    check_policy(policy, memory.embedder)
+    known = trained_on(policy)
+    if known is None:
+        console.print(f"{policy} does not say what it was trained on: see that it is not this")
+    seen = sorted({one.id for one in measured} & (known or set()))
+    if seen:
+        raise BadInput(
+            f"memory.policy={policy} was trained on {', '.join(seen)}; measuring on it would "
+            "say nothing about new conversations, so choose others."
+        )
+
+
 class MemoryQASetup:
     """Builds scenarios of conversations for one model, from a memory kept at `memory_path`."""
 
@@ -186,21 +210,6 @@ class MemoryQASetup:
             self._token_budget(conversation)
         if self._config.memory.keep == "items":
             self._keeper()
-
-    def check_unseen(self, conversations: Sequence[Conversation]) -> None:
-        """Raise `BadInput` where the policy that keeps items was trained on one of these."""
-        policy = self._config.memory.policy
-        if policy is None:
-            return
-        known = trained_on(policy)
-        if known is None:
-            console.print(f"{policy} does not say what it was trained on: see that it is not this")
-        seen = sorted({one.id for one in conversations} & (known or set()))
-        if seen:
-            raise BadInput(
-                f"memory.policy={policy} was trained on {', '.join(seen)}; measuring on it would "
-                "say nothing about new conversations, so choose others."
-            )
 
     def _keeper(self) -> Keeper:
         config = self._config

@@ -143,7 +143,7 @@ def _item(name: str, text: str, said: RawTurn) -> MemoryItem:
     )
 
 
-class _Drawn:
+class _WorthByDraw:
     """Stands in for a relation model: a sentence is worth keeping by a draw of its own."""
 
     def worth(
@@ -172,7 +172,7 @@ class _Drawn:
 
 def sittings_of(conversation: Conversation) -> list[Dialogue]:
     """The sittings of a conversation, which ask nothing; who speaks first is the user."""
-    reader = TrainedReader(cast("RelationModel", _Drawn()), thresholds=Thresholds())
+    reader = TrainedReader(cast("RelationModel", _WorthByDraw()), thresholds=Thresholds())
     user, by_session = conversation.turns[0].speaker, dict[int, list[RawTurn]]()
     for turn in conversation.turns:
         role = "user" if turn.speaker == user else "assistant"

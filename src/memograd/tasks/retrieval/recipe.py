@@ -24,12 +24,13 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
-from memograd.memory.embedders.load import open_embedder
+from memograd.memory.embedders.load import check_embedder_name, open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.retrieval.dialogues import (
+    Dialogue,
     memories_of_dialogues,
     read_dialogues,
     sittings_of,
@@ -96,20 +97,33 @@ def memories_of(
     return memories
 
 
-def told_dialogues(
-    config: RetrievalConfig, embedder: Embedder, *, left_open: bool = False
-) -> list[MemoryMaterial]:
-    """The memories of written dialogues beside sittings of conversations.
+@dataclass(frozen=True)
+class DialogueFiles:
+    """Written dialogues, and sittings of conversations that memories hear beside them.
 
-    left_open: those that did not notice every change, from which the newer of two is learnt.
+    changing: the dialogues as told to those that did not notice every change, from which the newer
+    of two is learnt.
     """
-    return memories_of_dialogues(
-        [read_dialogues(path, left_open=left_open) for path in config.dialogues],
-        [one for path in config.beside for talk in load_any(path) for one in sittings_of(talk)],
-        embedder,
-        seed=config.seed,
-        cut=left_open,
-    )
+
+    dialogues: list[list[Dialogue]]
+    changing: list[list[Dialogue]]
+    sittings: list[Dialogue]
+
+    @classmethod
+    def of(cls, config: RetrievalConfig) -> DialogueFiles:
+        """What the files say; raises BadInput for one that cannot be read."""
+        return cls(
+            [read_dialogues(path) for path in config.dialogues],
+            [read_dialogues(path, left_open=True) for path in config.dialogues],
+            [one for path in config.beside for talk in load_any(path) for one in sittings_of(talk)],
+        )
+
+    def memories(
+        self, embedder: Embedder, seed: int, *, left_open: bool = False
+    ) -> list[MemoryMaterial]:
+        """The memories that hear it."""
+        told = self.changing if left_open else self.dialogues
+        return memories_of_dialogues(told, self.sittings, embedder, seed=seed, cut=left_open)
 
 
 def generated(config: RetrievalConfig) -> list[Source]:
@@ -220,13 +234,15 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
     """The recipe with an embedder of your own; by default the one that the settings name."""
 
     def make_job(config: RetrievalConfig, checkpoint: Path | None) -> Job[None]:
+        _check_before_loading(config, embedder)
+        heard = DialogueFiles.of(config)
         sources = sources_of(config.data) if config.data else generated(config)
         to_train, to_judge = (
             memories_of(part, config.together, config.seed) for part in split(sources, config)
         )
         reader = embedder or open_embedder(config.embedder)
-        told = told_dialogues(config, reader)
-        changing = told_dialogues(config, reader, left_open=True)
+        told = heard.memories(reader, config.seed)
+        changing = heard.memories(reader, config.seed, left_open=True)
         rows: list[Row] = []
         held: list[Row] = []
         changes: list[Row] = []
@@ -267,6 +283,16 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         )
 
     return Recipe(make_job, console, settled, evaluate)
+
+
+def _check_before_loading(config: RetrievalConfig, embedder: Embedder | None) -> None:
+    """Raise BadInput for an embedder or a reader that is not there, while nothing is loaded yet."""
+    if embedder is None:
+        check_embedder_name(config.embedder)
+    if config.reward == "answer":
+        from memograd.policy.loading import check_model
+
+        check_model(config.reader)
 
 
 def _reader(config: RetrievalConfig, run: RunFolder) -> Reader | None:

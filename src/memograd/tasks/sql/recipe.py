@@ -29,7 +29,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.rollout.types import Rollout
 from memograd.tasks.agent.measure import play
-from memograd.tasks.agent.served import Serving, located_served
+from memograd.tasks.agent.served import Serving, check_served, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job, with_section
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
@@ -57,9 +57,11 @@ def settled(config: SqlTrainConfig) -> SqlTrainConfig:
     """The given settings with absolute paths.
 
     Raises:
-        BadInput: the package that parses SQL is missing.
+        BadInput: the package that parses SQL is missing, or a served agent does not go with them.
     """
     _need_sqlglot()
+    if config.served.agent is not None:
+        check_served(config)
     return with_section(
         located_served(located_episodes(config)),
         "sql",

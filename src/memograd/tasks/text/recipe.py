@@ -16,6 +16,7 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
@@ -73,6 +74,8 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
     if evaluation:
         file = config.text.eval_data or config.data
         check_columns(rewards, evaluation[0].columns, f"the rows of {file}")
+    else:
+        check_unmeasured(config)
     policy = load_policy(config, checkpoint)
     limit = room_for_prompt(policy.context_length, config)
     kept, dropped = [], []
