@@ -21,8 +21,10 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.behind import turns_behind, with_positions
 from memograd.memory.search.context import Context, build_context
 from memograd.memory.search.hits import Hit, Query, SearchRequest, Why
+from memograd.memory.search.own_name import asked_of_the_user
 from memograd.memory.search.paging import Page, page_of
 from memograd.memory.search.ranker.files import Ranker
+from memograd.memory.search.ranker.question import read_question
 from memograd.memory.search.ranker.trained import (
     FollowedRanking,
     Ranking,
@@ -84,6 +86,12 @@ class Recall:
         check_query(request.top_k, request.mode)
         query = self.query(request.query)
         reached = self._reach.of(request, query)
+        found = self._found(request, query, reached)
+        asked = _asked_of_the_user(request, reached, found)
+        return found if asked is None else self._found(request, self.query(asked), reached)
+
+    def _found(self, request: SearchRequest, query: Query, reached: Reached) -> Found:
+        """What the words of the query find."""
         ranking = self._ranking_for(reached.state, request)
         reranker = self._reranker if request.rerank else None
         if ranking.ranker is not None:
@@ -184,6 +192,22 @@ class Recall:
     def close(self) -> None:
         """Let the index go."""
         self._reach.index.close()
+
+
+def _asked_of_the_user(request: SearchRequest, reached: Reached, found: Found) -> str | None:
+    """The question without the user's name; None where that is not known to be one's own.
+
+    Where several users are asked about, or turns are said by one of that name, it tells them apart.
+    """
+    users = request.wanted.pinned("user_id")
+    if users is None or len(users) != 1:
+        return None
+    asked = asked_of_the_user(request.query, [hit.record.text for hit in found.items])
+    if asked is None:
+        return None
+    speakers = reached.state.turns.scored(None, ()).layout.columns.names
+    named = read_question(request.query, asked_at=None, names=speakers, years=()).named
+    return None if named else asked
 
 
 def fused(
