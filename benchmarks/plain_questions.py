@@ -2,13 +2,15 @@
 
     OMP_NUM_THREADS=1 python benchmarks/plain_questions.py
     OMP_NUM_THREADS=1 python benchmarks/plain_questions.py --ranking runs/my-run/final
+    OMP_NUM_THREADS=1 python benchmarks/plain_questions.py --by-name   # "How old is Priya?"
 
 A memory has heard four sittings of a chat (about 40 items) and then one short dialogue, of which it
 is asked ("How old is the user?"). Behaviour cases of ten authors are asked, every seventh, and the
 written dialogues of four (h, j, u, e). Recall at k is the share of questions whose answer matches
 one of the first k memories, of those that any memory answers, with 95% bootstraps over questions:
 by the ranking of the memory, by rank fusion, and by the cosine alone; gains over them are paired.
-`top` is what each case asks for, 3 or 5. One JSON line a set and language.
+`top` is what each case asks for, 3 or 5. One JSON line a set and language. With `--by-name` the
+memory is told the user's name before all else, and questions about the user call them by it.
 
 Invariant: nothing here is in the material that the ranker learnt memories from: neither the
 dialogues' authors nor the conversation (docs/retrieval.md, `turns_only`).
@@ -52,6 +54,11 @@ WRITTEN: Final = {"h": 3, "j": 4, "u": 2, "e": 6}
 """Authors of dialogues that no ranker learns from, and every how many-th is told."""
 KS: Final = (1, 3, 5, 10)
 ITEMS: Final = 500  # more than any of these memories holds
+NAMES: Final = {
+    "en": ("My name is Priya Nair.", "the user", "Priya"),
+    "zh": ("我叫李娜。", "用户", "李娜"),
+}
+"""What the user says of their name, and what of a question gives way to which name."""
 
 
 def all_cases() -> list[Case]:
@@ -82,6 +89,14 @@ def as_case(dialogue: dict[str, Any], name: str) -> Case:
     return {"id": name, "kind": dialogue["k"], "steps": steps, "ask": asks}
 
 
+def by_name(case: Case) -> Case:
+    """The questions about the user with the name in their place; no others."""
+    _, user, name = NAMES[language_of(case)]
+    about = re.compile(user, re.IGNORECASE)
+    asks = [ask | {"q": about.sub(name, ask["q"])} for ask in _asks(case) if about.search(ask["q"])]
+    return case | {"ask": asks}
+
+
 def asked_of(memory: Memory, case: Case, ranking: str) -> dict[str, list[list[str]]]:
     """The first texts of every question, by how they were found."""
     modes = {ranking: "hybrid"} if ranking == "fusion" else {"memory": "hybrid", "cosine": "dense"}
@@ -102,14 +117,21 @@ def _asks(case: Case) -> list[dict[str, Any]]:
     return [ask for ask in case.get("ask", ()) if ask.get("has")]
 
 
-def found_in(cases: Sequence[Case], ranking: str) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """Every question that a memory of its memory answers: whether the first k do, by way and k."""
+def found_in(
+    cases: Sequence[Case], ranking: str, *, named: bool
+) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Every question that a memory of its memory answers: whether the first k do, by way and k.
+
+    named: the memory knows what the user is called.
+    """
     settings: dict[str, Any] = {"env_file": None}
     for language in ("en", "zh"):
         with tempfile.TemporaryDirectory() as heard:
             with Memory.open(heard, **settings) as memory:
                 talk = load_any(CORPUS / f"{language}-g.jsonl")[0]
                 user = talk.turns[0].speaker
+                if named:
+                    memory.add(NAMES[language][0], user_id="u", timestamp=EARLIER)
                 for turns in sittings(talk)[:SITTINGS]:
                     memory.add(messages_of(turns, user), user_id="u", timestamp=EARLIER)
             for case in cases:
@@ -140,10 +162,10 @@ def _judged(
     }
 
 
-def lines(cases: Sequence[Case], ranking: str) -> Iterator[dict[str, Any]]:
+def lines(cases: Sequence[Case], ranking: str, *, named: bool) -> Iterator[dict[str, Any]]:
     """One line a set and language."""
     judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for case, found in found_in(cases, ranking):
+    for case, found in found_in(cases, ranking, named=named):
         which = "dialogues" if author_of(case) in WRITTEN else "cases"
         judged.setdefault((which, language_of(case)), []).append(found)
     for (which, language), rows in judged.items():
@@ -166,7 +188,10 @@ def main() -> None:
     """Tell, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranking", default="trained", help="a ranker beside the one that ships")
-    for line in lines(all_cases(), parser.parse_args().ranking):
+    parser.add_argument("--by-name", action="store_true", help="questions call the user by name")
+    arguments = parser.parse_args()
+    cases = [by_name(case) if arguments.by_name else case for case in all_cases()]
+    for line in lines(cases, arguments.ranking, named=arguments.by_name):
         print(json.dumps(line, ensure_ascii=False), flush=True)
 
 

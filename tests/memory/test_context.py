@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memograd import Memory
 from memograd.memory.language import estimate_tokens, is_chinese
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search import Hit, Why, build_context
+from memograd.memory.search.context import Dates
+from memograd.memory.search.recall import dates_of
+from memograd.memory.state import MemoryState
 
 DAY = datetime(2023, 5, 7, 9, tzinfo=UTC)
 WHY = Why(1, 0.5, None, 0.0, (), 1.0)
@@ -75,6 +81,60 @@ def test_chinese_headings_for_a_chinese_query() -> None:
     )
     assert re.findall("^## .*", context.text, re.M) == ["## 始终牢记", "## 相关记忆", "## 对话原文"]
     assert "[记于 7 May 2023, 截至 16 June 2023]" in context.text
+
+
+@pytest.mark.parametrize(
+    ("dates", "shown"),
+    [
+        (None, "7 May 2023"),
+        (Dates(DAY, DAY), "7 May 2023"),
+        (Dates(DAY, DAY + timedelta(days=2)), "7 May 2023, noted 9 May 2023"),
+        (Dates(None, DAY - timedelta(days=2)), "noted 5 May 2023"),
+    ],
+)
+def test_when_it_was_told_stands_beside_since_when_it_is_so(
+    dates: Dates | None, shown: str
+) -> None:
+    moved = item("i1", "Alice lives in Bern", valid_from=DAY, sources=("t1",))
+    known = {} if dates is None else {"i1": dates}
+    for where in ({"items": [found(moved)]}, {"items": [], "facts": {"t1": [moved]}}):
+        context = build_context(
+            [], turns=TURNS, token_budget=400, count_tokens=len, dates=known, **where
+        )
+        lines = [line.strip() for line in context.text.splitlines()]
+        assert f"- Alice lives in Bern [{shown}]" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Alice moved on 7 May 2023.", ""),
+        ("Alice moved on 17 May 2023.", " [7 May 2023]"),
+        ("Alice moved (formerly: Alice stays, until 7 May 2023).", ""),
+        ("用户2023年5月7日搬家。", ""),
+        ("用户2023年5月搬家。", " [7 May 2023]"),
+    ],
+)
+def test_a_day_that_the_text_says_is_not_said_again(text: str, shown: str) -> None:
+    moved = found(item("i1", text, valid_from=DAY))
+    context = build_context([], [moved], [], token_budget=400, count_tokens=len)
+    assert context.text.splitlines()[1] == f"- {text}{shown}"
+
+
+def test_the_turns_have_half_of_the_budget_where_what_was_said_is_asked_for() -> None:
+    items = [found(item(f"i{number}", f"word{number} " * 9)) for number in range(9)]
+    shown = {
+        about: build_context(
+            [], items, TURNS, token_budget=100, count_tokens=count_words, about_turns=about
+        )
+        for about in (False, True)
+    }
+    assert len(shown[False].turns) < len(shown[True].turns) == 3
+    assert 0 < len(shown[True].items) < len(shown[False].items)
+    alone = build_context(
+        [], items, [], token_budget=100, count_tokens=count_words, about_turns=True
+    )
+    assert len(alone.items) == len(shown[False].items)
 
 
 def test_turns_without_a_time_are_told_as_they_were_heard() -> None:
@@ -214,3 +274,41 @@ def test_estimated_tokens_count_bytes_by_three() -> None:
     assert estimate_tokens("abcd") == 2
     assert estimate_tokens("吃饭") == 2
     assert estimate_tokens("\ud800") == 1  # half a surrogate pair has a length too
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "dates"),
+    [
+        ("Alice lives in Bern.", DAY, Dates(DAY, DAY)),
+        ("Alice lives in Bern (until 9 June 2023).", DAY + timedelta(days=33), Dates(None, DAY)),
+        (
+            "爱丽丝住在伯尔尼（2023年6月9日起或已不再）。",
+            DAY + timedelta(days=33),
+            Dates(None, DAY),
+        ),
+        ("Alice's aunt died in 2016.", datetime(2016, 1, 1, tzinfo=UTC), Dates(None, DAY)),
+        ("Alice's aunt died.", datetime(2016, 1, 1, tzinfo=UTC), None),
+    ],
+)
+def test_what_is_known_of_when_an_item_was_told(
+    text: str, since: datetime, dates: Dates | None
+) -> None:
+    state = MemoryState(2)
+    state.add_turn(turn("t1", "so I said"), np.array([1.0, 0.0], np.float32), ("said",))
+    told = item("i1", text, valid_from=since, sources=("t1",))
+    assert dates_of(state, told) == (dates or Dates(since, DAY))
+    over = "(until" in text or "或已不再" in text
+    unheard = item("i2", text, valid_from=since, sources=("t9",))  # its turn is not kept
+    assert dates_of(state, unheard) == (Dates(None, None) if over else None)
+
+
+def test_what_the_assistant_said_is_shown_within_a_small_budget(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="e5", reader="rules", env_file=None) as memory:
+        for n, food in enumerate(("rye bread", "plum cake", "lentil soup", "apple pie") * 4):
+            memory.add(f"I made {food} for {n + 2} guests of my sister.", user_id="u")
+        asked = {"role": "user", "content": "At what heat do I bake rolls?"}
+        told = {"role": "assistant", "content": "Bake them at 230 degrees."}
+        memory.add([asked, told], user_id="u")
+        question = "At what heat did the assistant tell the user to bake rolls?"
+        text = memory.context(question, user_id="u", token_budget=250).text
+    assert "Bake them at 230 degrees." in text

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.filters import Filter
 from memograd.memory.language import estimate_tokens
+from memograd.memory.manager.past import is_doubted, is_past
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.behind import turns_behind, with_positions
-from memograd.memory.search.context import Context, build_context
+from memograd.memory.search.context import Context, Dates, build_context
 from memograd.memory.search.hits import Hit, Query, SearchRequest, Why
+from memograd.memory.search.own_name import asked_of_the_user
 from memograd.memory.search.paging import Page, page_of
 from memograd.memory.search.ranker.files import Ranker
+from memograd.memory.search.ranker.question import read_question
 from memograd.memory.search.ranker.trained import (
     FollowedRanking,
     Ranking,
@@ -84,6 +88,12 @@ class Recall:
         check_query(request.top_k, request.mode)
         query = self.query(request.query)
         reached = self._reach.of(request, query)
+        found = self._found(request, query, reached)
+        asked = _asked_of_the_user(request, reached, found)
+        return found if asked is None else self._found(request, self.query(asked), reached)
+
+    def _found(self, request: SearchRequest, query: Query, reached: Reached) -> Found:
+        """What the words of the query find."""
         ranking = self._ranking_for(reached.state, request)
         reranker = self._reranker if request.rerank else None
         if ranking.ranker is not None:
@@ -117,6 +127,11 @@ class Recall:
             for source in item.sources:
                 if source in shown:
                     facts.setdefault(source, []).append(item)
+        dates: dict[str, Dates] = {}
+        for item in chain((hit.record for hit in found.items), *facts.values()):
+            if (known := dates_of(reached.state, item)) is not None:
+                dates[item.id] = known
+        asks = read_question(request.query, asked_at=None, names=(), years=()).asks
         return build_context(
             core,
             found.items,
@@ -126,6 +141,8 @@ class Recall:
             core_budget=self._store.settings.core_token_budget,
             query=request.query,
             facts=facts,
+            dates=dates,
+            about_turns="you" in asks,
         )
 
     def all_items(
@@ -184,6 +201,22 @@ class Recall:
     def close(self) -> None:
         """Let the index go."""
         self._reach.index.close()
+
+
+def _asked_of_the_user(request: SearchRequest, reached: Reached, found: Found) -> str | None:
+    """The question without the user's name; None where that is not known to be one's own.
+
+    Where several users are asked about, or turns are said by one of that name, it tells them apart.
+    """
+    users = request.wanted.pinned("user_id")
+    if users is None or len(users) != 1:
+        return None
+    asked = asked_of_the_user(request.query, [hit.record.text for hit in found.items])
+    if asked is None:
+        return None
+    speakers = reached.state.turns.scored(None, ()).layout.columns.names
+    named = read_question(request.query, asked_at=None, names=speakers, years=()).named
+    return None if named else asked
 
 
 def fused(
@@ -269,6 +302,24 @@ def trained(
     )
     behind = finish(state.turns, query, told, request.turns, weighing)
     return Found(hits, with_positions(state, behind))
+
+
+def dates_of(state: MemoryState, item: MemoryItem) -> Dates | None:
+    """Since when an item is so, and when it was told; None where its own validity says it.
+
+    What has ended or is in doubt says so in its text, and its present version began on that very
+    day: it was told before, which only its first turn says. A text that names another day than it
+    was told on ("she died in 2016") says all there is to know of that day, of which the validity
+    would make 1 January.
+    """
+    over = is_past(item.text) or is_doubted(item.text)
+    turn = state.turns.get(item.sources[0 if over else -1]) if item.sources else None
+    if turn is None or turn.time is None:
+        return Dates(None, None) if over else None
+    since = item.valid_from
+    if since and since.date() != turn.time.date() and (over or str(since.year) in item.text):
+        since = None
+    return Dates(since, turn.time)
 
 
 def _with_neighbours(reached: Reached, hits: list[Hit[RawTurn]]) -> list[Hit[RawTurn]]:
