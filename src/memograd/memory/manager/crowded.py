@@ -2,10 +2,10 @@
 
 Among the memories of months some item always looks closed. In a row of twelve the model gives the
 right one 0.6 and, when nothing is closed, a bystander as much. So the few that stand out are read
-again alone, with what came before the message and without it, and all that is known of them (by
-how much they stand out, whether the model points at another value, which words both share) is
-weighed by one linear function. It is fitted to written lives that the model has not read
-(`tasks/relations/lives.py`).
+again alone, with what came before the message and without it, and sentence by sentence; and all
+that is known of them (by how much they stand out, whether the model points at another value, which
+words both share) is weighed by one linear function. It is fitted to written lives that the model
+has not read (`tasks/relations/lives.py`).
 
 Invariant: an item below `LEAST` in its row keeps what the row says, so what is weighed is at most
 `MOST` items a message.
@@ -25,6 +25,7 @@ from memograd.memory.manager.past import parts_of, present, shared_content
 from memograd.memory.manager.rewriting import closing_of_parts
 from memograd.memory.manager.substitution import of_one_unit
 from memograd.memory.reader.fact import Heard
+from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.records.items import MemoryItem
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
 
 LEAST: Final = 0.1  # of closing, in the row
 MOST: Final = 5  # items of a message that are read again
+SENTENCES: Final = 6  # of a message that are read alone: half of a day's talk hides what ends
 EVIDENCE: Final = (
     "row", "alone", "bare", "part", "row_margin", "alone_margin", "points", "shared", "shares",
     "place", "recent", "assistant", "row_unrelated", "row_comment", "row_beside",
     "alone_unrelated", "alone_same", "alone_detail", "alone_comment", "alone_beside",
     "row_correct", "alone_correct", "row_end", "alone_end", "corrects", "corrects_recent", "adds",
     "adds_surely", "other_unit", "item_length", "message_length", "items", "chinese", "questions",
+    "sentence",
 )  # fmt: skip
 """What is known of an item, in the order of the function's weights."""
 _IN_ROW: Final = ("unrelated", "comment", "beside", "correct", "end")
@@ -71,6 +74,11 @@ def evidence(
     bare = {n: model.relate(heard.turn.text, (), [texts[n]])[0] for n in places}
     closing = found[:, closes].sum(1)
     closing_alone = {n: float(alone[n][closes].sum()) for n in places}
+    sentences = split_sentences(heard.own or heard.turn.text)[:SENTENCES]
+    by_sentence = [
+        model.relate(one, (), list(texts.values()))[:, closes].sum(1) for one in sentences if places
+    ]
+    surest = dict(zip(texts, np.max(by_sentence, axis=0), strict=True)) if by_sentence else {}
     corrects = CORRECTS.search(heard.own) is not None
     adds, surely = ADDS.search(heard.own) is not None, ADDS_SURELY.search(heard.own) is not None
     rows = []
@@ -108,6 +116,7 @@ def evidence(
             "items": len(items) / 10,
             "chinese": is_chinese(text),
             "questions": heard.own.rstrip().endswith(("?", "？")),
+            "sentence": log_odds(surest.get(n, 0.0)),
         }
         rows.append([known[name] for name in EVIDENCE])
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))

@@ -30,9 +30,9 @@ class Thresholds:
     """Below that, but from here on, the item says that it is in doubt."""
     crowded_doubt_above: float = 0.74
     """The same, where the item is one of many that lie near the message: some always looks so."""
-    weighed_close_above: float = 0.7
+    weighed_close_above: float = 0.6
     """What becomes past of many items, where all that is known of them is weighed."""
-    weighed_doubt_above: float = 0.6
+    weighed_doubt_above: float = 0.5
     """What is in doubt then."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
