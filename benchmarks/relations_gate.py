@@ -12,7 +12,7 @@ bound chosen by the other ones. What weighs many items is learnt from lives that
 not read. `--others` are batches that neither has read, `--talks` other
 conversations with assistants (every tenth of them). `--write` puts the gate beside the weights;
 with `--only` one function is fitted anew and the others stay as they are. Ten minutes of one core,
-two for secrets alone, eight for many items.
+two for secrets alone, fifteen for many items.
 """
 
 from __future__ import annotations
