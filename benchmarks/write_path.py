@@ -45,8 +45,8 @@ from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory import RawTurn
 from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import estimate_tokens, language_of
-from memograd.memory.manager.past import is_doubted, is_past
 from memograd.memory.records.events import EventKind
+from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.scope import Scope
 from memograd.rewards.squad import squad_words
 

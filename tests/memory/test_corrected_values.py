@@ -7,8 +7,9 @@ from datetime import date
 
 import pytest
 
-from memograd.memory.manager.past import doubted, ended, formerly, instead, is_past, present
+from memograd.memory.manager.past import doubted, ended, formerly, instead, present
 from memograd.memory.manager.substitution import corrected, put_in_place
+from memograd.memory.records.notes import is_past
 
 
 @pytest.mark.parametrize(

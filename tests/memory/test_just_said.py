@@ -8,7 +8,6 @@ from memograd.memory.manager.past import (
     ended,
     formerly,
     instead,
-    is_past,
     left_of,
     mistaken,
     not_present,
@@ -18,6 +17,7 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.substitution import bare_value, corrected
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
+from memograd.memory.records.notes import is_past
 
 WHEN = "2024-05-07T18:30:00+00:00"
 

@@ -19,6 +19,7 @@ from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.rows import ITEMS_A_ROW, RowBuilder
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.lives import fitted_crowded, judged_lives, met_in_lives, told_lives
+from memograd.tasks.relations.recipe import make_job
 from memograd.tasks.relations.rows import STAYS, Examples, read_dialogues
 from memograd.tasks.relations.settings import RelationsConfig
 
@@ -150,3 +151,16 @@ def test_files_without_a_life_are_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps(life() | {"k": "change"}) + "\n", encoding="utf-8")
     with pytest.raises(BadInput, match="has a message that meets an earlier fact"):
         met_in_lives(file)
+
+
+def test_lives_are_trained_on_or_measured_on_and_never_dropped_in_silence(lives: Path) -> None:
+    other = lives.with_name("en-other.jsonl")
+    other.write_text(lives.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(BadInput, match="named by data or lives, and by eval_data"):
+        make_job(RelationsConfig(data=[other], lives=[lives], eval_data=[lives]), None)
+    with pytest.raises(BadInput, match="lives have none: leave out lives"):
+        make_job(RelationsConfig(algorithm="grpo", data=[other], lives=[lives]), None)
+
+
+def test_a_life_that_is_told_twice_meets_the_same_items(lives: Path) -> None:
+    assert met_in_lives(lives) == met_in_lives(lives)

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
-from memograd.memory.manager.past import is_past, present
+from memograd.memory.manager.past import present
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_past
 from memograd.memory.records.operations import Decision, OpKind
 from memograd.memory.statements import same_text, wording
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
-from memograd.memory.manager.past import is_past, parts_of, present, shared_content
+from memograd.memory.manager.past import parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
     corrected,
     of_one_type,
@@ -32,6 +32,7 @@ from memograd.memory.manager.substitution import (
 )
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_past
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel

@@ -26,6 +26,7 @@ from typing import Final
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.forget import asked_for, to_be_kept
 from memograd.memory.reader.person_chinese import KIN
+from memograd.memory.records.notes import is_doubted
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
 from memograd.memory.text_caches import of_texts
@@ -50,11 +51,6 @@ _NOTE: Final = re.compile(
     r"(?P<stop>[.!?。！？]?)$",
     re.S,
 )
-_OVER: Final = re.compile(
-    r" \(until [^();]{4,40}(?:; formerly: .+)?\)[.!?]?$"
-    r"|（至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?）[。！？]?$",
-    re.S,
-)
 _STOP: Final = re.compile(r"[\s.!?。！？]+$")
 
 
@@ -62,16 +58,6 @@ def present(text: str) -> str:
     """What the item says of the present: the text without a note on the past."""
     found = _NOTE.search(text)
     return text if found is None else text[: found.start()] + found["stop"]
-
-
-def is_past(text: str) -> bool:
-    """Whether the item only says what was so."""
-    return _OVER.search(text) is not None
-
-
-def is_doubted(text: str) -> bool:
-    """Whether the item says that it may be so no longer."""
-    return re.search(r"\(perhaps no longer[^()]*\)[.!?]?$|或已不再）[。！？]?$", text) is not None
 
 
 def ended(text: str, day: date | None) -> str:

@@ -32,20 +32,14 @@ from memograd.memory.manager.cues import (
     of_other_kind,
 )
 from memograd.memory.manager.other_value import gives_other, of_other_value
-from memograd.memory.manager.past import (
-    doubted,
-    ended,
-    instead,
-    is_doubted,
-    is_past,
-    present,
-)
+from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements import same_text

@@ -16,8 +16,8 @@ from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.filters import Filter
 from memograd.memory.language import estimate_tokens
-from memograd.memory.manager.past import is_doubted, is_past
 from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.scope import check_unicode
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.search.behind import turns_behind, with_positions

@@ -20,10 +20,11 @@ from typing import Final
 
 from memograd.memory.analysis import analyse
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.past import is_past, present
+from memograd.memory.manager.past import present
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.records.events import EventKind, NewEvent, said_again
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_past
 from memograd.memory.records.operations import reason
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn

@@ -37,8 +37,9 @@ from memograd.memory import Memory
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import CachedEmbedder
 from memograd.memory.manager import RelationManager
-from memograd.memory.manager.past import formerly, is_doubted, is_past
+from memograd.memory.manager.past import formerly
 from memograd.memory.reader import TrainedReader
+from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.weights import Weights

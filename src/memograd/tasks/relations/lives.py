@@ -27,11 +27,12 @@ from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory import Memory
 from memograd.memory.manager.crowded import evidence, stand_out
-from memograd.memory.manager.past import is_doubted, present
+from memograd.memory.manager.past import present
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.relations import FEW, RelationManager
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_doubted
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_relation_model
 from memograd.memory.relations.gate import Linear

@@ -50,20 +50,21 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     """Training on author batches; measured on others once it is done."""
     if not config.data:
         raise BadInput("relations needs author batches to train on: name them with data=FILES.")
-    twice = set(config.data) & set(config.eval_data)
+    twice = {*config.data, *config.lives} & set(config.eval_data)
     if twice:
         raise BadInput(
-            f"{sorted(map(str, twice))[0]} is named by data and by eval_data: an author batch is"
-            " used for training or for measuring, never for both."
+            f"{sorted(map(str, twice))[0]} is named by data or lives, and by eval_data: an"
+            " author batch is used for training or for measuring, never for both."
         )
     by_grpo = config.algorithm == "grpo"
     asked = [one for path in config.data for one in read_asked(path)] if by_grpo else []
     asked = [one for one in asked if one.written]
-    if by_grpo and (config.pairs or not asked):
+    if by_grpo and (config.pairs or config.lives or not asked):
+        useless = "pairs" if config.pairs else "lives"
         raise BadInput(
-            "algorithm=grpo learns from the questions of dialogues, and pairs have none: leave out"
-            " pairs."
-            if config.pairs
+            f"algorithm=grpo learns from the questions of dialogues, and {useless} have none: leave"
+            f" out {useless}."
+            if config.pairs or config.lives
             else "algorithm=grpo learns from the later questions of dialogues (q), and data has"
             " none: name other author batches with data=FILES."
         )

@@ -77,7 +77,8 @@ class WrittenTurn:
 
     before: (role, text), oldest first. relations: of each item, one of RELATIONS or STAYS. group:
     for a pair, the relations that its label may mean. met: its items are those that a memory
-    compared it with, nearest first. A pair and a message that was met say nothing of worth.
+    compared it with: what was just told, then the nearest. A pair and a message that was met say
+    nothing of worth.
     """
 
     kind: str
