@@ -164,3 +164,15 @@ def test_lives_are_trained_on_or_measured_on_and_never_dropped_in_silence(lives:
 
 def test_a_life_that_is_told_twice_meets_the_same_items(lives: Path) -> None:
     assert met_in_lives(lives) == met_in_lives(lives)
+
+
+@pytest.mark.parametrize(
+    "turn", [["u"], ["u", "I sold it.", [["f"]]], ["u", "Hi", [], [], "someday"], 7, ["x", "Hi"]]
+)
+def test_a_broken_life_is_named_by_its_line(tmp_path: Path, turn: Any) -> None:
+    file = tmp_path / "en-broken.jsonl"
+    broken = life()
+    broken["t"].append(turn)
+    file.write_text(json.dumps(life()) + "\n" + json.dumps(broken) + "\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"Line 2 of .*en-broken\.jsonl is not a dialogue"):
+        met_in_lives(file)

@@ -38,7 +38,14 @@ from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_re
 from memograd.memory.relations.gate import Linear
 from memograd.memory.relations.thresholds import changed
 from memograd.tasks.relations.gate import separating
-from memograd.tasks.relations.rows import ROLES, STAYS, WrittenFact, WrittenTurn, part_of
+from memograd.tasks.relations.rows import (
+    ROLES,
+    STAYS,
+    WrittenFact,
+    WrittenTurn,
+    part_of,
+    read_dialogues,
+)
 from memograd.tasks.relations.wording import DAY, holds, spans_of
 
 RIDGE: Final = 30.0  # of slopes of standardised evidence
@@ -89,7 +96,11 @@ def met_in_lives(path: Path) -> list[WrittenTurn]:
 
 
 def _tell_all(path: Path, manager: _Knowing) -> None:
-    """Tells a memory with that manager all lives of a file, each as another user."""
+    """Tells a memory with that manager all lives of a file, each as another user.
+
+    Raises BadInput where the file is missing, or a line is not a dialogue.
+    """
+    read_dialogues(path)  # which says what is wrong with a line, before any is told
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory.open(Path(folder), reader="trained", manager="trained", env_file=None) as memory,
