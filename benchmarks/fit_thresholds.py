@@ -3,7 +3,8 @@
     python benchmarks/fit_thresholds.py runs/f/final/relations.npz --out fitted.npz \
         --authors s1,s2,s3,s4,s5,s6,s7,s8
 
-`memograd train relations` does the same at the end of a run that is told `cases`. Of the weights
+`memograd train relations` does the same at the end of a run that is told `cases`; here the memory
+that plays them has the gate and the pointer that stand beside the weights, too. Of the weights
 nothing but the thresholds changes. About three minutes of one core, most of them the first time
 that all cases are played.
 """
@@ -15,7 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from memograd.errors import BadInput
+from memograd.memory.relations.gate import gate_file, read_gate
 from memograd.memory.relations.model import SHIPPED
+from memograd.memory.relations.values import read_pointer, values_file
 from memograd.memory.relations.weights import read_weights, write_weights
 from memograd.tasks.relations.cases import read_cases
 from memograd.tasks.relations.fit import fit
@@ -36,7 +39,13 @@ def main() -> None:
         weights = read_weights(given.weights)
     except BadInput as error:
         parser.error(str(error))
-    fitted = fit(weights, cases, say=lambda line: print(line, flush=True))
+    fitted = fit(
+        weights,
+        cases,
+        gate=read_gate(gate_file(given.weights), weights),
+        pointer=read_pointer(values_file(given.weights), weights),
+        say=lambda line: print(line, flush=True),
+    )
     print(f"\n{fitted.report}\n\n{fitted.played} cases played")
     about = replace(weights.about, thresholds=fitted.thresholds)
     write_weights(replace(weights, about=about), given.out)

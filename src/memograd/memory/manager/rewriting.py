@@ -228,8 +228,12 @@ class Rewriter:
         if len(parts) < 2 or not is_list(parts):
             return None
         scores = self._clauses(heard, item)
-        least = max(self.thresholds.part_above, self.thresholds.part_share * max(scores))
-        stay = [n for n in range(len(parts)) if scores[n] < least]
+        sure, most = self.thresholds, max(scores)
+        stay = [
+            n
+            for n, score in enumerate(scores)
+            if score < sure.part_above or score < sure.part_share * most
+        ]
         if len(stay) == len(parts) or not any(is_readable(item.text, parts[n][0]) for n in stay):
             return None
         return left_of(item.text, parts, stay)

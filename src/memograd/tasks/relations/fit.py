@@ -40,8 +40,10 @@ from memograd.memory.manager import RelationManager
 from memograd.memory.manager.past import formerly
 from memograd.memory.reader import TrainedReader
 from memograd.memory.records.notes import is_doubted, is_past
+from memograd.memory.relations.gate import Gate
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.thresholds import NAMES, Thresholds
+from memograd.memory.relations.values import ValuePointer
 from memograd.memory.relations.weights import Weights
 from memograd.tasks.relations.cases import Case, Wrong, language_of, play, what_is_wrong
 
@@ -148,8 +150,10 @@ def watched(thresholds: Thresholds, region: Region) -> Thresholds:
 class RememberingModel(RelationModel):
     """A relation model that computes every question once."""
 
-    def __init__(self, weights: Weights) -> None:
-        super().__init__(weights)
+    def __init__(
+        self, weights: Weights, gate: Gate | None = None, pointer: ValuePointer | None = None
+    ) -> None:
+        super().__init__(weights, gate, pointer)
         self._known: dict[tuple[Any, ...], np.ndarray] = {}
 
     def relate(
@@ -249,9 +253,14 @@ class CaseJudge:
 
 
 @contextmanager
-def judging(weights: Weights, embedder: Embedder | None = None) -> Iterator[CaseJudge]:
+def judging(
+    weights: Weights,
+    embedder: Embedder | None = None,
+    gate: Gate | None = None,
+    pointer: ValuePointer | None = None,
+) -> Iterator[CaseJudge]:
     """A judge of a memory with those weights, in a folder that is gone afterwards."""
-    model = RememberingModel(weights)
+    model = RememberingModel(weights, gate, pointer)
     reader, manager = TrainedReader(model), RelationManager(model)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -346,16 +355,19 @@ def fit(
     cases: Sequence[Case],
     *,
     embedder: Embedder | None = None,
+    gate: Gate | None = None,
+    pointer: ValuePointer | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Fitted:
     """The thresholds that suit the cases, from those of the weights on.
 
-    embedder: of the memory that plays them, e5 where none is given. say: hears of every move.
+    embedder: of the memory that plays them, e5 where none is given. gate, pointer: what stands
+    beside the weights; new ones have neither yet. say: hears of every move.
     Raises BadInput where there is no case.
     """
     if not cases:
         raise BadInput("Thresholds are fitted to behaviour cases, and there is none.")
-    with judging(weights, embedder) as judge:
+    with judging(weights, embedder, gate, pointer) as judge:
         return _search(judge, cases, weights.about.thresholds, say)
 
 
