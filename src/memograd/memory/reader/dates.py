@@ -122,6 +122,8 @@ def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
     """ "a week today", "a fortnight tomorrow", "two weeks on Thursday", "Thursday week"."""
     parts = found.groupdict()
     count = (parts.get("count") or "a").casefold()
+    if (found["before"] or "").casefold() in ("for", "of"):
+        raise ValueError("a length of time")  # "signed off for two weeks from Monday"
     weeks = NUMBERS[count] if count in NUMBERS else int(count)
     if "fortnight" in found[0].casefold():
         weeks *= 2
@@ -195,7 +197,13 @@ def _span(found: re.Match[str], day: date) -> tuple[str, str, date]:
     year = day.year + step
     if unit in ("spring", "summer", "fall", "autumn", "winter"):
         return "in", f"{unit} {year}", date(year, 1, 1)
-    return "in", str(year), date(year, 1, 1)
+    dated = _DATED.search(found.string[: found.start()])  # "12 June next year"
+    return "" if dated else "in", str(year), date(year, 1, 1)
+
+
+_DATED: Final = re.compile(
+    rf"\b(?:{'|'.join(MONTHS)})(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? (?:of )?$", re.IGNORECASE
+)
 
 
 def _month(found: re.Match[str], day: date) -> tuple[str, str, date]:
