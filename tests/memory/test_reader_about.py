@@ -50,6 +50,9 @@ from memograd.tasks.relations.wording import DialogueReader
         ("she was in the engine", "brought home a kitten by accident.", "", "a kitten"),
         ("She weighed him", "Health visitor came.", "", "the health visitor"),
         ("She'll be in 3 nights", "Mum's hip op is the 21st.", "", "my mum"),
+        ("I gave him gin", "Tom next door to me brought tomatoes.", "", "Tom"),
+        ("She was early", "our baby is called Noor", "", "our baby Noor"),
+        ("他住丰台", "", "我哥们大壮来了", "我哥们"),
         ("I buried him", "Brian died this morning.", "", "Brian"),
         ("Apparently she likes it", "Ann called.", "", "Ann"),
         # A pronoun behind somebody tells their sex.

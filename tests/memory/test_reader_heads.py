@@ -149,6 +149,7 @@ def test_a_question_answers_none_and_tells_nothing_of_who_only_asks() -> None:
         return reader.hear([turn], [asked])[0].facts[0].text
 
     assert answered("How do I wrap plastic?") == "User asked: How does User wrap plastic?"
+    assert answered("how do i wrap plastic") == "User asked: how does User wrap plastic."
     assert answered("Tuesday?") == 'User, asked "Which day?", answered: Tuesday?'
 
 

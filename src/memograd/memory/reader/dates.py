@@ -118,6 +118,9 @@ def _since(found: re.Match[str], day: date) -> tuple[str, str, date]:
     return "", f"{found['count']} {unit} (counted from {when})", target
 
 
+_FEW_WEEKS: Final = 4
+
+
 def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
     """ "a week today", "a fortnight tomorrow", "two weeks on Thursday", "Thursday week"."""
     parts = found.groupdict()
@@ -125,6 +128,8 @@ def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
     if (found["before"] or "").casefold() in ("for", "of"):
         raise ValueError("a length of time")  # "signed off for two weeks from Monday"
     weeks = NUMBERS[count] if count in NUMBERS else int(count)
+    if weeks > _FEW_WEEKS and " on " in found[0].casefold():
+        raise ValueError("how long it will have been")  # "12 weeks on Thursday"
     if "fortnight" in found[0].casefold():
         weeks *= 2
     ahead = 0

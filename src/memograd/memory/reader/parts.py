@@ -141,7 +141,8 @@ def asks_openly(text: str) -> bool:
 
 def asks_back(text: str) -> bool:
     """Whether it is a question by its words, which therefore answers none."""
-    return asks(text) and _ASKS_BACK.search(simplified(text)) is not None
+    marked = asks(text) and _ASKS_BACK.search(simplified(text)) is not None
+    return marked or screen_english.asks_unmarked(text)
 
 
 def is_short(text: str, words: int = SHORT_ANSWER) -> bool:

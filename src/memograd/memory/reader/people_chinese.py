@@ -26,6 +26,7 @@ _HIM: Final = (
 )
 _EITHER: Final = (
     "老板|领导|上司|同事|室友|邻居|导师|老师|房东|朋友|同学|同桌|徒弟|师傅|客户|教练|爱人|对象|孩子"
+    "|哥们儿?|兄弟|发小"
 )
 _PET: Final = "狗狗|小狗|小猫|猫咪|狗|猫|乌龟|兔子|仓鼠|鹦鹉|金毛|柯基|泰迪|橘猫|拉布拉多"
 _NAME: Final = (
@@ -35,7 +36,7 @@ _NAME: Final = (
 )
 _OWN: Final = re.compile(
     rf"(?:我们?|俺|咱)(?:家|的)?(?:大|小|二)?"
-    rf"(?:(?P<her>{_HER})|(?P<him>{_HIM})|(?P<either>{_EITHER})|(?P<it>{_PET}))(?P<name>{_NAME})?"
+    rf"(?:(?P<her>{_HER})|(?P<him>{_HIM})|(?P<either>{_EITHER})|(?P<it>{_PET}))(?!们)(?P<name>{_NAME})?"
 )
 # 老公转成白班了: whoever says so means their own.
 _BEGINS: Final = r"(?:^|(?<=[，,。！？!?、\s；;：:“])|(?<=[跟和给带陪让被找向替帮把]))"

@@ -131,6 +131,11 @@ _DOES: Final = re.compile(
     rf"|['’]ll\b| (?:(?:just|also|only|finally|never|always|has|had|is|was) )?"
     rf"(?:(?:{_DOING})|(?P<moving>{_MOVING}))\b))"
 )
+# "Ste at the garage said"
+_FROM: Final = re.compile(
+    rf"(?:^|[.!?;:,]\s+)(?P<name>{_NAME}) (?:from|at|in|who|next door|upstairs|downstairs|across)\b"
+    rf"[^.,!?;:]{{0,30}}? (?:{_DOING})\b"
+)
 # "Klara's van broke": she has one.
 _OWNS: Final = re.compile(
     rf"(?:^|[.!?;:,]\s+)(?P<name>{_NAME})['’]s [a-z]+(?: [a-z]+)?(?:['’]s\b| )"
@@ -207,7 +212,7 @@ def people(text: str) -> list[Person]:
     ]
     if not any(_TITLED.fullmatch(one.name) for one in found):
         found += callings  # "We saw the neurologist. Dr Abernethy." is one person
-    for pattern in (_DOES, _OWNS):
+    for pattern in (_DOES, _OWNS, _FROM):
         for one in pattern.finditer(text):
             if one["name"].casefold() not in _NO_NAMES:
                 sure = not one.groupdict().get("moving")
@@ -223,13 +228,16 @@ def people(text: str) -> list[Person]:
     return _joined(one_each(sorted(found, key=lambda one: not one.sure)), text)
 
 
+_CALLED_SO: Final = re.compile(r"(?:,|['’]s| is)? (?:called|named)(?= [A-Z])")
+
+
 def _person(one: re.Match[str], *, whole: bool) -> Person:
     parts = one.groupdict()
     name = parts.get("name") or parts.get("said") or one[0]
     at = one.end("whose") if parts.get("said") else one.start()
     her = bool(parts.get("her") or parts.get("her1"))
     him = bool(parts.get("him") or parts.get("him1"))
-    said = one[0] if whole else name
+    said = _CALLED_SO.sub("", one[0]) if whole else name
     return Person(said, name, at, one.end(), her or not him, him or not her)
 
 

@@ -131,7 +131,7 @@ def _lightened(text: str) -> str:
 
 
 _INVERTED: Final = re.compile(
-    r"\b(am|was|have|do|did|can|could|should|would|will|may|must) (?-i:I)\b(?!-)", re.IGNORECASE
+    r"\b(am|was|have|do|did|can|could|should|would|will|may|must) I\b(?!-)", re.IGNORECASE
 )
 
 

@@ -150,7 +150,8 @@ def say(sentence: str, setting: Setting) -> Draft:
         text = whole
     draft = resolved(_with_own_kin(text, setting), setting)
     name = setting.name(draft.language)
-    if screen.is_question(text) or (not chinese and screen_english.asks_you(text)):
+    unmarked = screen_english.asks_you(text) or screen_english.asks_unmarked(text)
+    if screen.is_question(text) or (not chinese and unmarked):
         said = f"{name}问：{draft.text}" if chinese else f"{name} asked: {draft.text}"
     elif setting.about:
         said = _about(setting.about, draft.text, name, chinese=chinese)
