@@ -53,6 +53,10 @@ from memograd.tasks.relations.wording import DialogueReader
         ("I gave him gin", "Tom next door to me brought tomatoes.", "", "Tom"),
         ("She was early", "our baby is called Noor", "", "our baby Noor"),
         ("他住丰台", "", "我哥们大壮来了", "我哥们"),
+        ("She returns soon", "Yi-Ting went to Auckland.", "", "Yi-Ting"),
+        ("他到现在还怕", "给我爸发了红包，他回“儿子你多吃”。", "", "我爸"),
+        ("他31岁", "陈师兄请我喝茶。", "", "陈师兄"),
+        ("他叫豆包", "外孙来了，皮，五岁", "", "我外孙"),
         ("I buried him", "Brian died this morning.", "", "Brian"),
         ("Apparently she likes it", "Ann called.", "", "Ann"),
         # A pronoun behind somebody tells their sex.

@@ -25,6 +25,7 @@ from memograd.memory.reader import people_chinese, people_english
 from memograd.memory.reader.people import Person, Sex, bound, the_one
 
 _BRIEF: Final = 12  # characters: "Got it." names nobody
+_QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」")  # whom others speak of
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+")
 
 
@@ -38,6 +39,9 @@ def person_meant(sentence: str, earlier: str, message_before: str) -> str | None
     sex = people_chinese.pointed(sentence) if chinese else people_english.pointed(sentence)
     if sex is None:
         return None
+    earlier, message_before = (
+        _QUOTED.sub(lambda one: " " * len(one[0]), text) for text in (earlier, message_before)
+    )
     if chinese:
         earlier, message_before = simplified(earlier), simplified(message_before)
     read: Callable[[str], list[Person]] = (

@@ -215,7 +215,7 @@ def people(text: str) -> list[Person]:
     for pattern in (_DOES, _OWNS, _FROM):
         for one in pattern.finditer(text):
             if one["name"].casefold() not in _NO_NAMES:
-                sure = not one.groupdict().get("moving")
+                sure = "-" in one["name"] or not one.groupdict().get("moving")  # Yi-Ting
                 found.append(replace(_person(one, whole=False), at=one.start("name"), sure=sure))
     for one in _NAMED.finditer(text):
         words = one[0].casefold().split()
