@@ -47,6 +47,15 @@ DAY = date(2025, 4, 12)  # a Saturday
         ),
         ("moves in on the 1st", "moves in on the 1st", None),
         ("she's moving in on the 1st", "she's moving in on 1 May 2025", (5, 1)),
+        ("It's the 12th and I haven't paid", "It's 12 April 2025 and I haven't paid", (4, 12)),
+        ("rent is due on the 12th", "rent is due on 12 April 2025", (4, 12)),
+        ("her 90th is on the 15th", "her 90th is on 15 April 2025", (4, 15)),
+        ("we met on the 12th", "we met on 12 March 2025", (3, 12)),
+        (
+            "she signed me off for two weeks from Monday",
+            "she signed me off for two weeks from Monday 14 April 2025",
+            (4, 14),
+        ),
         ("The wedding is the 28th", "The wedding is 28 April 2025", (4, 28)),
         (
             "I start on Monday 28th in Belfast",

@@ -11,6 +11,7 @@ import pytest
 
 from memograd.memory.reader import TrainedReader
 from memograd.memory.reader.heads import is_fragment, is_standing, is_telling
+from memograd.memory.reader.parts import asks_openly
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.relations import Thresholds
 
@@ -137,6 +138,35 @@ def test_a_standing_instruction_is_kept() -> None:
     text = "How do I lift tubers? And please do not use bullet points."
     assert read(text, OfWords("none")) == ["User said: please do not use bullet points."]
     assert read("Write me a letter. No bullet points.", OfWords("none")) == []
+
+
+def test_a_question_answers_none_and_tells_nothing_of_who_only_asks() -> None:
+    reader = TrainedReader(cast(Any, OfWords("plastic Tuesday")), thresholds=Thresholds())
+
+    def answered(text: str) -> str:
+        asked = RawTurn("a", "assistant", "Which day?", None, 1, role="assistant")
+        turn = RawTurn("b", "user", text, None, 2, role="user")
+        return reader.hear([turn], [asked])[0].facts[0].text
+
+    assert answered("How do I wrap plastic?") == "User asked: How does User wrap plastic?"
+    assert answered("how do i wrap plastic") == "User asked: how does User wrap plastic."
+    assert answered("Tuesday?") == 'User, asked "Which day?", answered: Tuesday?'
+
+
+@pytest.mark.parametrize(
+    ("text", "openly"),
+    [
+        ("How do I wrap nine feet of it?", True),
+        ("Should we go electric?", True),
+        ("我该买哪个？", True),
+        ("How do I tell my boss?", False),
+        ("Any ideas for my son?", False),
+        ("我血压高能喝咖啡吗？", False),
+        ("I wrapped it.", False),
+    ],
+)
+def test_what_tells_nothing_of_who_asks(text: str, openly: bool) -> None:
+    assert asks_openly(text) is openly
 
 
 def test_a_time_beside_other_sentences_is_nothing() -> None:

@@ -87,6 +87,10 @@ _NOT_OVER: Final = re.compile(
 )
 
 
+_LASTS: Final = re.compile(r"\b(?:days?|weeks?|months?|fortnight)$", re.IGNORECASE)
+_IS: Final = frozenset(("is", "'s", "’s"))
+
+
 def bare_days(text: str, day: date) -> Iterator[tuple[int, int, str, date]]:
     """Beginning and end of each such day, what it is to be written as, and the day itself."""
     for sentence in re.finditer(r"[^.!?;\n]+", text):
@@ -129,11 +133,12 @@ def _nth(one: re.Match[str], said: str, day: date) -> date | None:
     number = int(one["n"])
     prep = (one["prep"] or "").casefold()
     side = _side(said, one.start(), one.end(), prep)
-    if side is None and (one["weekday"] or prep in ("is", "'s", "’s", "due")):
-        side = 1
+    is_then = prep in _IS or _IS_ON.search(said[: one.start()])
+    if is_then or (side is None and (one["weekday"] or prep == "due")):
+        side = 1  # "it's the 2nd and I haven't paid"
     if side is None:
         return None
-    for away in range(1, 366 if one["weekday"] else 63):
+    for away in range(side < 0, 366 if one["weekday"] else 63):
         found = day + timedelta(days=side * away)
         if found.day == number and (
             not one["weekday"] or _NAMES[found.weekday()] == one["weekday"].casefold()
@@ -147,6 +152,8 @@ def _side(said: str, start: int, end: int, prep: str) -> int | None:
     before = said[:start].rstrip()
     if prep == "for" or (prep == "to" and _MOVED.search(before)):
         return 1
+    if prep == "from" and _LASTS.search(before):
+        return 1  # "signed me off for two weeks from Monday"
     if prep == "to":
         return None
     for stretch in (before, said[end:].split(",")[0].lstrip()):

@@ -118,11 +118,18 @@ def _since(found: re.Match[str], day: date) -> tuple[str, str, date]:
     return "", f"{found['count']} {unit} (counted from {when})", target
 
 
+_FEW_WEEKS: Final = 4
+
+
 def _weeks_from(found: re.Match[str], day: date) -> tuple[str, str, date]:
     """ "a week today", "a fortnight tomorrow", "two weeks on Thursday", "Thursday week"."""
     parts = found.groupdict()
     count = (parts.get("count") or "a").casefold()
+    if (found["before"] or "").casefold() in ("for", "of"):
+        raise ValueError("a length of time")  # "signed off for two weeks from Monday"
     weeks = NUMBERS[count] if count in NUMBERS else int(count)
+    if weeks > _FEW_WEEKS and " on " in found[0].casefold():
+        raise ValueError("how long it will have been")  # "12 weeks on Thursday"
     if "fortnight" in found[0].casefold():
         weeks *= 2
     ahead = 0
@@ -195,7 +202,13 @@ def _span(found: re.Match[str], day: date) -> tuple[str, str, date]:
     year = day.year + step
     if unit in ("spring", "summer", "fall", "autumn", "winter"):
         return "in", f"{unit} {year}", date(year, 1, 1)
-    return "in", str(year), date(year, 1, 1)
+    dated = _DATED.search(found.string[: found.start()])  # "12 June next year"
+    return "" if dated else "in", str(year), date(year, 1, 1)
+
+
+_DATED: Final = re.compile(
+    rf"\b(?:{'|'.join(MONTHS)})(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? (?:of )?$", re.IGNORECASE
+)
 
 
 def _month(found: re.Match[str], day: date) -> tuple[str, str, date]:

@@ -86,6 +86,32 @@ def _coming_day(found: re.Match[str], day: date) -> tuple[str, date]:
     raise ValueError("no such day")
 
 
+_MONTH_SAID = re.compile(r"(?:\d|[一二三四五六七八九十])月|[上下这本]个?月|每|平时|一般|通常|月子")
+_AHEAD = re.compile(
+    r"要|会|去|得|准备|打算|之前|以前|前|截止|到期|开始|出发|飞|考试|见面|婚|手术|演出|葬礼|最后一天|报到|发工资|开学|交|回|拔|检查|复查|体检|面试"
+)
+_OVER = re.compile(r"[了的过]$|确诊|出生")
+
+
+def _nth(found: re.Match[str], day: date) -> tuple[str, date]:
+    """21号做手术: the coming one; 3号确诊的: the last.
+
+    Raises ValueError where another month may be meant, or no word says which side.
+    """
+    clause = re.split(r"[，。！？,.!?；;\s]", found.string[: found.start()])[-1]
+    clause += found[0] + re.split(r"[，。！？,.!?；;\s]", found.string[found.end() :])[0]
+    if _MONTH_SAID.search(found.string) or re.search("今天|今儿", clause):
+        raise ValueError("another month, or today")
+    over = _OVER.search(clause) is not None
+    if not over and not _AHEAD.search(clause):
+        raise ValueError("before or after")
+    for away in range(over, 63):
+        target = day + timedelta(days=-away if over else away)
+        if target.day == int(found["n"]):
+            return format_chinese(target), target
+    raise ValueError("no such day")
+
+
 def _week(found: re.Match[str], day: date) -> tuple[str, date]:
     monday = _monday(day) + timedelta(weeks=_step(found["which"]))
     return f"{format_chinese(monday)}那周", monday
@@ -124,9 +150,15 @@ def _ago(found: re.Match[str], day: date) -> tuple[str, date]:
 
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], tuple[str, date]]]
 _RULES: Final[tuple[_Rule, ...]] = (
-    (re.compile(rf"(?P<which>上上个?|上个?|下下个?|下个?|这个?|本){_WEEKDAY}"), _weekday),
+    # 只上周二周四的班 is about work.
+    (re.compile(rf"(?P<which>上上个?|上个?|下下个?|下个?|这个?|本){_WEEKDAY}"
+                r"(?!(?:[、和到至]?(?:周|星期|礼拜)?[一二三四五六日天])*的?[早中晚夜白]?班)"),
+     _weekday),
     (re.compile(rf"{_MOVED}{_WEEKDAY}(?![到至和、一二三四五六日])"), _coming_weekday),
     (re.compile(rf"{_MOVED}{_NUMBER}[号日](?![楼线院店])"), _coming_day),
+    (re.compile(r"(?<![\dA-Za-z第初到至、和.-])(?P<n>[12]?\d|3[01])号"
+                r"(?![到至、和楼线院店门桌机车房球床位选手电库仓厅馆台口坑井弄栋幢座铺档室员字码公馆段区])"),
+     _nth),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
      _week),
@@ -145,9 +177,10 @@ _RULES: Final[tuple[_Rule, ...]] = (
                    d + timedelta(_PARTS[m[0]][0]))),
     (re.compile("[昨今明后]儿(?:个(?!个))?(?=[^子女歌童媳科])"),
      lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0][:2]])), d + timedelta(_DAYS[m[0][:2]]))),
-    (re.compile("大前[天日]|大后[天日]|[前昨今明后]天|[前昨今明后]日|[寻噚]日|(?<!钢)琴日|听日(?![记语本剧文])"),
+    (re.compile("大前[天日]|大后[天日]|[前昨今后]天|(?<![小老阿])明天|[前昨今后]日|明日|[寻噚]日|(?<!钢)琴日|听日(?![记语本剧文])"),
      lambda m, d: (format_chinese(d + timedelta(_DAYS[m[0]])), d + timedelta(_DAYS[m[0]]))),
-    (re.compile("大前年|前年|去年|今年|明年|后年"),
+    # 阿明年后要走, 小明天天迟到: a name.
+    (re.compile("大前年|前年|去年|今年|(?<![小老阿])明年|后年"),
      lambda m, d: (f"{d.year + _YEARS[m[0]]}年", date(d.year + _YEARS[m[0]], 1, 1))),
 )  # fmt: skip
 _ABSOLUTE: Final = re.compile(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from memograd.memory.language import language_of
+from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
 from memograd.memory.reader.wording import LISTED
@@ -115,6 +115,34 @@ def asks(text: str) -> bool:
     if language_of(text) == "zh":
         return screen_chinese.is_question(text)
     return screen_english.is_question(text)
+
+
+# "How do I wrap it?", 我该买哪个: who asks is in it, and nothing of them is told.
+_ASKER: Final = re.compile(
+    r"\b(?:do|can|should|could|would|will|shall|may|am|must) (?:i|we)\b"
+    r"|我(?=该|应该|能|可以|要|怎么|[早中晚]上|得)",
+    re.IGNORECASE,
+)
+_SPEAKER: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|[我咱俺]", re.IGNORECASE)
+# What only a question begins with; "Tuesday?" may answer one.
+_ASKS_BACK: Final = re.compile(
+    r"^\W*(?:(?:and|but|so|ok|also|thanks),? )*(?:how|what|why|where|when|who|whose|which|can|could"
+    r"|would|will|do|does|did|should|shall|is|are|am|have|has|any)\b"
+    r"|怎么|什么|吗\W*$|哪|为什么|多少|能不能|要不要|可不可以",
+    re.IGNORECASE,
+)
+
+
+def asks_openly(text: str) -> bool:
+    """Whether it is a question whose only first person is who asks, so that it tells nothing."""
+    said = _ASKER.sub("", text.replace("’", "'"), count=1)
+    return asks(text) and said != text and _SPEAKER.search(said) is None
+
+
+def asks_back(text: str) -> bool:
+    """Whether it is a question by its words, which therefore answers none."""
+    marked = asks(text) and _ASKS_BACK.search(simplified(text)) is not None
+    return marked or screen_english.asks_unmarked(text)
 
 
 def is_short(text: str, words: int = SHORT_ANSWER) -> bool:

@@ -39,7 +39,7 @@ _IRREGULAR: Final = {
     "am": "is", "are": "is", "'m": "is", "'re": "is", "'ve": "has", "have": "has", "do": "does",
     "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "ain't": "ain't", "go": "goes",
     "aint": "ain't", "been": "has been",
-    "wanna": "wants to", "gotta": "has to", "were": "was", "weren't": "wasn't",
+    "has": "has", "wanna": "wants to", "gotta": "has to", "were": "was", "weren't": "wasn't",
 }  # fmt: skip
 _BASE_IN_ED_WORDS = """
     need feed speed bleed breed proceed succeed exceed embed heed hundred sacred
@@ -70,6 +70,8 @@ def third_person(verb: str) -> str:
         return _IRREGULAR[low]
     if low in _MODAL or low in _SAME or is_past(low) or not low.isalpha():
         return verb
+    if low.endswith("s") and not low.endswith(("ss", "us", "is", "as")):
+        return verb  # "I says to him"
     if low.endswith(("s", "x", "z", "ch", "sh")):
         return f"{verb}es"
     if low.endswith("y") and low[-2:-1] not in "aeiou":
@@ -129,7 +131,7 @@ def _lightened(text: str) -> str:
 
 
 _INVERTED: Final = re.compile(
-    r"\b(am|was|have|do|did|can|could|should|would|will|may|must) (?-i:I)\b(?!-)", re.IGNORECASE
+    r"\b(am|was|have|do|did|can|could|should|would|will|may|must) I\b(?!-)", re.IGNORECASE
 )
 
 
@@ -159,7 +161,19 @@ def _agreed(auxiliary: str) -> str:
     return agreed.capitalize() if auxiliary[0].isupper() else agreed
 
 
+# "Everyone tells me I want too much" is about one person, and so is "I, I want".
+_TOLD_ME: Final = re.compile(
+    r"\b(?P<told>(?:tell|remind|text|warn|inform|promise|assure|show|convince|persuade|teach)"
+    r"(?:s|es|ed|ing)?|told|taught) me (?=i\b)",
+    re.IGNORECASE,
+)
+_AGAIN: Final = re.compile(r"\b(i|we)(?:,? |\.\.+ ?|… ?| ?[-–—] ?)(?=\1\b)", re.IGNORECASE)
+_ME_I: Final = re.compile(r"\bme (?=I\b|i(?:'m|'ve|'d|'ll)? )")
+
+
 def _resolve(text: str, addressed: bool) -> str:
+    text = _AGAIN.sub("", text)
+    text = _ME_I.sub("me, ", _TOLD_ME.sub(r"\g<told> me that ", text))
     text = _INVERTED.sub(lambda found: f"{_agreed(found[1])} {SPEAKER}", text)
     text = re.sub(r"\bI'm gonna\b", "I am going to", text, flags=re.I)
     # "My wife and I live": a plural subject, whose verb stays as it is.
@@ -212,6 +226,8 @@ def _subject(text: str, word: str, name: str, *, singular: bool) -> str:
 
     def agree(found: re.Match[str]) -> str:
         verb = found["verb"]
+        if verb in ("are", "aren't") and text[: found.start()].endswith("and "):
+            return found[0].replace(word, name, 1)  # "Boerie and I are watching"
         if not singular or verb.casefold() in ADVERBS:
             return f"{name}{found['adverbs']}{found['gap']}{verb}{found['rest']}"
         agreed, rest = third_person(verb), found["rest"]

@@ -114,6 +114,13 @@ _NOTE: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS_YOU: Final = re.compile(r"^(?:can|could|would|will) (?:you|u)\b", re.IGNORECASE)
+_UNMARKED: Final = re.compile(
+    r"^\W*(?:(?:and|but|so|ok|also),? )*(?:how (?:do|can|to|much|many|long|far)"
+    r"|wh(?:at|ere|en|o|y)(?:['’]?s| is| are| do| does| should| can)|which (?:one|of|is)"
+    r"|(?:can|could|would|will) (?:you|u)|(?:do|does|did|should|is|are|can) (?:i|we|it|the|you"
+    r"|there)) ",
+    re.IGNORECASE,
+)
 _HOW_TO: Final = re.compile(
     r"^(?:to|in order to) \w+ .+?, (?:you |we |i )?(?:first |then |just |always |need"
         r"|have to|must|should|press|hold|click|run|use|open|add|turn|set|go|type|put)"
@@ -161,6 +168,11 @@ def is_request(text: str) -> bool:
 def asks_you(text: str) -> bool:
     """Whether it asks the other to do something: "can you write me a text"."""
     return bool(_ASKS_YOU.search(text))
+
+
+def asks_unmarked(text: str) -> bool:
+    """Whether it is a question by its first words, though nothing marks it: "how do i fix it"."""
+    return bool(_UNMARKED.match(text))
 
 
 def is_procedural(text: str) -> bool:

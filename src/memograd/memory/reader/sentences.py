@@ -58,7 +58,9 @@ def _goes_on(piece: str, following: str) -> bool:
     if not following or not _ABBREVIATION.search(piece):
         return False
     # "at 5 p.m. We left": an hour can end a sentence. "I" is a word, other letters are initials.
-    ambiguous = re.search(r"(?:[ap]\.m|etc|u\.s|\bI|no)\.$", piece)
+    if re.search(r"\bno\.$", piece, re.IGNORECASE):
+        return following.isdigit()  # "No. 5", but "no. what's that"
+    ambiguous = re.search(r"(?:[ap]\.m|etc|u\.s|\bI)\.$", piece)
     return not ambiguous or not following.isupper()
 
 

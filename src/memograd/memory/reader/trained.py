@@ -36,14 +36,13 @@ from memograd.memory.reader.asked import (
 from memograd.memory.reader.assistant import WANTS_TEXT, Line, say_kept
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
-from memograd.memory.reader.forget import (
-    MAY_ASK,
-    asked_for,
-)
+from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.reader.heads import belongs, is_standing, is_telling
 from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.parts import (
     asks,
+    asks_back,
+    asks_openly,
     beginning,
     clauses_of,
     is_short,
@@ -58,12 +57,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.wording import (
-    bare_of,
-    say,
-    say_answer,
-    without_calls,
-)
+from memograd.memory.reader.wording import bare_of, say, say_answer, without_calls
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 if TYPE_CHECKING:
@@ -107,6 +101,8 @@ _OFFER: Final = re.compile(
 )
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
+OPEN_QUESTION_ABOVE: Final = 0.55
+"""The worth from which "How do I wrap nine feet of it?" is kept."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
 
@@ -221,7 +217,8 @@ class TrainedReader:
             # itself: people often leave a question unanswered.
             points = bool(setting.question and chosen(setting.question, text))
             only = points or len(sentences) <= 2
-            asked = points or (is_short(text) and (only or text is sentences[0][2]))
+            first = only or text is sentences[0][2]
+            asked = points or (first and is_short(text) and not asks_back(text))
             answers = setting.question if asked else None
             bare = answers and only and _BARE_ANSWER.match(text) and not _only_offers(answers)
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
@@ -452,7 +449,9 @@ class TrainedReader:
         return parts, np.stack(rows)
 
     def _least(self, text: str) -> float:
-        """The worth from which a sentence is kept; a question that names no speaker needs more."""
+        """The worth from which a sentence is kept; a question that tells nothing needs more."""
+        if asks_openly(text):
+            return OPEN_QUESTION_ABOVE
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from memograd.memory.language import Language, language_of
+from memograd.memory.language import Language, language_of, simplified
 from memograd.memory.reader import (
     person_chinese,
     person_english,
@@ -22,6 +22,8 @@ from memograd.memory.reader import (
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
+from memograd.memory.reader.people_chinese import BARE_KIN as KIN_CHINESE
+from memograd.memory.reader.people_english import BARE_KIN as KIN_ENGLISH
 from memograd.memory.reader.person_english import is_past
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.records.items import Kind
@@ -49,15 +51,19 @@ _CHAT: Final = (
     (re.compile(r"\b(they|you)(ve|re|ll)\b", re.I), r"\1'\2"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
-    r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey|hi|hello"
+    r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey+|hi+|hello"
     r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
     r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
-    r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay)"
+    r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay"
+    r"|(?:like|as) i (?:said|told you|mentioned)|i(?:['’]ve)? (?:already )?told you(?: that)?"
+    r"(?= (?:i|i['’]\w+|my|we) (?!(?:was|were|so|but)\b)))"
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
 _INTERJECTION_ZH: Final = re.compile(
-    r"^(?:(?:哈[囉喽啰嘍]|哈+(?![囉喽啰嘍])|嗯+|啊+|哎呀?|唉|哇+|诶|欸|对了|话说|那个|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?"
+    r"^(?:(?:哈[囉喽啰嘍]|哈哈+(?![囉喽啰嘍])"
+    # One of these alone may begin a name: 哈日, 阿杰 typed as 啊杰.
+    r"|(?:[哈嗯啊哎唉哇诶欸哦噢]+呀?|那个)(?=[，,！!。~～、…\s我你他她它这今昨])|对了|话说|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?"
     r"|[跟和同]你(?:说|讲|說|講)(?:(?:一)?[个個件](?:事[儿兒情]?|秘密|祕密|好消息|坏消息|壞消息|新闻|新聞))?"
     r"|告诉你吧?)[，,！!。~～、\s]*)+"
     r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|[笑爽美酸]死(?:我了?|人了?)?|orz)[。！!~～\s]*$",
@@ -77,10 +83,37 @@ _MARKS: Final = re.compile(
 """Marks of a list, a heading or emphasis, which mean nothing in a sentence alone."""
 
 
+# "The cat's called Gherkin, put that in.", 我不吃香菜，你记一下: what is to be done with it.
+_NOTED: Final = re.compile(
+    r"(?:,|\.| -) ?(?:please )?(?:put (?:that|it) (?:in|down)|(?:note|remember) (?:that|it|this)"
+    r"|make a note(?: of (?:that|it))?|keep (?:that|it) in mind|just so you know)\W*$"
+    r"|[,，。、\s]+(?:(?:你|请|帮我|给我|要)?记(?:一下|住|好|下来?|着|得)[了啊哈哦吧呀]?)[。！!~\s]*$"
+    r"|,? (?:didn['’]?t|haven['’]?t|don['’]?t|aren['’]?t) i\b[\s?!.]*$",
+    re.IGNORECASE,
+)
+# "Mum's hip op", 儿子满十岁了: whoever says so means their own.
+_BARE_KIN: Final = re.compile(
+    rf"^(?:{KIN_ENGLISH})(?=['’](?!s day)| (?!(?:of|to|and|bread|jokes?)\b)(?-i:[a-z]))",
+    re.IGNORECASE,
+)
+_BARE_KIN_ZH: Final = re.compile(rf"^(?:{KIN_CHINESE})(?![们俩呀圈节])")
+
+
+def _with_own_kin(text: str, setting: Setting) -> str:
+    """The text with "my" before a relation that begins it, unless it may be somebody else's."""
+    earlier = setting.turn.text.partition(text)[0]
+    if not setting.to_agent or re.search(r"[他她]|\b(?:she|he|her|his)\b", earlier, re.IGNORECASE):
+        return text
+    if language_of(text) == "zh":
+        return f"我{text}" if _BARE_KIN_ZH.match(simplified(text)) else text
+    return _BARE_KIN.sub(lambda one: f"My {one[0].lower()}", text)
+
+
 def bare_of(sentence: str) -> str:
     """The sentence without interjections and emoji around it, and with its chat spelling undone."""
     text = _EDGES.sub("", sentence)
     chinese = language_of(text) == "zh"
+    text = _NOTED.sub("", text) or text
     text = _HEAD.sub(r"\1" if chinese else r"\1 ", text)
     text = _LINES.sub("、" if chinese else "; ", text)
     if chinese:
@@ -115,9 +148,10 @@ def say(sentence: str, setting: Setting) -> Draft:
         whole := completed(text[:1].upper() + text[1:])
     ):
         text = whole
-    draft = resolved(text, setting)
+    draft = resolved(_with_own_kin(text, setting), setting)
     name = setting.name(draft.language)
-    if screen.is_question(text) or (not chinese and screen_english.asks_you(text)):
+    unmarked = screen_english.asks_you(text) or screen_english.asks_unmarked(text)
+    if screen.is_question(text) or (not chinese and unmarked):
         said = f"{name}问：{draft.text}" if chinese else f"{name} asked: {draft.text}"
     elif setting.about:
         said = _about(setting.about, draft.text, name, chinese=chinese)
@@ -141,7 +175,8 @@ def _about(person: str, said: str, name: str, *, chinese: bool) -> str:
     if chinese:
         return f"关于{person_chinese.resolve_person(person, name, None)}：{said}"
     of = person_english.resolve_person(_ARTICLE.sub("the ", person), name, None)
-    return f"About {of}: {said[:1].lower()}{said[1:]}"
+    begins = said if said.startswith(name) else f"{said[:1].lower()}{said[1:]}"
+    return f"About {of}: {begins}"
 
 
 def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
@@ -225,7 +260,7 @@ _NOT_DOING: Final = """
 _NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
 
 
-_TO_SPEAKER: Final = re.compile(r" (?:me|us)\b", re.IGNORECASE)
+_TO_SPEAKER: Final = re.compile(r" (?:me|us)\b|.*\b(?:his|her|their) own\b", re.IGNORECASE)
 """Behind a verb without a subject: "Told me to rest" says what somebody else did."""
 
 
