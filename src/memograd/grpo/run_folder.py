@@ -188,11 +188,17 @@ class RunFolder:
         """Write one line of metrics, of which `step` is one.
 
         Raises:
-            MemogradError: a value is NaN or infinite, or there is no whole-numbered `step`.
+            MemogradError: a value is NaN or infinite, or there is no whole-numbered `step`, or
+                nothing beside it.
         """
         step = metrics.get("step")
         if not isinstance(step, int):
             raise MemogradError(f"A line of metrics needs a whole-numbered step, but has {step!r}.")
+        if len(metrics) == 1:
+            raise MemogradError(
+                f"The line of metrics of step {step} says nothing but its step: let the training "
+                "write what it measured, such as its loss."
+            )
         try:
             line = json.dumps(dict(metrics), allow_nan=False, ensure_ascii=False)
         except ValueError as error:
@@ -394,12 +400,13 @@ class RunFolder:
 
 
 def _metrics_row(line: bytes) -> dict[str, Any] | None:
-    """A line of metrics; None if it is none."""
+    """A line of metrics, which says more than its step; None if it is none."""
     try:
         row = json.loads(line.decode())  # as UTF-8 and nothing that JSON may be besides
     except (ValueError, RecursionError):  # brackets without end
         return None
-    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
+    said = isinstance(row, dict) and isinstance(row.get("step"), int) and len(row) > 1
+    return row if said else None
 
 
 def _is_finite(value: Any) -> bool:
