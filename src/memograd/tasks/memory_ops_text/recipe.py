@@ -18,7 +18,7 @@ from rich.console import Console
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.memory.embedders.load import check_embedder_name, load_embedder
+from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
@@ -46,7 +46,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
     """What is trained on which decisions, and how it is measured."""
     rewards = parse_rewards(config.rewards)
     check_columns(rewards, COLUMNS, "decisions")
-    check_embedder_name(config.build.embedder)
+    check_embedder(config.build.embedder)
     known, held_out = scenarios(config)
     if not known or not held_out:
         raise BadInput("There is no statement to train on, or none to measure on; give other logs.")
