@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -76,6 +77,25 @@ def test_create_refuses_a_place_where_no_folder_can_be(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(BadInput, match=r"cannot be made \(.*\); choose another with out="):
             RunFolder.create(path, CONFIG)
+
+
+@pytest.mark.parametrize("place", ["file/run", "file/deep/run", "shut/run"])
+def test_a_place_where_no_folder_can_be_is_known_beforehand(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "shut").mkdir(mode=0o555)
+    if place.startswith("shut") and os.access(tmp_path / "shut", os.W_OK):
+        pytest.skip("who is root may write anywhere")
+    with pytest.raises(BadInput, match=r"cannot be made \(.*\); choose another with out="):
+        RunFolder.check_free(tmp_path / place)
+    RunFolder.check_free(tmp_path / "new" / "run")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("task", ['["text"]', "null", "3"])
+def test_a_task_that_is_no_name_is_damage(run: RunFolder, task: str) -> None:
+    (run.path / "run.json").write_text(f'{{"task": {task}}}')
+    with pytest.raises(BadInput, match=r"run\.json is damaged"):
+        _ = run.task
 
 
 def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:

@@ -171,7 +171,11 @@ def recipe_with(
             ),
         )
 
-    return Recipe(make_job, console, settled, evaluate)
+    def settled_with(config: OperationsConfig) -> OperationsConfig:
+        _check_one_network(config, network)
+        return settled(config)
+
+    return Recipe(make_job, console, settled_with, evaluate)
 
 
 def train(
@@ -283,6 +287,14 @@ def _trainer_of(config: OperationsConfig) -> type[GRPOMemoryTrainer]:
     return TrajectoryMemoryTrainer if config.credit != "delta_qa" else TRAINERS[config.algorithm]
 
 
+def _check_one_network(config: OperationsConfig, network: NetworkFactory | None) -> None:
+    if config.policy is not None and network is not None:
+        raise BadInput(
+            f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
+            " one of them out."
+        )
+
+
 def _begun_with(
     config: OperationsConfig, network: NetworkFactory | None, embedder: str
 ) -> TrainedHead | None:
@@ -292,11 +304,7 @@ def _begun_with(
     """
     if config.policy is None:
         return None
-    if network is not None:
-        raise BadInput(
-            f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
-            " one of them out."
-        )
+    _check_one_network(config, network)
     head = load_head(config.policy)
     if head.embedder != embedder:
         raise BadInput(
