@@ -14,6 +14,12 @@ from memograd.config.load import known_settings, load_settings
 from memograd.config.unread import refuse_unread
 from memograd.errors import BadInput
 from memograd.tasks.registry import TASKS
+from memograd.warm_start.settings import (
+    DpoSettings,
+    RewardModelSettings,
+    SftSettings,
+    WarmStartSettings,
+)
 
 IGNORED = [
     ("memory-ops", "algorithm=dqn explore=0.5", "explore"),
@@ -57,6 +63,23 @@ def test_what_nothing_reads_is_named_with_the_cause(task: str, settings: str, na
     config = load_settings(TASKS[task].settings, None, settings.split())
     with pytest.raises(BadInput, match=rf"^{name}=\S+ would be ignored, for .*: leave {name} out"):
         refuse_unread(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "name"),
+    [
+        (SftSettings, "data=a steps=3 epochs=2", "epochs"),
+        (SftSettings, "data=a memory.top_k=3", "memory.top_k"),
+        (SftSettings, "task=memory-qa string_prompts=chat", "string_prompts"),
+        (DpoSettings, "data=a steps=3 epochs=2", "epochs"),
+        (RewardModelSettings, "data=a eval_data=b eval_fraction=0.2", "eval_fraction"),
+    ],
+)
+def test_so_it_is_with_warm_starts(kind: type[WarmStartSettings], settings: str, name: str) -> None:
+    with pytest.raises(BadInput, match=rf"^{name}=\S+ would be ignored, for "):
+        refuse_unread(load_settings(kind, None, settings.split()))
+    told = [one for one in settings.split() if not one.startswith(name)]
+    refuse_unread(load_settings(kind, None, told))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,9 @@ def refuse_unread(config: _Told) -> None:
     rules = [rule for rule in config.unread if rule.where(config)]
     if not rules:
         return
-    given = {name: getattr(config, name) for name in ("algorithm",) if hasattr(config, name)}
+    # What presets go by, and what must be there.
+    chosen = ("algorithm", "tuning", "data", "task")
+    given = {name: getattr(config, name) for name in chosen if hasattr(config, name)}
     left_out = type(config)(**given)  # what presets fill in was not given
     for rule in rules:
         for name in rule.names:
