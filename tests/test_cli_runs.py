@@ -181,3 +181,22 @@ def test_bad_input_is_one_sentence(
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--dir" in run(capsys, "runs", "list", "--dir", tmp_path / "none", code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("config.json", "{", "is no JSON"),
+        ("config.json", "[]", "is no JSON object"),
+        ("metrics.jsonl", "no\n", "is damaged in line 1"),
+    ],
+)
+def test_a_damaged_run_is_the_callers_to_mend(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    name: str, text: str, sentence: str,
+) -> None:  # fmt: skip
+    broken = Path(shutil.copytree(runs / "one", tmp_path / "broken"))
+    (broken / name).write_text(text)
+    for command in (["show", broken], ["compare", broken, runs / "two"]):
+        said = run(capsys, "runs", *command, code=2)
+        assert sentence in said and ": put" in said.replace("; put", ": put")

@@ -19,7 +19,7 @@ def test_nothing_is_written_whatever_is_called(tmp_path: Path) -> None:
     before = contents(leader.path)
     follower = FollowerFolder(leader.path)
     with follower.lock():
-        follower.append_metrics({"step": 2})
+        follower.append_metrics({"step": 2, "loss": 0.5})
         follower.truncate_metrics(0)
         follower.write_data({"sha256": "0"})
         follower.replace_config('{"steps": 2}')

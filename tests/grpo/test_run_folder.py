@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -78,6 +79,25 @@ def test_create_refuses_a_place_where_no_folder_can_be(tmp_path: Path) -> None:
             RunFolder.create(path, CONFIG)
 
 
+@pytest.mark.parametrize("place", ["file/run", "file/deep/run", "shut/run"])
+def test_a_place_where_no_folder_can_be_is_known_beforehand(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "shut").mkdir(mode=0o555)
+    if place.startswith("shut") and os.access(tmp_path / "shut", os.W_OK):
+        pytest.skip("who is root may write anywhere")
+    with pytest.raises(BadInput, match=r"cannot be made \(.*\); choose another with out="):
+        RunFolder.check_free(tmp_path / place)
+    RunFolder.check_free(tmp_path / "new" / "run")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("task", ['["text"]', "null", "3"])
+def test_a_task_that_is_no_name_is_damage(run: RunFolder, task: str) -> None:
+    (run.path / "run.json").write_text(f'{{"task": {task}}}')
+    with pytest.raises(BadInput, match=r"run\.json is damaged"):
+        _ = run.task
+
+
 def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="There is no run folder"):
         RunFolder.open(tmp_path / "missing")
@@ -106,13 +126,15 @@ def test_metrics_that_are_not_finite_are_refused(run: RunFolder, value: object) 
 def test_metrics_need_a_step(run: RunFolder) -> None:
     with pytest.raises(MemogradError, match="needs a whole-numbered step"):
         run.append_metrics({"reward": 1.0})
+    with pytest.raises(MemogradError, match="of step 3 says nothing but its step"):
+        run.append_metrics({"step": 3})
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_while_writing_metrics_is_one_sentence(run: RunFolder) -> None:
     run.metrics_path.symlink_to("/dev/full")
     with pytest.raises(MemogradError, match=r"metrics\.jsonl could not be written.*resume="):
-        run.append_metrics({"step": 1})
+        run.append_metrics({"step": 1, "loss": 0.5})
     (run.path / "rollouts").mkdir()
     (run.path / "rollouts" / "step-0001.txt").symlink_to("/dev/full")
     with pytest.raises(MemogradError, match=r"step-0001\.txt could not be written"):
@@ -120,14 +142,14 @@ def test_a_full_disk_while_writing_metrics_is_one_sentence(run: RunFolder) -> No
 
 
 def test_torn_last_line_is_left_out_then_dropped(run: RunFolder) -> None:
-    run.append_metrics({"step": 1})
+    run.append_metrics({"step": 1, "loss": 0.5})
     with run.metrics_path.open("a", encoding="utf-8") as file:
         file.write('{"step": 2, "rew')
-    assert run.read_metrics() == [{"step": 1}]
+    assert run.read_metrics() == [{"step": 1, "loss": 0.5}]
     said = run.truncate_metrics(1)
     assert said is not None and said.startswith("line 2 of ") and "half written" in said
-    run.append_metrics({"step": 2})
-    assert run.read_metrics() == [{"step": 1}, {"step": 2}]
+    run.append_metrics({"step": 2, "loss": 0.5})
+    assert run.read_metrics() == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.5}]
 
 
 ONE, TWO, THREE = (f'{{"step": {step}, "note": "好"}}\n' for step in (1, 2, 3))
@@ -147,6 +169,7 @@ ONE, TWO, THREE = (f'{{"step": {step}, "note": "好"}}\n' for step in (1, 2, 3))
         (ONE + '{"st\n' + THREE, 2),
         (ONE + "[" * 100_000 + "\n" + THREE, 2),
         (ONE + '{"step": null}\n' + THREE, 2),
+        (ONE + '{"step": 2}\n' + THREE, 2),
         (ONE.encode() + TWO.encode("utf-16") + THREE.encode(), 2),
     ],
 )
@@ -188,7 +211,7 @@ def test_a_whole_last_line_gets_back_its_end(run: RunFolder) -> None:
 
 
 def test_a_damaged_line_is_an_error_with_its_number_for_who_reads_all(run: RunFolder) -> None:
-    run.metrics_path.write_text('{"step": 1}\n{"st\n{"step": 3}\n', encoding="utf-8")
+    run.metrics_path.write_text(ONE + '{"st\n' + ONE, encoding="utf-8")
     with pytest.raises(MemogradError, match="damaged in line 2"):
         run.read_metrics()
 
@@ -206,10 +229,10 @@ def test_truncating_and_going_on_gives_every_step_once(
 ) -> None:
     run = RunFolder.create(tmp_path_factory.mktemp("runs") / "run", CONFIG)
     for step in range(1, done + 1):
-        run.append_metrics({"step": step})
+        run.append_metrics({"step": step, "loss": 0.5})
     run.truncate_metrics(min(done, kept))
     for step in range(min(done, kept) + 1, 10):
-        run.append_metrics({"step": step})
+        run.append_metrics({"step": step, "loss": 0.5})
     assert [row["step"] for row in run.read_metrics()] == list(range(1, 10))
     assert not list(run.path.glob("*.new"))
 
@@ -234,7 +257,7 @@ def test_latest_checkpoint_is_the_highest_step(run: RunFolder) -> None:
 
 
 def test_final_has_the_step_of_the_last_metrics_and_yields_to_its_equal(run: RunFolder) -> None:
-    run.append_metrics({"step": 50})
+    run.append_metrics({"step": 50, "loss": 0.5})
     run.save_checkpoint("checkpoint-40", writes(b"x"))
     final = run.save_checkpoint("final", writes(b"x"))
     assert checkpoint_step(final) == 50
@@ -384,10 +407,10 @@ def test_kill_at_every_stage_leaves_a_complete_latest_checkpoint(
     """Kills before each flush and rename and amid each file, until one save comes through."""
     for stage in range(100):
         run = RunFolder.create(tmp_path / str(stage), CONFIG)
-        run.append_metrics({"step": 10})
+        run.append_metrics({"step": 10, "loss": 0.5})
         run.save_checkpoint("checkpoint-20", writes(b"good"))
         run.save_checkpoint("final", writes(b"good"), step=10)
-        run.append_metrics({"step": 40})
+        run.append_metrics({"step": 40, "loss": 0.5})
         code = save_and_kill(run, stage, name)
 
         latest = RunFolder.open(run.path).latest_checkpoint()

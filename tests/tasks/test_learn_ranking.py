@@ -151,6 +151,8 @@ def test_at_the_command_line(bare_environment: Path, capsys: pytest.CaptureFixtu
     save_ranker(contrary(), Path("mine/ranker.json"))
     command("ranker", "adopt", "mine", "--dir", "r")
     learn = ("learn", "--user", "a", "--ranker-dir", "r")
+    assert "There is no memory in memories" in command(*learn, code=2)
+    command("memory", "add", "I live in Rome.", "--user", "b")
     assert "too little for a ranker" in command(*learn, code=2)
     assert "give --policy-dir with them" in command(*learn, "steps=3", code=2)
     with Memory.open("memories", reader="rules", manager="rules") as memory:

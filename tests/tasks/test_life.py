@@ -127,10 +127,11 @@ def test_a_damaged_measurement_is_one_sentence(tmp_path: Path, text: str) -> Non
         counter.train(resume=run)
 
 
-FIRST = '{"step": 1}\n'
+FIRST = '{"step": 1, "loss": 0.0}\n'
+BROKEN = [FIRST + end for end in ("", '{"step": 2, "los', "no\n", '{"step": 2}\n')]
 
 
-@pytest.mark.parametrize("content", [None, "", FIRST, FIRST + '{"step": 2, "los', FIRST + "no\n"])
+@pytest.mark.parametrize("content", [None, "", *BROKEN])
 def test_a_run_whose_metrics_are_lost_is_refused_before_its_job_is_made(
     tmp_path: Path, content: str | None
 ) -> None:
@@ -164,6 +165,34 @@ def test_half_a_line_behind_the_checkpoint_is_dropped_with_a_sentence(tmp_path: 
     assert f"line 3 of {metrics} is damaged or half written: it is dropped" in screen.getvalue()
     assert metrics.read_text().startswith(whole)
     assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_what_was_trained_is_measured_where_its_curves_cannot_be_drawn(tmp_path: Path) -> None:
+    counter, screen = Counter(), io.StringIO()
+    counter.recipe = replace(counter.recipe, console=Console(file=screen, soft_wrap=True))
+    run = counter.train(out=tmp_path / "run", steps=1)
+    (run / "curves.png").unlink()
+    metrics = run / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"reward_std"', '"mine"'))
+    counter.train(resume=run, steps=2)
+    assert len(counter.reported) == 2 and not (run / "curves.png").exists()
+    assert "the curves are not drawn: Entry 1 of " in screen.getvalue()
+    assert "needs a number under `reward_std`" in screen.getvalue()
+
+
+def test_a_picture_that_fails_costs_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter, screen = Counter(), io.StringIO()
+    counter.recipe = replace(counter.recipe, console=Console(file=screen, soft_wrap=True))
+
+    def full(metrics: Path, picture: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("memograd.tasks.base.life.plot_curves", full)
+    run = counter.train(out=tmp_path / "run", steps=1)
+    assert len(counter.reported) == 1 and not (run / "curves.png").exists()
+    assert "the curves are not drawn: OSError: [Errno 28] No space left" in screen.getvalue()
 
 
 def test_a_tracker_that_is_missing_leaves_the_settings_as_they_were(

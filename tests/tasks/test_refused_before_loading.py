@@ -15,6 +15,7 @@ from memograd.memory.manager.trained.files import save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.policy import loading
 from memograd.tasks.memory_ops.learning.head import OperationHead
+from memograd.tasks.relations import recipe as relations
 
 CODE = '''
 class Look:
@@ -36,6 +37,12 @@ async def run(task, base_url, api_key):
     return 0.0
 '''
 
+TALK = {
+    "id": "talk",
+    "turns": [{"speaker": "Ada", "text": "I live in Rome."}, {"speaker": "Ben", "text": "Nice!"}],
+    "questions": [{"question": "Where does Ada live?", "answer": "", "evidence": ["t1"]}],
+}
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -48,18 +55,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(kind, "from_pretrained", loaded)
     for name in ("E5Embedder", "MiniLMEmbedder", "SentenceTransformerEmbedder", "OpenAIEmbedder"):
         monkeypatch.setattr(embedders, name, loaded)
+    for read in ("read_dialogues", "read_e5"):
+        monkeypatch.setattr(relations, read, loaded)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     rows = [{"prompt": f"count: {number}", "answer": str(number)} for number in range(6)]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("mine.py").write_text(CODE)
     Path("plain.jinja").write_text("{{ messages }}")
+    Path("talk.jsonl").write_text(json.dumps(TALK) + "\n")
+    Path("batch.jsonl").write_text("")
     head = OperationHead(Shape(384, 8, 1, 1)).trained("e5", {})
     save_head(head, Path("e5-head"))
     return tmp_path
 
 
 NO_EMBEDDER = "There is no embedder 'none'"
+NO_FOLDER = "names a folder that does not exist"
 NO_MODEL = "the model folder ./none does not exist"
 NO_TEMPLATE = "The chat template none.jinja cannot be read"
 ALONE = "shard=fsdp2 cuts the model among several processes"
@@ -76,6 +88,22 @@ LIVES = "build.logs=2 build.eval_logs=1"
         ("memory-ops", "policy=nothing", "There is no trained head in"),
         ("memory-ops", "policy=e5-head", "set embedder=e5."),
         ("memory-ops", "embedder=none", NO_EMBEDDER),
+        ("memory-ops", "policy=e5-head embedder=e5 width=16", "leave width out"),
+        ("memory-ops", "algorithm=supervised data=talk.jsonl", "needs logs with gold operations"),
+        ("memory-ops", "embedder=st:./none", NO_FOLDER),
+        ("memory-ops", "embedder=st:e5-head", "neither modules.json nor config.json"),
+        ("memory-qa", "memory.embedder=st:./none", NO_FOLDER),
+        ("memory-construct", f"{LIVES} build.embedder=st:./none", NO_FOLDER),
+        ("memory-ops-text", f"{LIVES} build.embedder=st:./none", NO_FOLDER),
+        ("retrieval", "logs=2 embedder=st:/none/at/all", NO_FOLDER),
+        (
+            "retrieval",
+            "data=talk.jsonl held_out=0 algorithm=grpo reward=answer",
+            "No question of data has a right answer",
+        ),
+        ("relations", "data=batch.jsonl layers=3 learning_layers=4", "more than layers=3"),
+        ("relations", "data=batch.jsonl layers=3 start=none.npz", "none.npz"),
+        ("relations", "data=batch.jsonl eval_data=none.jsonl", "eval_data names none.jsonl"),
         ("memory-qa", "memory.keep=items memory.policy=nothing", "There is no trained head in"),
         (
             "memory-qa",

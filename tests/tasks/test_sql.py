@@ -310,7 +310,7 @@ def test_the_sample_can_be_written_and_asked_like_any_other(
     assert (code, "84 gold attempts" in shown) == (0, True), err
     assert run(capsys, "sql", "sample", "--out", str(folder))[0] == 2
     code, _, err = run(capsys, "sql", "sample", "--out", str(folder / "questions.jsonl"))
-    assert (code, "cannot be made" in err, len(err.splitlines())) == (2, True, 1)
+    assert (code, "questions.jsonl is a file)" in err, len(err.splitlines())) == (2, True, 1)
     code, _, err = run(capsys, "sql", "warm-start-rows", "--out", "x", "--share", "0")
     assert (code, "--share must lie above 0" in err) == (2, True)
 

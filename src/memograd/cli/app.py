@@ -110,12 +110,23 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         typer.echo(f"memograd: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
+        if error.errno in _NOT_OURS and error.filename:
+            _wait_for_the_first()
+            typer.echo(
+                f"memograd: {error.filename} cannot be used ({error.strerror}): choose another"
+                " place, or see that it is yours to write to.",
+                err=True,
+            )
+            sys.exit(2)
         if error.errno != errno.ENOSPC:
             raise
         typer.echo(f"memograd: The disk is full ({error.filename}); make room.", err=True)
         sys.exit(1)
     sys.exit(ended if isinstance(ended, int) else 0)
 
+
+_NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
+"""What a place refuses whatever we do there."""
 
 # typer has carried click in itself since 0.26, so the class has no name that is always there.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]

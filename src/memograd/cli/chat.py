@@ -59,10 +59,11 @@ def chat(
 
     settings = given.settings(path, policy=policy, defer_below=defer_below)
     ids = given.ids(user, agent, run)
+    scope = Scope(**ids)
     model = choose_chat_model(settings)
     with Memory.open(settings=settings) as memory:
         typer.echo(f"{model.name} remembers in {settings.path}; /help lists what else.", err=True)
-        _talk(AssistantConversation(memory, model, Scope(**ids)), memory, ids, always)
+        _talk(AssistantConversation(memory, model, scope), memory, ids, always)
 
 
 def _talk(talk: AssistantConversation, memory: Memory, ids: given.Ids, always: bool) -> None:

@@ -124,15 +124,12 @@ def gateway(
             option = f"--{name.replace('_', '-')}"
             raise BadInput(f"{option} is for a local model; leave it out behind --upstream.")
     spans = _spans(otlp)
-    listening = listen(host, port)
-    traces = TraceStore(store, idle_seconds=idle_seconds)
-    traces.watcher = spans
-    loaded = None
+    # What is not there is refused before a store is made, and the store before a model is loaded.
     if embedder is not None:
-        from memograd.memory.embedders import load_embedder
+        from memograd.memory.embedders.load import check_embedder, load_embedder
 
-        loaded = load_embedder(embedder)
-    backend: Backend
+        check_embedder(embedder)
+    backend: Backend | None = None
     if upstream is not None:
         from memograd.gateway.upstream import UpstreamBackend
 
@@ -144,6 +141,12 @@ def gateway(
             seconds=call_seconds,
         )
     else:
+        _check_local(model, adapter, device, chat_template)
+    listening = listen(host, port)
+    traces = TraceStore(store, idle_seconds=idle_seconds)
+    traces.watcher = spans
+    loaded = None if embedder is None else load_embedder(embedder)
+    if backend is None:
         backend = _local(model, adapter, device, max_tokens, max_batch, chat_template)
     limits = GatewayLimits(max_body=max_body, max_calls=max_calls, call_seconds=call_seconds)
     served = create_app(
@@ -305,6 +308,20 @@ def _found(traces: TraceStore, beginning: str) -> RolloutRecord:
         verb = "begin" if matching else "begins"
         raise BadInput(f"{count} in {traces.place} {verb} with {beginning!r}: give the whole id.")
     return matching[0]
+
+
+def _check_local(model: str, adapter: Path | None, device: str, chat_template: Path | None) -> None:
+    """Raise BadInput for what a local model needs and is not there, while nothing is loaded."""
+    from memograd.policy.language_model import check_adapter
+    from memograd.policy.loading import check_model, choose_device
+    from memograd.policy.tool_template import read_template
+
+    choose_device(device)
+    check_model(model)
+    if adapter is not None:
+        check_adapter(adapter)
+    if chat_template is not None:
+        read_template(chat_template)
 
 
 def _local(

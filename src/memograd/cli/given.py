@@ -96,11 +96,17 @@ def open_memory(
     from memograd.memory import Memory
 
     chosen = settings(path, policy=policy, defer_below=defer_below, ranking=ranking)
-    if not make and not chosen.journal_url and not (chosen.path / "journal.db").is_file():
+    if not make:
+        check_memory(chosen)
+    return Memory.open(settings=chosen)
+
+
+def check_memory(chosen: MemorySettings) -> None:
+    """Raise BadInput where the settings name no memory that is there; makes none."""
+    if not chosen.journal_url and not (chosen.path / "journal.db").is_file():
         raise BadInput(
             f"There is no memory in {chosen.path}: add something to it first, or give --path."
         )
-    return Memory.open(settings=chosen)
 
 
 def json_object(text: str | None, option: str, example: str) -> dict[str, Any] | None:

@@ -92,6 +92,7 @@ def learn(
         )
     if folder is not None:
         _policies(folder).current  # noqa: B018 (raises where there is none)
+    given.check_memory(place)
     if background:
         options = {"--user": user, "--agent": agent, "--run": run, "--path": path}
         options |= {"--policy-dir": folder, "--ranker-dir": rankers}

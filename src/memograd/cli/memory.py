@@ -80,11 +80,15 @@ def add(
     json: given.AsJson = False,
 ) -> None:
     """Remember what matters in a text or in chat messages."""
+    from memograd.memory import Scope
+
     said, labels = given.messages(text, file), given.metadata(metadata)
+    ids = given.ids(user, agent, run)
+    Scope(**ids)  # nobody's memory is not made
     with given.open_memory(path, make=True, policy=policy, defer_below=defer_below) as memory:
         result = memory.add(
             said,
-            **given.ids(user, agent, run),
+            **ids,
             infer=not verbatim,
             timestamp=at,
             expiration_date=until,

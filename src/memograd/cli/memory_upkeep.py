@@ -121,6 +121,9 @@ def import_(
     json: given.AsJson = False,
 ) -> None:
     """Take over what export wrote; twice changes nothing."""
+    from memograd.memory.write.transfer import read_events
+
+    next(read_events(file), None)  # what is no export makes no memory
     with given.open_memory(path, make=True) as memory:
         count = memory.import_(file)
     if json:
@@ -140,7 +143,9 @@ def reindex(
     """Compute vectors and index anew from the journal."""
     from memograd.memory.write.reindex import reindex as build
 
-    result = build(given.settings(path, embedder=embedder))
+    chosen = given.settings(path, embedder=embedder)
+    given.check_memory(chosen)
+    result = build(chosen)
     (show.as_json if json else show.fields)(result)
 
 

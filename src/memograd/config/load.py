@@ -75,7 +75,7 @@ def load_settings(
         for key in _location(first["loc"]):
             if key in values:
                 raise _misfit(kind, key, values[key], origins[key]) from error
-        raise BadInput(f"{first['msg'].removeprefix('Value error, ')}.") from error
+        raise BadInput(first["msg"].removeprefix("Value error, ").rstrip(".") + ".") from error
 
 
 def known_settings(kind: type[Settings]) -> dict[str, FieldInfo]:

@@ -24,6 +24,7 @@ from memograd.config.algorithms import (
     KlEstimator,
     Ratio,
 )
+from memograd.config.unread import OF_TRAINING, Unread
 
 LORA_PRESETS: Mapping[str, Mapping[str, int]] = {"memory-guide": {"r": 64, "alpha": 16}}
 """Named adapter sizes; a value that is given explicitly wins over its preset."""
@@ -199,7 +200,12 @@ _GROUPS: Groups = {
 
 
 class RunSettings(Settings):
-    """What every run can be told, whatever it trains."""
+    """What every run can be told, whatever it trains.
+
+    unread: which of its settings nothing reads, and where.
+    """
+
+    unread: ClassVar[tuple[Unread, ...]] = ()
 
     out: Path | None = None
     """New run folder; none: runs/<task>-<timestamp>."""
@@ -228,6 +234,7 @@ class TrainConfig(RunSettings):
     """
 
     groups: ClassVar[Groups] = _GROUPS
+    unread: ClassVar[tuple[Unread, ...]] = OF_TRAINING
 
     # What is trained on, and where it goes.
     data: Path | None = None

@@ -105,8 +105,7 @@ def show_run(path: Path, kind_of: Callable[[str], type[Settings] | None]) -> Run
     kind_of: the settings of a task, or of a warm start, by its name; None where nobody knows it.
 
     Raises:
-        BadInput: there is no run.
-        MemogradError: its settings or metrics are damaged.
+        BadInput: there is no run, or its settings or metrics are damaged.
     """
     run = RunFolder.open(path)
     rows = run.read_metrics()
@@ -145,8 +144,8 @@ def compare_runs(paths: Sequence[Path], last: int) -> dict[str, dict[str, list[A
         are means over each run's last `last` steps.
 
     Raises:
-        BadInput: there is no run at one of the paths.
-        MemogradError: the settings or metrics of one are damaged.
+        BadInput: there is no run at one of the paths, or the settings or metrics of one are
+            damaged.
     """
     runs = [RunFolder.open(path) for path in paths]
     configs = [flat(_config(run), ".") for run in runs]
@@ -179,9 +178,15 @@ def _config(run: RunFolder) -> dict[str, Any]:
     try:
         config = json.loads(run.config_json)
     except ValueError as error:
-        raise MemogradError(f"{run.path / 'config.json'} is no JSON ({error}).") from error
+        raise BadInput(
+            f"{run.path / 'config.json'} is no JSON ({error}): put back the settings that the run"
+            " began with."
+        ) from error
     if not isinstance(config, dict):
-        raise MemogradError(f"{run.path / 'config.json'} is no JSON object.")
+        raise BadInput(
+            f"{run.path / 'config.json'} is no JSON object: put back the settings that the run"
+            " began with."
+        )
     return config
 
 

@@ -67,10 +67,6 @@ def _group_batch(groups: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(centred_K / (centred_K.std(ddof=1) + STD_FLOOR))
 
 
-def _as_it_is(groups: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate(groups)
-
-
 def _centred_group(rewards_G: np.ndarray) -> np.ndarray:
     # Equality is asked of the rewards: the difference to their rounded mean may be a tiny non-zero.
     return rewards_G - rewards_G.mean() if _varied(rewards_G) else np.zeros(len(rewards_G))
@@ -90,7 +86,7 @@ _ADVANTAGES: Mapping[str, Callable[[Sequence[np.ndarray]], np.ndarray]] = {
     "leave_one_out": _leave_one_out,
     "batch": _batch,
     "group_batch": _group_batch,
-    "gae": _as_it_is,
+    "gae": np.concatenate,  # as they are
 }
 
 

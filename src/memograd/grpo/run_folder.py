@@ -27,9 +27,11 @@ import dataclasses
 import datetime
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from errno import EACCES, ENOTDIR
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +130,11 @@ class RunFolder:
 
     @classmethod
     def check_free(cls, path: Path) -> None:
-        """Refuse a path that is taken, before hours of work want to be written there.
+        """Refuse a path that is taken or cannot be written to, before hours of work want to be.
 
         Raises:
-            BadInput: something other than an empty folder is at `path`.
+            BadInput: something other than an empty folder is at `path`, or no folder can be made
+                there.
         """
         try:
             taken = path.exists() and any(path.iterdir())
@@ -142,6 +145,11 @@ class RunFolder:
                 f"The run folder {path} is not empty; go on with the run in it by resume={path}, "
                 "or choose another folder with out=FOLDER."
             )
+        above = next(one for one in (path, *path.absolute().parents) if one.exists())
+        if not above.is_dir():
+            raise _cannot_be_made(path, NotADirectoryError(ENOTDIR, f"{above} is a file"))
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise _cannot_be_made(path, PermissionError(EACCES, f"{above} may not be written to"))
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -170,7 +178,9 @@ class RunFolder:
         """
         path = self.path / "run.json"
         try:
-            return str(json.loads(path.read_bytes())["task"])
+            task = json.loads(path.read_bytes())["task"]
+            if not isinstance(task, str):
+                raise TypeError(f"{task!r} is no name")
         except FileNotFoundError:  # made before runs wrote it down
             return ""
         except (ValueError, TypeError, KeyError) as error:
@@ -178,6 +188,7 @@ class RunFolder:
                 f'{path} is damaged; write {{"task": NAME}} into it, with the name of what is '
                 "trained (such as text or memory-qa), to go on."
             ) from error
+        return task
 
     @property
     def metrics_path(self) -> Path:
@@ -188,11 +199,17 @@ class RunFolder:
         """Write one line of metrics, of which `step` is one.
 
         Raises:
-            MemogradError: a value is NaN or infinite, or there is no whole-numbered `step`.
+            MemogradError: a value is NaN or infinite, or there is no whole-numbered `step`, or
+                nothing beside it.
         """
         step = metrics.get("step")
         if not isinstance(step, int):
             raise MemogradError(f"A line of metrics needs a whole-numbered step, but has {step!r}.")
+        if len(metrics) == 1:
+            raise MemogradError(
+                f"The line of metrics of step {step} says nothing but its step: let the training "
+                "write what it measured, such as its loss."
+            )
         try:
             line = json.dumps(dict(metrics), allow_nan=False, ensure_ascii=False)
         except ValueError as error:
@@ -212,15 +229,14 @@ class RunFolder:
         """All complete lines of metrics, oldest first; a last line that a kill cut off is left out.
 
         Raises:
-            BadInput: the file cannot be read.
-            MemogradError: a line before the last one is damaged.
+            BadInput: the file cannot be read, or a line before the last one is damaged.
         """
         complete, _, _torn = self._metrics().rpartition(b"\n")
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(complete.splitlines(), start=1):
             row = _metrics_row(line)
             if row is None:
-                raise MemogradError(
+                raise BadInput(
                     f"{self.metrics_path} is damaged in line {number}; put the file back as it was."
                 )
             rows.append(row)
@@ -394,12 +410,13 @@ class RunFolder:
 
 
 def _metrics_row(line: bytes) -> dict[str, Any] | None:
-    """A line of metrics; None if it is none."""
+    """A line of metrics, which says more than its step; None if it is none."""
     try:
         row = json.loads(line.decode())  # as UTF-8 and nothing that JSON may be besides
     except (ValueError, RecursionError):  # brackets without end
         return None
-    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
+    said = isinstance(row, dict) and isinstance(row.get("step"), int) and len(row) > 1
+    return row if said else None
 
 
 def _is_finite(value: Any) -> bool:

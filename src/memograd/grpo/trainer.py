@@ -331,7 +331,7 @@ class Trainer:
     def _scores(self) -> list[float]:
         """The scores of the steps before this one."""
         rows = self._run.read_metrics()
-        return [row["eval_score"] for row in rows if "eval_score" in row]
+        return [row["eval_score"] for row in rows if isinstance(row.get("eval_score"), float | int)]
 
     def _replayed(self) -> list[KeptGroup]:
         count = self._config.schedules.replay_groups

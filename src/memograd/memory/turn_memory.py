@@ -11,7 +11,7 @@ stores it once, also when two do so at once; searches keep to `top_k` and to the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -131,7 +131,11 @@ class TurnMemory:
             check_unicode(query, "a query")
         if ranked:
             return [
-                _fitting(self._ranked(query, scope, top_k), token_budget, count_tokens)
+                fill_budget(
+                    self._ranked(query, scope, top_k),
+                    token_budget=token_budget,
+                    count_tokens=count_tokens,
+                )
                 for query in queries
             ]
         state = self._state(scope)
@@ -142,7 +146,7 @@ class TurnMemory:
                 RetrievedTurn(hit.record, hit.score, rank, places[hit.record.id])
                 for rank, hit in enumerate(state.turns.dense(vector, k=top_k, eligible=None), 1)
             ]
-            found.append(_fitting(nearest, token_budget, count_tokens))
+            found.append(fill_budget(nearest, token_budget=token_budget, count_tokens=count_tokens))
         return found
 
     def _ranked(self, query: str, scope: str, top_k: int) -> list[RetrievedTurn]:
@@ -169,7 +173,7 @@ class TurnMemory:
             RetrievedTurn(turn, 0.0, rank, place)
             for rank, (place, turn) in enumerate(latest[:top_k], start=1)
         ]
-        return _fitting(ranked, token_budget, count_tokens)
+        return fill_budget(ranked, token_budget=token_budget, count_tokens=count_tokens)
 
     def count(self, scope: str) -> int:
         """How many turns the scope holds."""
@@ -218,12 +222,6 @@ def _unknown(turns: Sequence[RawTurn], stored: Mapping[str, RawTurn]) -> list[Ra
                 " something else an id of its own."
             )
     return new
-
-
-def _fitting(
-    ranked: Iterable[RetrievedTurn], token_budget: int, count_tokens: Callable[[str], int]
-) -> list[RetrievedTurn]:
-    return fill_budget(ranked, token_budget=token_budget, count_tokens=count_tokens)
 
 
 def _check_top_k(top_k: int) -> None:

@@ -37,6 +37,12 @@ from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree
 
 
+def check_adapter(folder: Path) -> None:
+    """Raise BadInput where no adapter is in `folder`."""
+    if not (folder / "adapter_config.json").is_file():
+        raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
+
+
 class LanguageModel(ModelPolicy):
     """A causal language model with a LoRA adapter; fulfils `memograd.policy.Policy`.
 
@@ -99,8 +105,7 @@ class LanguageModel(ModelPolicy):
         alone if that is None. Unless given, it is as it was when `save` wrote the folder. `to_cut`
         and `quantization` are as in `load`.
         """
-        if not (folder / "adapter_config.json").is_file():
-            raise BadInput(f"{folder} holds no adapter (adapter_config.json is missing)")
+        check_adapter(folder)
         chosen = choose_device(device)
         base = load_causal_lm(model, chosen, to_cut=to_cut, quantization=quantization)
         peft_model = stored_adapter(base, folder, reference=reference)

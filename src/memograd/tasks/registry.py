@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.config.load import known_settings
 from memograd.config.settings import RunSettings
+from memograd.config.unread import refuse_unread
 from memograd.errors import RAISED_BY_USERS, BadInput
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Task:
 
     def train(self, settings: RunSettings) -> Path:
         """Train it with these settings; returns the run folder. See `train`."""
+        if settings.resume is None:  # a run that goes on keeps what it was told
+            refuse_unread(settings)
         from memograd.tasks.base.life import train_task
 
         return train_task(self.name, self.load(), settings)

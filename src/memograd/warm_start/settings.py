@@ -19,13 +19,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, LoraConfig, Positive, Settings, Text
+from memograd.config.unread import Unread
 from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 
 
 class WarmStartSettings(Settings):
-    """What supervised and preference training have in common."""
+    """What supervised and preference training have in common.
+
+    unread: which settings nothing reads, and where.
+    """
 
     recipe: ClassVar[str]
+    unread: ClassVar[tuple[Unread, ...]] = (
+        Unread(("epochs",), lambda c: c.steps is not None, "steps says how long is trained"),
+    )
 
     data: Path | None = None
     """File of rows, one JSON object a line; .gz is read too."""
@@ -82,6 +89,19 @@ class SftSettings(WarmStartSettings):
     """Everything that `memograd sft` can be told."""
 
     recipe: ClassVar[str] = "sft"
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *WarmStartSettings.unread,
+        Unread(
+            (*(f"memory.{name}" for name in MemoryConfig.model_fields), "max_completion_length"),
+            lambda c: c.task is None,
+            "it is of task=memory-qa, and rows of data are learnt",
+        ),
+        Unread(
+            ("string_prompts",),
+            lambda c: c.task is not None,
+            "it is of rows of data, and task=memory-qa asks by itself",
+        ),
+    )
 
     task: Literal["memory-qa"] | None = None
     """Task whose gold answers are learnt; none: the rows of data."""
@@ -158,6 +178,14 @@ class RewardModelSettings(WarmStartSettings):
     """Everything that `memograd reward-model train` can be told."""
 
     recipe: ClassVar[str] = "reward-model"
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *WarmStartSettings.unread,
+        Unread(
+            ("eval_fraction",),
+            lambda c: c.eval_data is not None,
+            "eval_data names what is measured on",
+        ),
+    )
 
     string_prompts: Literal["text", "chat"] = "chat"
     """A prompt that is a string is a user's message (chat), or is continued as it stands (text)."""

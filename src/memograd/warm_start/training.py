@@ -27,6 +27,7 @@ import torch
 from rich.console import Console
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
+from memograd.config.unread import refuse_unread
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -102,6 +103,7 @@ def begin(config: S) -> tuple[S, Path]:
     for package in ("trl", "datasets"):
         if importlib.util.find_spec(package) is None:
             raise BadInput(f"This needs the package {package}; run pip install 'memograd[trl]'.")
+    refuse_unread(config)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     out = config.out or Path("runs") / f"{config.recipe}-{stamp}"
     RunFolder.check_free(out)

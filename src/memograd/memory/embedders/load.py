@@ -6,6 +6,7 @@ made from settings has the dimension that they ask for.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from memograd.config import MemorySettings
@@ -42,11 +43,29 @@ def load_embedder(
     return embedder
 
 
-def check_embedder_name(name: str) -> None:
-    """Raise BadInput for a name that no embedder has, naming the known ones; loads nothing."""
+def check_embedder(name: str) -> None:
+    """Raise BadInput for a name that no embedder has, naming the known ones, and for a folder that
+    is missing or holds no model; loads nothing."""
     kind, _, model = name.partition(":")
     if name not in ("e5", "minilm") and not (kind in ("st", "openai") and model):
         raise BadInput(f"There is no embedder {name!r}: choose one of {KNOWN_NAMES}.")
+    if kind == "st":
+        _check_folder(name, model)
+
+
+def _check_folder(name: str, model: str) -> None:
+    folder = Path(model)
+    if folder.exists():
+        if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
+            raise BadInput(
+                f"The embedder {name!r} names {folder}, which holds no saved"
+                " sentence-transformers model: it has neither modules.json nor config.json."
+            )
+    elif model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise BadInput(
+            f"The embedder {name!r} names a folder that does not exist: give the folder of a saved"
+            " sentence-transformers model, or a model id of the hub."
+        )
 
 
 def embedder_from_settings(settings: MemorySettings) -> CachedEmbedder:
@@ -77,7 +96,7 @@ def endpoint_of(settings: MemorySettings) -> OpenAIEndpoint:
 
 
 def _make(name: str, dimension: int | None, endpoint: OpenAIEndpoint) -> Embedder:
-    check_embedder_name(name)
+    check_embedder(name)
     kind, _, model = name.partition(":")
     if name == "e5":
         return E5Embedder()

@@ -123,10 +123,16 @@ class VersionsFolder(ABC):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let nobody else change versions meanwhile; raises BadInput when somebody does."""
+        """Let nobody else change versions meanwhile; raises BadInput when somebody does, or the
+        folder cannot be made."""
         from filelock import FileLock, Timeout
 
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(
+                f"The folder {self.folder} cannot be made ({error.strerror}): choose another."
+            ) from error
         lock = FileLock(self.folder / LOCK_FILE, thread_local=False)
         try:
             lock.acquire(timeout=0.5)

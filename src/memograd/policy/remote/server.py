@@ -115,6 +115,17 @@ class ServedModel:
     root: str | None = None
 
 
+def check_url(url: str) -> None:
+    """Raise BadInput for what is no URL of a server; asks nobody."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # brackets without end, or a port that is none
+        known = False
+    if not known:
+        raise BadInput(f"sampler.url={url} is no URL of a server: write http://host:port.")
+
+
 class VllmServer:
     """The server at `url` (up to, or with, `/v1`), which learns versions of an adapter.
 
@@ -135,9 +146,7 @@ class VllmServer:
         connections: int = 64,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"sampler.url={url} is no URL of a server: write http://host:port.")
+        check_url(url)
         self.url = url.rstrip("/").removesuffix("/v1")
         self._seconds = seconds
         self._load_seconds = load_seconds

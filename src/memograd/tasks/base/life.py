@@ -1,7 +1,8 @@
 """The one life of a run, whatever its task: settle, create or resume, measure, train, report.
 
 Invariants: a run that was killed and resumed gives the numbers of the run that never stopped; what
-was measured before training is measured once, and read back when the run goes on. Several processes
+was measured before training is measured once, and read back when the run goes on. What a run came
+to is measured and reported even where its curves cannot be drawn. Several processes
 (`memograd.grpo.distributed`) train a job together; rank 0 writes, speaks and measures.
 """
 
@@ -154,7 +155,7 @@ def _train_in(
             if resumed:
                 _said(console, world.guarded(lambda: run.truncate_metrics(training.step)))
             training.train()
-        world.led(lambda: _finish(run, job, before))
+        world.led(lambda: _finish(run, job, before, console))
     return run.path
 
 
@@ -190,9 +191,13 @@ def _read_before(path: Path, held_out: HeldOut[M], measured_on: str) -> M:
     return before
 
 
-def _finish(run: RunFolder, job: Job[M], before: M | None) -> None:
+def _finish(run: RunFolder, job: Job[M], before: M | None, console: Console) -> None:
     """Plot the curves, measure again and report both measurements."""
-    plot_curves(run.metrics_path, run.path / "curves.png")
+    try:
+        plot_curves(run.metrics_path, run.path / "curves.png")
+    except Exception as error:  # whatever a picture stumbles over, what was trained is measured
+        reason = str(error) if isinstance(error, BadInput) else f"{type(error).__name__}: {error}"
+        console.print(f"the curves are not drawn: {reason.rstrip('.')}; all else is done")
     if job.held_out is not None and before is not None:
         job.held_out.report(before, job.held_out.measure("trained"), run.path)
     job.finish(run.path)

@@ -52,8 +52,13 @@ C = TypeVar("C", bound=Settings)
 def check_before_loading(config: TrainConfig, world: World = ALONE) -> None:
     """Refuse what these settings ask for and is not there, while nothing is loaded yet.
 
-    Raises BadInput for a device, a model or processes that are not there.
+    Raises BadInput for a device, a model, servers or processes that cannot be there.
     """
+    if config.sampler.url:
+        from memograd.policy.remote.server import check_url
+
+        for url in config.sampler.url:
+            check_url(url)
     choose_device(config.device)
     check_model(config.model)
     check_shared(config, world)

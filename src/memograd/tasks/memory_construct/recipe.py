@@ -18,9 +18,9 @@ from statistics import mean
 
 from rich.console import Console
 
-from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
+from memograd.tasks.base.new_file import check_new, write_new
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
@@ -75,8 +75,7 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
     Raises:
         BadInput: the data have no gold operations, or `out` is taken.
     """
-    if out.exists():
-        raise BadInput(f"{out} is there already; choose another name, or remove it.")
+    check_new(out)
     known, _ = cases(settled(config))
     rules, tools = rules_of(config.build), tools_of(config.build.format)
     texts = Texts(load_embedder(config.build.embedder))
@@ -85,8 +84,7 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
         for prompt, said in gold_answers(BookWalk(case, texts, rules)):
             messages = [*prompt, {"role": "assistant", "content": said}]
             rows.append({"messages": messages, **({"tools": tools} if tools else {})})
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    out.write_text(text, encoding="utf-8")
+    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return len(rows)
 
 

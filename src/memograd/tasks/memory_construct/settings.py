@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, NotNegative, Settings, Text, TrainConfig
+from memograd.config.unread import Unread
 from memograd.tasks.agent.settings import ChatTemplateConfig
 from memograd.tasks.registry import Option, Task
 from memograd.tasks.text.settings import MODEL, EvalDataConfig
@@ -72,8 +73,44 @@ class ConstructConfig(Settings):
         return self
 
 
+OF_GENERATED_LOGS: Final = (
+    Unread(
+        ("build.logs", "build.languages"),
+        lambda c: c.data is not None,
+        "it is of generated logs, and data names others",
+    ),
+    Unread(
+        ("build.eval_logs",),
+        lambda c: c.data is not None or c.text.eval_data is not None,
+        "it is of generated logs, and those to measure on are of a file",
+    ),
+)
+"""What tasks that generate logs do not read where they are given some."""
+
+
 class ConstructTrainConfig(TrainConfig):
     """Everything that `memograd train memory-construct` can be told."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *TrainConfig.unread,
+        *OF_GENERATED_LOGS,
+        Unread(("build.questions",), lambda c: c.data is not None, "data names what is asked"),
+        Unread(
+            ("build.walks", "build.global_weight"),
+            lambda c: c.build.credit != "local",
+            "only build.credit=local walks through a case more than once",
+        ),
+        Unread(
+            ("build.grow_every",),
+            lambda c: c.build.first_chunks is None,
+            "cases do not grow without build.first_chunks",
+        ),
+        Unread(
+            ("episodes.chat_template",),
+            lambda c: c.build.format != "tools",
+            "only build.format=tools shows tools",
+        ),
+    )
 
     data: Path | None = None
     """Life logs, conversations or Mem-alpha's Parquet to train on; none: generated logs."""

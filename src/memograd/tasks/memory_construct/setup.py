@@ -24,7 +24,7 @@ from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.grpo.trainer import check_unmeasured
-from memograd.memory.embedders.load import check_embedder_name, load_embedder
+from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.memory.language import Language
 from memograd.policy.loading import check_model
 from memograd.policy.model_policy import ModelPolicy
@@ -118,7 +118,7 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
     """
     construct = config.build
     rewards = parse_rewards(config.rewards)
-    check_embedder_name(construct.embedder)
+    check_embedder(construct.embedder)
     if construct.reader not in (None, BASE):
         check_model(construct.reader)
     if construct.format == "tools" and config.episodes.chat_template is not None:

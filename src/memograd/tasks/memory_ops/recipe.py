@@ -9,7 +9,7 @@ never stopped, to the bit on a CPU.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from memograd.data.lifelog import Lifelog
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
-from memograd.memory.embedders.load import check_embedder_name, open_embedder
+from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
@@ -31,6 +32,7 @@ from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environ
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.algorithms import (
+    NO_GOLD,
     PPOMemoryTrainer,
     ReinforceMemoryTrainer,
     SupervisedMemoryTrainer,
@@ -123,9 +125,11 @@ def recipe_with(
     def make_job(config: OperationsConfig, checkpoint: Path | None) -> Job[None]:
         reward = reward_of(config)
         if embedder is None:
-            check_embedder_name(config.embedder)
+            check_embedder(config.embedder)
         began = _begun_with(config, network, embedder.name if embedder else config.embedder)
         logs, held_out = training_logs(config), evaluation_logs(config)
+        if config.algorithm == "supervised" and trainer_class is None:
+            check_gold(logs)
         reader = embedder or open_embedder(config.embedder)
         head = _starting_head(config, network, began, reader.dimension)
         algorithm = trainer_class or _trainer_of(config)
@@ -167,7 +171,11 @@ def recipe_with(
             ),
         )
 
-    return Recipe(make_job, console, settled, evaluate)
+    def settled_with(config: OperationsConfig) -> OperationsConfig:
+        _check_one_network(config, network)
+        return settled(config)
+
+    return Recipe(make_job, console, settled_with, evaluate)
 
 
 def train(
@@ -193,6 +201,12 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     """Measure a run beside the baselines, which are always in its table."""
     options = OperationsEvaluation(data=[asked.data] if asked.data else [])
     evaluate_run(run, options, conversations=asked.conversations)
+
+
+def check_gold(logs: Sequence[Lifelog]) -> None:
+    """Raise BadInput where no statement of the logs has a gold operation to copy."""
+    if not any(statement.gold for log in logs for statement in log.statements):
+        raise BadInput(NO_GOLD)
 
 
 def head_trainer(config: OperationsConfig, head: OperationHead) -> GRPOMemoryTrainer:
@@ -273,6 +287,14 @@ def _trainer_of(config: OperationsConfig) -> type[GRPOMemoryTrainer]:
     return TrajectoryMemoryTrainer if config.credit != "delta_qa" else TRAINERS[config.algorithm]
 
 
+def _check_one_network(config: OperationsConfig, network: NetworkFactory | None) -> None:
+    if config.policy is not None and network is not None:
+        raise BadInput(
+            f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
+            " one of them out."
+        )
+
+
 def _begun_with(
     config: OperationsConfig, network: NetworkFactory | None, embedder: str
 ) -> TrainedHead | None:
@@ -282,11 +304,7 @@ def _begun_with(
     """
     if config.policy is None:
         return None
-    if network is not None:
-        raise BadInput(
-            f"policy={config.policy} is a head to begin with, and network= makes a fresh one: leave"
-            " one of them out."
-        )
+    _check_one_network(config, network)
     head = load_head(config.policy)
     if head.embedder != embedder:
         raise BadInput(
@@ -322,11 +340,30 @@ def _starting_head(
 
 
 def settled(config: OperationsConfig) -> OperationsConfig:
-    """The same settings for any working directory; those of a resumed run as they were given."""
+    """The same settings for any working directory; those of a resumed run as they were given.
+
+    Raises BadInput where a head to begin with has another network than was asked for.
+    """
     config = with_absolute(config, "data", "eval_data", "policy")
+    if config.policy is not None and config.resume is None:
+        config = _with_network_of(config, load_head(config.policy).shape)
     if "reward" not in config.model_fields_set:
         return config
     return config.model_copy(update={"reward": with_absolute_file(config.reward)})
+
+
+def _with_network_of(config: OperationsConfig, shape: Shape) -> OperationsConfig:
+    """The settings with the sizes of a network that is there, so that they say what is trained."""
+    sizes = {name: getattr(shape, name) for name in ("width", "layers", "heads")}
+    for name, size in sizes.items():
+        asked = getattr(config, name)
+        if name in config.model_fields_set and asked != size:
+            raise BadInput(
+                f"{name}={asked} does not fit policy={config.policy}, a head with {name}={size}"
+                f" whose network training goes on with: leave {name} out, or begin with a fresh"
+                " head."
+            )
+    return config.model_copy(update=sizes)
 
 
 _DIFFERS: dict[str, str] = {

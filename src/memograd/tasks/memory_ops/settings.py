@@ -22,6 +22,7 @@ from memograd.config.settings import (
     Settings,
     Text,
 )
+from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
 
 Ks = Annotated[list[Count], Field(min_length=1)]
@@ -79,9 +80,60 @@ DecisionAlgorithm = Literal["grpo", "reinforce", "ppo", "dqn", "supervised"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+_COMPARED: Final = "only algorithm=grpo compares operations, or walks, with each other"
+_CLIPPED: Final = "the loss of algorithm=dqn, and of supervised, has neither ratio nor entropy"
+
+_UNREAD: Final = (
+    Unread(("logs",), lambda c: bool(c.data), "it is of generated logs, and data names others"),
+    Unread(
+        ("eval_logs",),
+        lambda c: bool(c.eval_data),
+        "it is of generated logs, and eval_data names others",
+    ),
+    Unread(
+        ("languages",),
+        lambda c: bool(c.data and c.eval_data),
+        "it is of generated logs, and data and eval_data name others",
+    ),
+    Unread(("num_generations", "advantage"), lambda c: c.algorithm != "grpo", _COMPARED),
+    Unread(
+        ("explore",),
+        lambda c: c.algorithm != "grpo" or c.credit != "delta_qa",
+        "only algorithm=grpo with credit=delta_qa explores beside its policy",
+    ),
+    Unread(
+        ("trials",),
+        lambda c: c.algorithm in ("grpo", "supervised"),
+        "only algorithm=reinforce, ppo and dqn try operations by it",
+    ),
+    Unread(("clip", "entropy_coef"), lambda c: c.algorithm in ("dqn", "supervised"), _CLIPPED),
+    Unread(
+        ("gamma",),
+        lambda c: c.algorithm in ("grpo", "supervised"),
+        "only algorithm=reinforce, ppo and dqn count later rewards",
+    ),
+    Unread(
+        ("gae_lambda",),
+        lambda c: c.algorithm != "ppo" or c.gamma == 0,
+        "only algorithm=ppo with gamma above 0 looks ahead by it",
+    ),
+    Unread(
+        ("epsilon", "epsilon_decay", "epsilon_min"),
+        lambda c: c.algorithm != "dqn",
+        "only algorithm=dqn takes random operations by it",
+    ),
+    Unread(
+        ("change_cost",),
+        lambda c: c.reward != "delta_qa",
+        "it is a part of reward=delta_qa",
+    ),
+)
+
+
 class OperationsConfig(RunSettings):
     """Everything that training an operation head can be told; the defaults take minutes."""
 
+    unread: ClassVar[tuple[Unread, ...]] = _UNREAD
     groups: ClassVar[Groups] = {
         "Settings": (
             *("data", "eval_data", "languages", "logs", "eval_logs", "steps", "out", "resume"),

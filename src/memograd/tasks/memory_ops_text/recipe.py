@@ -18,10 +18,11 @@ from rich.console import Console
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.memory.embedders.load import check_embedder_name, load_embedder
+from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
+from memograd.tasks.base.new_file import check_new, write_new
 from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.recipe import (
     Job,
@@ -46,7 +47,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
     """What is trained on which decisions, and how it is measured."""
     rewards = parse_rewards(config.rewards)
     check_columns(rewards, COLUMNS, "decisions")
-    check_embedder_name(config.build.embedder)
+    check_embedder(config.build.embedder)
     known, held_out = scenarios(config)
     if not known or not held_out:
         raise BadInput("There is no statement to train on, or none to measure on; give other logs.")
@@ -117,8 +118,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     Returns how many. Raises:
         BadInput: the data have no gold operations, or `out` is taken.
     """
-    if out.exists():
-        raise BadInput(f"{out} is there already; choose another name, or remove it.")
+    check_new(out)
     known, _ = scenarios(located(config))
     rows = [
         {"messages": [*one.messages, {"role": "assistant", "content": one.columns["gold"]}]}
@@ -127,8 +127,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     ]
     if not rows:
         raise BadInput("The data have no gold operations to learn from; use generated logs.")
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    out.write_text(text, encoding="utf-8")
+    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return len(rows)
 
 

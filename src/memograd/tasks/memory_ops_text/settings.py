@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Count, Settings, Text, TrainConfig
-from memograd.tasks.memory_construct.settings import LOGS, LOGS_TO_EVALUATE
+from memograd.config.unread import Unread
+from memograd.tasks.memory_construct.settings import LOGS, LOGS_TO_EVALUATE, OF_GENERATED_LOGS
 from memograd.tasks.registry import Task
 from memograd.tasks.text.settings import MODEL, EvalDataConfig
 
@@ -34,6 +35,8 @@ class DecisionLogsConfig(Settings):
 
 class OpsTextTrainConfig(TrainConfig):
     """Everything that `memograd train memory-ops-text` can be told."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (*TrainConfig.unread, *OF_GENERATED_LOGS)
 
     data: Path | None = None
     """Life logs or conversations to train on; none: generated logs."""

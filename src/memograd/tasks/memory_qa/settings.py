@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from memograd.config.settings import Count, Settings, Text, TrainConfig
+from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
 
 
@@ -51,6 +52,15 @@ class MemoryConfig(Settings):
 
 class MemoryQATrainConfig(TrainConfig):
     """Everything that `memograd train memory-qa` can be told."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *TrainConfig.unread,
+        Unread(
+            ("memory.retrieval",),
+            lambda c: c.memory.keep == "items",
+            "items are found by the nearest vectors, and memory.retrieval is of turns",
+        ),
+    )
 
     data: Path | None = None
     """File of conversations, in any format of docs/data.md; none: generated lives."""

@@ -27,7 +27,7 @@ from memograd.data import (
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory import TurnMemory, load_embedder
-from memograd.memory.embedders.load import check_embedder_name
+from memograd.memory.embedders.load import check_embedder
 from memograd.memory.reader import RuleReader
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
@@ -141,7 +141,7 @@ def check_keeping(memory: MemoryConfig, measured: Sequence[Conversation]) -> Non
         BadInput: there is no such embedder or policy, they do not fit each other, or the policy was
             trained on one of the `measured` conversations.
     """
-    check_embedder_name(memory.embedder)
+    check_embedder(memory.embedder)
     policy = memory.policy
     if policy is None:
         return

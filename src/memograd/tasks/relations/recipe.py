@@ -48,50 +48,33 @@ console = Console(markup=False, highlight=False, soft_wrap=True)
 
 def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     """Training on author batches; measured on others once it is done."""
-    if not config.data:
-        raise BadInput("relations needs author batches to train on: name them with data=FILES.")
-    twice = {*config.data, *config.lives} & set(config.eval_data)
-    if twice:
+    check_settings(config)
+    start = _start(config)
+    if start is not None and start.layers != config.layers:
         raise BadInput(
-            f"{sorted(map(str, twice))[0]} is named by data or lives, and by eval_data: an"
-            " author batch is used for training or for measuring, never for both."
+            f"start={config.start or SHIPPED} has {start.layers} layers, and layers="
+            f"{config.layers}: set layers={start.layers}."
         )
     by_grpo = config.algorithm == "grpo"
     asked = [one for path in config.data for one in read_asked(path)] if by_grpo else []
     asked = [one for one in asked if one.written]
-    if by_grpo and (config.pairs or config.lives or not asked):
-        useless = "pairs" if config.pairs else "lives"
+    if by_grpo and not asked:
         raise BadInput(
-            f"algorithm=grpo learns from the questions of dialogues, and {useless} have none: leave"
-            f" out {useless}."
-            if config.pairs or config.lives
-            else "algorithm=grpo learns from the later questions of dialogues (q), and data has"
-            " none: name other author batches with data=FILES."
-        )
-    if by_grpo and config.cases:
-        raise BadInput(
-            "algorithm=grpo learns for the thresholds that it began with: leave out cases."
-        )
-    if config.start_share and config.start is None:
-        raise BadInput(
-            "start_share is a share of the weights that training begins with: name them with"
-            " start=FILE."
+            "algorithm=grpo learns from the later questions of dialogues (q), and data has none:"
+            " name other author batches with data=FILES."
         )
     cases = read_cases(config.cases, config.case_authors)
     turns = [said for path in config.data for said in read_dialogues(path)]
     turns += [said for path in config.pairs for said in read_pairs(path)]
-    turns += [said for path in config.lives for said in met_in_lives(path)]
     unseen = [one for path in config.eval_data for one in read_asked(path)]
-    e5, start = read_e5(), _start(config)
     talks = read_talks(config.talks)
+    # Last of what is read, for it is told to a memory.
+    turns += [said for path in config.lives for said in met_in_lives(path)]
+    e5 = read_e5()
     examples = Examples(turns, RowBuilder(e5), config, talks)
     torch.manual_seed(config.seed)
     network = RelationNetwork(e5, layers=config.layers, dropout=config.dropout)
     if config.learning_layers is not None:
-        if config.learning_layers > config.layers:
-            raise BadInput(
-                f"learning_layers={config.learning_layers} is more than layers={config.layers}."
-            )
         network.freeze(config.learning_layers)
     kept: dict[str, Any] = {}
     if start is not None:
@@ -134,6 +117,44 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
         finish=finish,
         describe_step=_describe_step,
     )
+
+
+def check_settings(config: RelationsConfig) -> None:
+    """Raise BadInput for settings that contradict each other, or name a file that is not there;
+    reads nothing."""
+    if not config.data:
+        raise BadInput("relations needs author batches to train on: name them with data=FILES.")
+    twice = {*config.data, *config.lives} & set(config.eval_data)
+    if twice:
+        raise BadInput(
+            f"{sorted(map(str, twice))[0]} is named by data or lives, and by eval_data: an"
+            " author batch is used for training or for measuring, never for both."
+        )
+    by_grpo = config.algorithm == "grpo"
+    if by_grpo and (config.pairs or config.lives):
+        useless = "pairs" if config.pairs else "lives"
+        raise BadInput(
+            f"algorithm=grpo learns from the questions of dialogues, and {useless} have none: leave"
+            f" out {useless}."
+        )
+    if by_grpo and config.cases:
+        raise BadInput(
+            "algorithm=grpo learns for the thresholds that it began with: leave out cases."
+        )
+    if config.start_share and config.start is None:
+        raise BadInput(
+            "start_share is a share of the weights that training begins with: name them with"
+            " start=FILE."
+        )
+    if config.learning_layers is not None and config.learning_layers > config.layers:
+        raise BadInput(
+            f"learning_layers={config.learning_layers} is more than layers={config.layers}: set it"
+            " to at most that."
+        )
+    for name in _FILES:
+        for path in getattr(config, name):
+            if not path.exists():
+                raise BadInput(f"{name} names {path}, which does not exist: correct the path.")
 
 
 def _start(config: RelationsConfig) -> Weights | None:

@@ -24,7 +24,7 @@ from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
-from memograd.memory.embedders.load import check_embedder_name, open_embedder
+from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
@@ -49,6 +49,11 @@ from memograd.tasks.retrieval.trainer import RankerTrainer
 TASK: Final = "retrieval"
 STATE_FILE: Final = "trainer_state.npz"
 ANSWERS: Final = "reader.jsonl"
+
+NO_ANSWERS: Final = (
+    "No question of data has a right answer beside its evidence, so reward=answer can learn"
+    " nothing: give `answer`, or take reward=evidence."
+)
 
 console = Console(markup=False, highlight=False, soft_wrap=True)
 
@@ -240,6 +245,8 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         to_train, to_judge = (
             memories_of(part, config.together, config.seed) for part in split(sources, config)
         )
+        if config.reward == "answer" and not _answers(to_train):
+            raise BadInput(NO_ANSWERS)
         reader = embedder or open_embedder(config.embedder)
         told = heard.memories(reader, config.seed)
         changing = heard.memories(reader, config.seed, left_open=True)
@@ -265,10 +272,7 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
         def training(stage: Stage) -> RankerTraining:
             trainer = RankerTrainer(rows, config, _reader(config, stage.run))
             if config.reward == "answer" and not trainer.questions:
-                raise BadInput(
-                    "No question of data has a right answer beside its evidence, so reward=answer"
-                    " can learn nothing: give `answer`, or take reward=evidence."
-                )
+                raise BadInput(NO_ANSWERS)
             return RankerTraining(stage, config, trainer, rows, held, changes, reader.name)
 
         return Job(
@@ -288,11 +292,20 @@ def recipe_with(embedder: Embedder | None = None) -> Recipe[RetrievalConfig, Non
 def _check_before_loading(config: RetrievalConfig, embedder: Embedder | None) -> None:
     """Raise BadInput for an embedder or a reader that is not there, while nothing is loaded yet."""
     if embedder is None:
-        check_embedder_name(config.embedder)
+        check_embedder(config.embedder)
     if config.reward == "answer":
         from memograd.policy.loading import check_model
 
         check_model(config.reader)
+
+
+def _answers(memories: Sequence[MemoryMaterial]) -> bool:
+    """Whether a question with evidence has a right answer."""
+    return any(
+        asking.evidence and asking.asked is not None and asking.asked.answer
+        for told in memories
+        for asking in told.asked
+    )
 
 
 def _reader(config: RetrievalConfig, run: RunFolder) -> Reader | None:

@@ -7,11 +7,12 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Text
+from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -19,6 +20,21 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 class RetrievalConfig(RunSettings):
     """Everything that training a ranker can be told; the defaults take minutes, mostly to embed."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        Unread(("logs",), lambda c: bool(c.data), "it is of generated logs, and data names others"),
+        Unread(
+            ("held_out",), lambda c: bool(c.eval_data), "eval_data names what judges the ranker"
+        ),
+        Unread(
+            ("samples", "questions_per_step"),
+            lambda c: c.algorithm != "grpo",
+            "only algorithm=grpo draws orders for some questions a step",
+        ),
+        Unread(
+            ("reader",), lambda c: c.reward != "answer", "only reward=answer has questions answered"
+        ),
+    )
 
     data: list[Path] = []
     """Files of conversations with questions and evidence to train on, in any format of

@@ -31,6 +31,7 @@ from memograd.rollout.types import Rollout
 from memograd.tasks.agent.measure import play
 from memograd.tasks.agent.served import Serving, check_served, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
+from memograd.tasks.base.new_file import check_new, write_new
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job, with_section
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
@@ -246,7 +247,7 @@ def warm_start_rows(config: SqlTrainConfig, out: Path, share: float) -> None:
     """
     if not 0 < share <= 1:
         raise BadInput(f"--share must lie above 0 and be at most 1, not {share:g}.")
-    _check_new(out)
+    check_new(out)
     config = settled(config)
     sandbox = open_database(config)
     known, held_out = questions(config)
@@ -255,11 +256,7 @@ def warm_start_rows(config: SqlTrainConfig, out: Path, share: float) -> None:
     if not chats:
         raise BadInput(f"None of {len(chosen)} questions can be learnt: {left_out[0].reason}.")
     lines = "".join(json.dumps(chat, ensure_ascii=False) + "\n" for chat in chats)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(lines, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{out} cannot be written ({error.strerror}); choose another.") from error
+    write_new(out, lines)
     console.print(
         f"{len(chats)} gold attempts at {len(known)} training questions, {len(held_out)} held out; "
         f"{len(left_out)} left out"
@@ -276,7 +273,7 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
     """
     database, asked = folder / "medical.sqlite", folder / "questions.jsonl"
     for path in (database, asked):
-        _check_new(path)
+        check_new(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -286,11 +283,6 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
     write_sample(database)
     write_sample_questions(asked)
     return database, asked
-
-
-def _check_new(path: Path) -> None:
-    if path.exists():
-        raise BadInput(f"{path} is there already; choose another name, or remove it.")
 
 
 def _need_sqlglot() -> None:

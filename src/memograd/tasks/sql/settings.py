@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Count, Settings
-from memograd.tasks.agent.settings import AgentTrainConfig, EpisodesConfig, ServedTrainConfig
+from memograd.config.unread import Unread
+from memograd.tasks.agent.settings import (
+    AgentTrainConfig,
+    EpisodesConfig,
+    ServedConfig,
+    ServedTrainConfig,
+)
 from memograd.tasks.registry import Option, Task
 from memograd.tasks.text.settings import MODEL
 
@@ -40,6 +46,21 @@ class SqlEpisodesConfig(EpisodesConfig):
 
 class SqlTrainConfig(AgentTrainConfig, ServedTrainConfig):
     """Everything that `memograd train sql` can be told."""
+
+    # episodes.max_turns is not among them, for --ci-fast gives it with any agent.
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *AgentTrainConfig.unread,
+        Unread(
+            tuple(f"served.{name}" for name in ServedConfig.model_fields if name != "agent"),
+            lambda c: c.served.agent is None,
+            "memograd's own agent plays, where served.agent names none",
+        ),
+        Unread(
+            ("episodes.max_seconds", "episodes.max_failed_turns"),
+            lambda c: c.served.agent is not None,
+            "the agent of served.agent ends its attempts itself",
+        ),
+    )
 
     data: Path | None = None
     """Questions with gold SQL; none: the sample's own."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from memograd.config.settings import Settings, TrainConfig
+from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
 
 
@@ -36,6 +37,15 @@ class TextConfig(RowsConfig):
 
 class RowsTrainConfig(TrainConfig):
     """The settings of a task that trains on rows."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        *TrainConfig.unread,
+        Unread(
+            ("text.eval_fraction",),
+            lambda c: c.text.eval_data is not None,
+            "text.eval_data names what is measured on",
+        ),
+    )
 
     data: Path | None = None
     """JSONL file of rows to train on, each with a prompt."""

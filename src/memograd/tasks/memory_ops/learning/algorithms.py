@@ -51,6 +51,10 @@ class ReinforceMemoryTrainer(GRPOMemoryTrainer):
 
 
 VALUE_COEF: Final = 0.5
+NO_GOLD: Final = (
+    "algorithm=supervised needs logs with gold operations, and these have none: train on generated"
+    " logs, or choose algorithm=grpo."
+)
 
 
 class PPOMemoryTrainer(GRPOMemoryTrainer):
@@ -161,10 +165,7 @@ class SupervisedMemoryTrainer(GRPOMemoryTrainer):
     def targets(self, decisions: Decisions) -> np.ndarray:
         """The gold actions [N, 1]; raises BadInput where there is none in the whole batch."""
         if not (decisions.gold_N >= 0).any():
-            raise BadInput(
-                "algorithm=supervised needs logs with gold operations, and these have none: train"
-                " on generated logs, or choose algorithm=grpo."
-            )
+            raise BadInput(NO_GOLD)
         return decisions.gold_N[:, None]
 
     def loss(
