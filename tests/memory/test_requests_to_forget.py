@@ -11,7 +11,8 @@ import pytest
 
 from memograd.memory import Memory, RawTurn
 from memograd.memory.manager.past import goes_on, with_subject
-from memograd.memory.manager.requests import _Part, _with_something_kept, only_points
+from memograd.memory.manager.request_words import only_points
+from memograd.memory.manager.requests import _Part, _with_something_kept
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.relations import load_relation_model
@@ -58,6 +59,51 @@ ASKED = [
     ),
 ]
 
+# What the words around a request said against the model, which was sure.
+SURE = [
+    (
+        ["I make 71k a year at the mill. I keep two goats."],
+        "hm. forget the number i gave u",
+        ["71k"],
+        ["goats"],
+    ),
+    (
+        [
+            "Surprise for Yuki!! taking her to Lisbon in May for our anniversary.",
+            "I play the cello.",
+        ],
+        "she uses this account too, erase the surprise, quick",
+        ["yuki", "lisbon"],
+        ["cello"],
+    ),
+    (
+        ["My ex is called Rourke, lives in Tulsa, ran up my card.", "I play the cello."],
+        "that guy from Tulsa i mentioned? wipe him. every trace.",
+        ["rourke", "tulsa", "card"],
+        ["cello"],
+    ),
+    (
+        ["我在公园下棋。", "确诊过抑郁,舍曲林吃了大半年"],
+        "这个别给我存着,谢谢",
+        ["抑郁", "舍曲林"],
+        ["下棋"],
+    ),
+    (
+        ["女儿两口子在闹离婚呢", "我在公园下棋。"],
+        "女儿女婿的家务，你给关在门外边吧",
+        ["离婚"],
+        ["下棋"],
+    ),
+]
+# What sounds like a request and asks nothing of the memory.
+HARMLESS = [
+    ("I have a job at Tesco.", "remove the second bullet, the one on mould"),
+    ("I have a job at Tesco.", "forget it, let's order pizza"),
+    ("I have a job at Tesco.", "delete slide 4 and forget the intro"),
+    ("I have a job at Tesco.", "erase the whiteboard"),
+    ("I have a job at Tesco.", "take out the trash"),
+]
+
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
@@ -82,6 +128,37 @@ def test_what_is_meant_goes_and_nothing_else(memory: Memory, number: int) -> Non
     after = texts(memory, user)
     assert not [word for word in gone if word in after]
     assert all(word in after for word in stays)
+
+
+@pytest.mark.parametrize(("told", "request_", "gone", "stays"), SURE, ids=[c[1] for c in SURE])
+def test_words_do_not_undo_what_the_model_is_sure_of(
+    memory: Memory, told: list[str], request_: str, gone: list[str], stays: list[str]
+) -> None:
+    for message in told:
+        memory.add(message, user_id=request_)
+    memory.add(request_, user_id=request_)
+    after = texts(memory, request_)
+    assert not [word for word in gone if word in after]
+    assert all(word in after for word in stays)
+    assert request_.lower()[:12] not in after  # it is no fact itself
+
+
+@pytest.mark.parametrize(("told", "said"), HARMLESS, ids=[c[1] for c in HARMLESS])
+def test_words_of_forgetting_that_the_model_sees_no_wish_in_take_nothing(
+    memory: Memory, told: str, said: str
+) -> None:
+    memory.add(told, user_id=said)
+    before = texts(memory, said)
+    memory.add(said, user_id=said)
+    assert before and before in texts(memory, said)
+
+
+def test_what_a_fragment_says_is_meant_only_where_its_item_is(memory: Memory) -> None:
+    """Of an item that is not meant a fragment by itself often looks meant."""
+    memory.add("种了十八亩大蒜在金乡，行情不好。我有白癜风，从来不穿短袖。", user_id="fragment")
+    memory.add("身上花的那个毛病不提了，你也甭装心里", user_id="fragment")
+    after = texts(memory, "fragment")
+    assert "行情" in after and "大蒜" in after and "白癜风" not in after
 
 
 def test_an_old_fact_is_found_among_many(memory: Memory) -> None:

@@ -23,7 +23,7 @@ from memograd.memory.reader.forget import KEEPS, MAY_ASK
 from memograd.memory.statements import property_words
 
 _CLAUSE: Final = re.compile(
-    r"(?<=[.;!?])\s+|,\s+|[，。；！？：]|(?<=[\u4e00-\u9fff])\s+|\s+[-–—]+\s+"
+    r"(?<=[.;!?])\s+|,\s+|(?<=[\u4e00-\u9fff]),|[，。；！？：]|(?<=[\u4e00-\u9fff])\s+|\s+[-–—]+\s+"
     r"|\s+(?=(?:because|'?cause|cos|so that|in case|before|otherwise|or else)\b)",
     re.IGNORECASE,
 )
@@ -89,7 +89,7 @@ _ASKS_ZH: Final = re.compile(
     r"什么的|啥的|之类的?|那个|这个|那些|这些|那[条句件段]|这[条句件段]|[这那]|的事情?|事儿?"
     r"|刚才|刚刚|刚|前面|之前|以前|上面|最开始|最近"
     r"|说的|讲的|提的|说|讲|提[到过]?|所有|一切|全部?|[都再先也就把将]|有关|关于|相关|统统|对了"
-    r"|算了|其实|还是|帮我|给我|麻烦|请|拜托"
+    r"|算了|其实|还是|帮我|给我|麻烦|请|拜托|谢谢?"
     r"|你|您|我们?|自己|以后|从此|千万|不用|不必|不要|不想|别|甭|勿|吧|啦|了|呗|嘛|啊|呀|哦|喔"
     r"|哈|的话|没必要|当真"
     r"|忘[掉记]?|删[除掉]?|抹[掉去]?|清[除空掉]|撤[回销]|移除|去掉|划掉|擦掉|收回|保留"

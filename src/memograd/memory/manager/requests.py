@@ -2,8 +2,9 @@
 
 The model reads the request together with every part of the items near it ("User is 51", "User rents
 in Leeds"), with what came before it and without: a request that names a topic ("what I earn") is
-clearer alone, and one that points ("that last bit") is not. The words count beside it: what the
-request names, and what it says is to stay.
+clearer alone, and one that points ("that last bit") is not. A part is hardly meant where its item
+is not: fragments look so. The words count beside it: what the request names, and what it says is
+to stay. Where neither finds enough, nothing is forgotten.
 
 Invariants: a request that only points means nothing but what was just said; a part that the request
 leaves stays readable; what is left of an item is made of its own words.
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese, simplified
-from memograd.memory.manager.cues import ALL_SAID, BARE_REQUEST
+from memograd.memory.manager.cues import ALL_SAID
 from memograd.memory.manager.named import Topic, shares, topic_of
 from memograd.memory.manager.past import (
     CHARACTERS,
@@ -35,46 +36,49 @@ from memograd.memory.manager.past import (
     with_subject,
 )
 from memograd.memory.manager.protocol import Change
+from memograd.memory.manager.request_words import (
+    OF_ASKING,
+    TELLS,
+    asking_of,
+    asks_in_words,
+    only_points,
+    points_back,
+    says_of,
+)
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.reader.asked import FORGETS, requests
 from memograd.memory.reader.fact import Heard
-from memograd.memory.reader.forget import MAY_ASK, asked_for, request_to_forget, to_be_kept
+from memograd.memory.reader.forget import asked_for, request_to_forget, to_be_kept
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
-SHORT_REQUEST: Final = 25  # characters
 THE_PAST: Final = -1  # the place of what an item says was so before
 APART: Final = 0.3  # by that much more surely than what was just said an older item is pointed at
+BREATH_SHARE: Final = 0.65  # of the surest part, for what was told in one breath with what is meant
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 FEW_TO_FORGET: Final = 5  # so many items are few: what the model finds among them mostly is meant
-VERY_SURE: Final = 0.85  # of one among many that has no word of what the request names
+VERY_SURE: Final = 0.85  # of one that only has whose a thing is, of what the request names
+ALONE_SURE: Final = 0.6  # of one among many that has no word of what the request names
 ALL_OF_NAME: Final = 0.1  # of "everything about Ann", where an item has the name
 ALL_OF_THING: Final = 0.6  # and of "everything about the house"
 APART_AMONG_MANY: Final = 0.15  # by that much more surely than any other
 FRAGMENT: Final = 3  # words of a part that says something by itself, at least
 NAMED: Final = 0.5  # what the words of a request add to the part that they name most
-_THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
 _JUST_SAID: Final = re.compile(
     r"这[句条段]|刚[才刚]|上一?[条句]|\blast (?:message|thing|bit|one|part)\b"
     r"|\bjust (?:said|told|wrote|now)\b|\b(?:a (?:moment|minute|second)|moments) ago\b",
     re.IGNORECASE,
 )
 _ALL_ABOUT: Final = re.compile(
-    r"\b(?:everything|all|any|anything|nothing|whatever|whole|lot)\b|[都全]|所有|一切|任何|统统"
+    r"\b(?:everything|all|any|anything|nothing|whatever|whole|lot|every)\b|[都全]|所有|一切|任何|统统"
     r"|的事|[那这]些",
     re.IGNORECASE,
 )
 _ONE_THING: Final = re.compile(
     r"\b(?:that|the (?:last|whole)) (?:thing|story|bit|one|conversation)\b|[那这](?:件事"
     r"|[句段件条])",
-    re.IGNORECASE,
-)
-_TELLS: Final = re.compile(
-    r"\b(?:said|say|saying|told|tell|mention\w*|heard|spoke\w*|talk\w*|known?)\b|[说說讲講提聊]"
-    r"|告[诉訴]",
     re.IGNORECASE,
 )
 _NAMES: Final = re.compile(r"(?<=\w )(?!User\b)[A-Z][a-z]{2,}")
@@ -97,15 +101,6 @@ _SAYS_MORE: Final = re.compile("(?!.*用户)(?![小老阿])[\u4e00-\u9fff][^，�
 """A Chinese clause that has no subject: 阿杰提离职了，做到6月底."""
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
-)
-_SPOKEN_OF: Final = re.compile("[那这][句段条件个些]|的事|关于")
-_SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
-_OF_ASKING: Final = stems(
-    "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
-    " changed mind again now wait never here there say said tell told get got rid bit thing part"
-    " shouldn typed wrote what which who whom where when how why about used have with from this"
-    " notes memory records your mind head books"
-    " 请麻烦吧把不对刚才算了谢掉除清空下帮您"
 )
 
 
@@ -141,13 +136,15 @@ def forgotten(
     """
     said = [item for item in items if item.id in recent]
     topic = topic_of(heard.own)
-    in_words = asks_in_words(heard.own) or _TELLS.search(heard.own) or topic.words
+    in_words = asks_in_words(heard.own) or TELLS.search(heard.own) or topic.words
     points = bool(in_words and said) and only_points(heard)
     all_of_it = ALL_SAID.search(heard.own) and not topic.words
-    if said and (all_of_it or (points and not _says_of(heard.own))):
+    if said and (all_of_it or (points and not says_of(heard.own))):
         return [_forgets(heard, item) for item in said]
     parts = _parts(model, heard, items, topic)
     if not in_words:  # "it must not sit in your drawers": nothing but the model says so
+        for part in parts:
+            part.sure = 0.0 if part.kept else part.read
         parts = _one_for_sure(parts)
     if topic.words and not points:
         parts = [part for part in parts if not topic.is_of_another(items[part.item].text)]
@@ -162,11 +159,16 @@ def forgotten(
     meant = [
         part
         for part in parts
-        if part.sure >= sure.forget_above and part.sure >= sure.meant_share * best
+        if part.sure >= sure.forget_above
+        and part.sure >= sure.meant_share * best
+        # "Erase the whiteboard" names what no item has: then no reading may see it otherwise.
+        and (points or not topic.words or part.share or part.least >= sure.forget_above)
     ]
+    if not points:
+        meant += _told_with_it(heard, items, parts, meant, sure.forget_above)
     if topic.words and not points:
         meant += _more_of_it(heard, parts, meant, sure)
-    if _points_back(_asking(heard)):  # "bin it": it is the whole of it, unless parts differ
+    if points_back(asking_of(heard)):  # "bin it": it is the whole of it, unless parts differ
         around = {part.item for part in meant}
         around |= {n for n, item in enumerate(items) if item.id in recent}
         meant += [
@@ -207,12 +209,6 @@ def forgotten(
         decision = decide_by_rules(fact, items)
         if decision.op.kind is not OpKind.NONE:
             return [Change(decision, fact, hide=True)]
-    if said and (BARE_REQUEST.search(heard.own) or len(heard.own) < SHORT_REQUEST):
-        stays = stems(to_be_kept(heard.own))
-        return [_forgets(heard, item) for item in said if not stays & stems(item.text)]
-    if best >= sure.faint_above:
-        surest = max(parts, key=lambda part: part.sure)
-        return [_without(heard, items[surest.item], {surest.place}, set())]
     return []
 
 
@@ -230,44 +226,6 @@ def _with_something_kept(parts: Sequence[_Part], meant: Sequence[_Part]) -> list
     if len(found) == len(parts) > 1:
         found.remove(min(found, key=lambda part: part.sure))
     return found
-
-
-def asks_in_words(text: str) -> bool:
-    """Whether a message has a word that requests to forget have."""
-    return bool(MAY_ASK.search(text) or FORGETS.search(text)) or requests(text)
-
-
-def only_points(heard: Heard) -> bool:
-    """Whether what asks says nothing of what it means: "Forget that, please."
-
-    "Leave my religion out of it" says what, though no item may have the word.
-    """
-    own = _asking(heard)
-    bare_ask = _points_back(own)
-    if is_chinese(own):  # says first what it speaks of: 这句收回,传出去要出大事
-        own, *rest = re.split("[，,；;]", own)
-        bare_ask = _points_back(own) or MAY_ASK.search(own) is not None
-        if any(_SPOKEN_OF.search(clause) for clause in rest):
-            return False
-    if not bare_ask:
-        return False
-    return not _says_of(own)
-
-
-def _says_of(own: str) -> frozenset[str]:
-    """The words of a request for what it means."""
-    return stems(MAY_ASK.sub(" ", BARE_REQUEST.sub(" ", own))) - _OF_ASKING
-
-
-def _points_back(own: str) -> bool:
-    """Whether it points: "delete that" does, "delete that I was married" does not."""
-    return BARE_REQUEST.search(_THAT.sub(" ", own)) is not None
-
-
-def _asking(heard: Heard) -> str:
-    """The sentences that ask, of "I shouldn't have told you. Please forget it. Tea or coffee?"."""
-    asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
-    return " ".join(asking) or heard.own
 
 
 def _spoken_of(
@@ -302,12 +260,13 @@ def _spoken_of(
 
 
 def _one_for_sure(parts: Sequence[_Part]) -> list[_Part]:
-    """The part that the model is very sure of, where it is of no other item."""
-    surest = max(parts, key=lambda part: part.least, default=None)
-    if surest is None or surest.least < VERY_SURE:
+    """The parts of the one item that the model is sure of, where it is of no other."""
+    surest = max(parts, key=lambda part: part.read, default=None)
+    if surest is None or surest.read < ALONE_SURE:
         return []
-    others = max((part.sure for part in parts if part.item != surest.item), default=0.0)
-    return [surest] if surest.least >= others + APART_AMONG_MANY else []
+    others = max((part.read for part in parts if part.item != surest.item), default=0.0)
+    alone = surest.read >= others + APART_AMONG_MANY
+    return [part for part in parts if part.item == surest.item] if alone else []
 
 
 def _of_one_thing_told(
@@ -339,6 +298,33 @@ def _going_on(
         and item.sources
         and item.sources[0] in breaths
         and _LEANS_BACK.match(item.text)
+    ]
+
+
+def _told_with_it(
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    parts: Sequence[_Part],
+    meant: Sequence[_Part],
+    least: float,
+) -> list[_Part]:
+    """What was told in one breath with what is meant, where the model reads it as meant too.
+
+    Of "Surprise for Yuki! We fly to Lisbon in May" only the first has the word of "erase the
+    surprise". What a request says is to stay may be any of it.
+    """
+    if to_be_kept(heard.own):
+        return []
+    around = {part.item for part in meant}
+    breaths = {items[n].sources[:1] for n in around}
+    least = max(least, BREATH_SHARE * max((p.read for p in meant), default=1.0))
+    return [
+        part
+        for part in parts
+        if part.item not in around
+        and not part.kept
+        and items[part.item].sources[:1] in breaths
+        and part.read >= least
     ]
 
 
@@ -398,12 +384,21 @@ def _parts(
         _Part(n, THE_PAST, past) for n, item in enumerate(items) if (past := not_present(item.text))
     ]
     texts = [part.text for part in parts]
+    wholes = [present(item.text) for item in items]
     closing = [RELATIONS.index(name) for name in CLOSING]
     read = [
         model.relate(heard.turn.text, before, texts)[:, closing].sum(1)
         for before in (heard.before, ())
     ]
-    named = [named_in(_asking(heard), part.text) for part in parts]
+    whole = [
+        model.relate(heard.turn.text, before, wholes)[:, closing].sum(1)
+        for before in (heard.before, ())
+    ]
+    for of_parts, of_items in zip(read, whole, strict=True):
+        for n, part in enumerate(parts):  # "mornings only": of what is not meant it may look so
+            if part.place != THE_PAST and of_items[part.item] < POINTED_SHARE * of_parts[n]:
+                of_parts[n] = of_items[part.item]
+    named = [named_in(asking_of(heard), part.text) for part in parts]
     most = max([*named, 1])
     of_topic = shares(topic, texts)
     for n, part in enumerate(parts):  # "sertraline, 50 mg": the amount is nothing by itself
@@ -434,10 +429,10 @@ def _names_what_was_not_kept(heard: Heard, texts: Sequence[str]) -> bool:
     "My PIN is 4711." is never kept, so "Forget my PIN." is about no item. What is to stay is not
     what the request names: "don't keep the medication, the desk is fine".
     """
-    own = asked_for(_asking(heard))
+    own = asked_for(asking_of(heard))
     told = {stem for who, text in heard.before if who == "user" for stem in stems(text)}
     least = CHARACTERS if is_chinese(own) else 1
-    names = (stems(own) & told) - _OF_ASKING
+    names = (stems(own) & told) - OF_ASKING
     if len(names) < least or any(speaks_of(own, text) for text in texts):
         return False
     kept = {stem for text in texts for stem in stems(text)}  # "vote" and "votes" end unlike

@@ -65,7 +65,8 @@ class Heard:
     worded to be read alone. stated: likewise its statements, where only one of several is a fact.
     asked: what it asks beside a fact and may tell by the way; that changes nothing. own: what it
     says in the speaker's own words, empty where nothing. may_close: False where it surely ends,
-    replaces or corrects nothing, so that items need not be read with it.
+    replaces or corrects nothing, so that items need not be read with it. perhaps: the sentences
+    that may ask to forget something, which only shows beside what they would mean.
     """
 
     turn: RawTurn
@@ -81,6 +82,7 @@ class Heard:
     asked: tuple[Fact, ...] = ()
     own: str = ""
     may_close: bool = True
+    perhaps: tuple[str, ...] = ()
 
     @property
     def day(self) -> date | None:

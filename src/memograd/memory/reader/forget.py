@@ -27,7 +27,7 @@ KEEPS: Final = re.compile(
     r"|(?:the|my) [\w-]+ (?:where it is|in|alone|as is))\b"
     r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$|\bstands\b|\b(?:don'?t|do not|doesn'?t) mind\b"
     r"|(?<![别別勿甭])(?<!不[要必用])(?<!没必要)(?:可以留|(?<![不没必])要留|留[着著]|保留)"
-    r"|无所谓|無所謂|没事|(?<![跟和与][我他她])(?:没关系|沒關係)|不要紧|不用[删刪]|还是要记|^[^别別不勿甭]*[照存][留存着著]|(?<!不)可以[。!！]*$"
+    r"|无所谓|無所謂|[无無]妨|没事|(?<![跟和与][我他她])(?:没关系|沒關係)|不要紧|不用[删刪]|还是要记|^[^别別不勿甭]*[照存][留存着著]|(?<!不)可以[。!！]*$"
     r"|(?:别的|其他的?|其余的?)(?:随便|隨便|都行|无妨)|照[旧舊说說样樣常]|倒?是真的|随便[。！!]*$"
     r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)|你就[记記留存](?!住)"
     r"|(?<!不)可以[记記]|(?:该|該|还是|還是)(?:要|得)?[记記](?!不)|不[碍礙](?:事|的)?[。!！]*$",
@@ -38,7 +38,7 @@ MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     # "Keep going!" and "Keep it up!" ask for nothing of the kind.
     r"|keep(?! (?:\w+ing|(?:\w+ ){1,2}going|it up|up|on|at it|me|us|calm|in touch)\b)"
-    r"|unsee|unsay|un(?:remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
+    r"|un-?(?:see|say|remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
     r"|cut|leave|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed|,)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
     r"|pretend|vanish|disappear|bury|gone\b|as (?:if|though)\b"

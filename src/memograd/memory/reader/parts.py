@@ -13,6 +13,7 @@ from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
 from memograd.memory.reader.wording import LISTED
+from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 SHORT_ANSWER: Final = 8  # words, or twice as many Chinese characters
 # Of an assistant's message the beginning is read for facts, which takes one row of the model. The
@@ -151,3 +152,20 @@ def is_short(text: str, words: int = SHORT_ANSWER) -> bool:
         return len(text) <= 2 * words and "我" not in text
     subject = re.match(r"\s*(?:my|we|i(?:'m|'ve)?)\b \w+ \w+", text, re.I)
     return len(text.split()) <= words and not subject
+
+
+def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
+    """The question that the turn may answer; a short one with the exchange before it."""
+    if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
+        return None
+    sentences = split_sentences(past[-1].text)
+    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > 240:
+        return None
+    question = sentences[-1]
+    if is_short(question) and len(sentences) > 1:
+        question = f"{sentences[-2]} {question}"
+    elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
+        longest = len(past[-3].text) + len(past[-2].text)
+        if asks(past[-3].text) and longest < 200:
+            question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
+    return question

@@ -47,13 +47,13 @@ from memograd.memory.reader.parts import (
     clauses_of,
     is_short,
     own_sentences,
+    question_before,
     told_apart,
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
     has_secret,
     may_hold_secret,
-    split_sentences,
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
@@ -105,6 +105,10 @@ OPEN_QUESTION_ABOVE: Final = 0.55
 """The worth from which "How do I wrap nine feet of it?" is kept."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
+LEAST_WISH: Final = 0.3
+"""How likely a wish must be at least, whatever the words: "Remove the second bullet" is none."""
+PERHAPS_ABOVE: Final = 0.15
+"""How likely a wish must be that counts where it surely means something that is remembered."""
 
 
 class TrainedReader:
@@ -132,7 +136,7 @@ class TrainedReader:
             last = next((one.text for one in said_before if _is_near(one, turn)), "")
             alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
             setting = Setting(
-                turn, speakers, len(people) <= 1, _asked(past, turn), last, alone=alone
+                turn, speakers, len(people) <= 1, question_before(past, turn), last, alone=alone
             )
             found.append(self._heard(setting, said))
         return found
@@ -174,6 +178,7 @@ class TrainedReader:
         )
         if not sentences:
             return Heard(turn, before, secret=True, own=own)
+        perhaps = self._perhaps(own, sentences, worth, setting)
         if len(own) <= LONGEST:
             held = [one for one in sentences if one[:2] in told_by_way]
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
@@ -188,6 +193,8 @@ class TrainedReader:
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
+        # "Forget the number I gave you": the model knows what is spoken of.
+        idle = idle and float(worth[:, 2].max()) < self.thresholds.wish_unsaid_above
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
@@ -257,6 +264,7 @@ class TrainedReader:
             asked=tuple(asked_) if keep and not secret else (),
             own=own,
             may_close=may_close,
+            perhaps=() if forget or idle or secret else perhaps,
         )
 
     def _with_asides(
@@ -317,11 +325,24 @@ class TrainedReader:
         other nobody speaks to a memory ("Believe in yourself!"), so both are needed there.
         """
         if requests(text) or FORGETS.search(text):
-            return True
+            return wish >= LEAST_WISH
         sure, said = self.thresholds, MAY_ASK.search(message) is not None
         if not setting.alone:
             return said and wish >= WISH_AMONG_PEOPLE
         return wish >= (sure.wish_above if said else sure.wish_unsaid_above)
+
+    def _perhaps(
+        self,
+        message: str,
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
+        setting: Setting,
+    ) -> tuple[str, ...]:
+        """The sentences that may ask to forget something, as `Heard.perhaps` says."""
+        if not setting.alone or asks_nothing_of_memory(message):
+            return ()
+        likely = zip(sentences, worth.tolist(), strict=True)
+        return tuple(text for (_, _, text), row in likely if row[2] >= PERHAPS_ABOVE)
 
     def _told_by_way(
         self, message: str, before: tuple[Said, ...], parts: list[tuple[int, int, str]]
@@ -474,23 +495,6 @@ def _only_offers(question: str) -> bool:
 
 def _fact(row: np.ndarray) -> float:
     return float(row[0])
-
-
-def _asked(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
-    """The question that the turn may answer; a short one with the exchange before it."""
-    if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
-        return None
-    sentences = split_sentences(past[-1].text)
-    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > 240:
-        return None
-    question = sentences[-1]
-    if is_short(question) and len(sentences) > 1:
-        question = f"{sentences[-2]} {question}"
-    elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
-        longest = len(past[-3].text) + len(past[-2].text)
-        if asks(past[-3].text) and longest < 200:
-            question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
-    return question
 
 
 _MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret

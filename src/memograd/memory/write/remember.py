@@ -197,6 +197,8 @@ def _deciding(
                 items = [hit.record for hit in hits]
                 decision = manager.decide(work, fact, query, hits)
                 changes = [Change(decision, fact, hide=fact.forget)]
+            # A manager may find a request to forget where the reader only saw that it may be one.
+            asked = message.forget or any(one.hide and one.fact.forget for one in changes)
             if message.everything:
                 events.append(_asked_for_everything(message, scope, manager.actor))
             if compared_later and changes:
@@ -212,8 +214,8 @@ def _deciding(
                 )
                 made.apply(work, store, compared_later=compared_later)
                 events += made.events
-                told.note(made, hide=change.hide, request=message.forget)
-            if message.secret or message.everything or message.forget:
+                told.note(made, hide=change.hide, request=asked)
+            if message.secret or message.everything or asked:
                 sources = [source for fact in message.facts for source in fact.sources]
                 for turn_id in (message.turn.id, *sources):
                     told.hide(turn_id)
