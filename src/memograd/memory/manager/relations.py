@@ -31,7 +31,8 @@ from memograd.memory.manager.cues import (
     leaves_alone,
     of_other_kind,
 )
-from memograd.memory.manager.other_value import gives_other, of_other_value
+from memograd.memory.manager.members import names_members
+from memograd.memory.manager.other_value import gives_other, of_other_value, undecided
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import forgotten
@@ -129,11 +130,18 @@ class RelationManager(Rewriter):
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
+        pairs = [(one.sure, one.relation) for one in read]
+        unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
+        changes += self._swapped(heard, items, recent, closing, left)
+        swapped = {change.decision.op.item_id for change in changes}
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
-            if is_past(item.text) or (heard.idle and relation in ("retract", "end")):
+            if item.id in unclear or item.id in swapped:
+                continue  # which of them takes the number is not said
+            idle = heard.idle and relation in ("retract", "end")
+            if is_past(item.text) or (idle and not names_members(item.text, heard.own)):
                 continue
             if not corrects and leaves_alone(heard, present(item.text)):
                 continue
