@@ -60,7 +60,7 @@ _ASKS: Final = re.compile(
 _OF_TALK: Final = re.compile(
     r"\b(?:me|this|that|these|those|it|them|want|need|mean|think|know|remember|mind|prefer|sure|ready|or"
     r"|looking|trying|asking|talking|like an?|happy|ok(?:ay)?|going to|getting|guys|all|both|plan"
-    r"|anything|else|not|n't)\b",
+    r"|anything|questions?|see|tried|else|not|n't)\b",
     re.IGNORECASE,
 )
 _NO: Final = re.compile(
@@ -127,10 +127,10 @@ def _does(verb: str, rest: str) -> str:
 _ASKS_ZH: Final = re.compile(
     r"(?:那|好的?|请问|对了|嗯)*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
 )
-_OF_TALK_ZH: Final = (
+_TALKS_ZH: Final = re.compile(
     "还是|需要|想要?|要不要|可以|知道|记得|觉得|确定|打算|准备|介意|愿意|方便|这|那|帮|别的|什么"
+    "|问题|疑问|明白"
 )
-_TALKS_ZH: Final = re.compile(_OF_TALK_ZH)
 # What stands before the verb, and the verbs that 不 denies.
 _VERB_ZH: Final = re.compile(
     r"(?P<before>(?:平时|平常|现在|目前|一直|经常|自己|家里|也|都|对[^过]{1,6}(?=过敏)|在家)*)(?P<still>还)?"
