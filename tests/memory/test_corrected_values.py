@@ -34,11 +34,28 @@ from memograd.memory.records.notes import is_past
         ),
         ("User coaches the under-9s.", "Lost 11-0 and the ref was somebody's dad.", None),
         ("User lives on the 9th floor.", "lift's out. nine floors.", None),
+        ("用户的弟在兰州当兵。", "额 酒泉 兰州是他对象那儿", "用户的弟在酒泉当兵。"),
+        ("用户的弟在兰州当兵。", "额 兰州是省会", None),
+        (
+            "User's brother works in York.",
+            "ugh, Leeds. York is where his girlfriend is",
+            "User's brother works in Leeds.",
+        ),
+        ("User's brother works in York.", "Well. York is the prettiest place", None),
         ("User's number is 555-1234.", "sorry 555-4321", "User's number is 555-4321."),
     ],
 )
 def test_only_the_value_changes(statement: str, message: str, right: str | None) -> None:
     assert corrected(statement, message) == right
+
+
+def test_a_value_with_its_sign_is_replaced_whole() -> None:
+    put = put_in_place(
+        "User is blood type B+.",
+        "no wait B negative",
+        lambda _, old: [float(o == "B+") for o in old],
+    )
+    assert put == "User is blood type B negative."
 
 
 def test_what_is_called_by_its_maker_keeps_its_own_name() -> None:

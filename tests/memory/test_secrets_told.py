@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from tests.memory.test_write_path import Answering, opened, texts
 
-from memograd.memory.reader.sentences import has_secret, may_hold_secret, tells_code
+from memograd.memory.reader.sentences import (
+    has_secret,
+    may_hold_secret,
+    repeats_code,
+    tells_code,
+)
 
 
 @pytest.fixture
@@ -169,3 +174,41 @@ def test_numbers_alone_are_no_secrets(text: str) -> None:
 )
 def test_a_code_may_be_told_in_two_sentences(text: str, tells: bool) -> None:
     assert tells_code(text) == tells
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence", "repeats"),
+    [
+        ("I forgot my PIN. Was it 6627? I always think it's 6627.", "I think it's 6627.", True),
+        ("I forgot my PIN. Was it 6627? I live in Hull.", "I live in Hull.", False),
+        ("I changed my password. My rent is 1200 now.", "My rent is 1200 now.", False),
+    ],
+)
+def test_a_code_of_another_sentence_is_a_secret(message: str, sentence: str, repeats: bool) -> None:
+    assert repeats_code(message, sentence) is repeats
+
+
+class OverlooksBesideSecrets(Answering):
+    """Finds a fact in a clause that it reads alone, and hardly one in a message with a password."""
+
+    def worth(self, message: str, *read: Any, **settings: Any) -> Any:
+        rows = super().worth(message, *read, **settings)
+        if "password" in message or "密码" in message:
+            rows[:, 0] = 0.6
+        return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "secret"),
+    [
+        ("The wifi password is Quokka-77-blue, I have a TP-Link Archer.", "Archer", "Quokka"),
+        ("后台密码 Tulip_8830,我的店开在有赞上,在哪儿改", "有赞", "Tulip"),
+    ],
+)
+def test_a_fact_beside_a_secret_is_read_alone(
+    tmp_path: Path, embedder: Any, text: str, kept: str, secret: str
+) -> None:
+    with opened(tmp_path, embedder, OverlooksBesideSecrets()) as memory:
+        memory.add(text, user_id="u")
+        found = " ".join(texts(memory))
+        assert kept in found and secret not in found

@@ -51,6 +51,16 @@ def spans(item: str, old: str, message: str, new: str) -> tuple[Span, Span]:
          ("Katarina Voss", "Joan Hill")),
         ("去绍兴,住两晚", "两晚", "是嘉兴", "嘉兴", None),
         ("周六开业", "六", "周日才对", "日", ("六", "日")),
+        # Whole on both sides: no "negative+", no "2 quid 20".
+        ("is blood type B+.", "B", "the card says B negative", "negative", ("B+", "B negative")),
+        ("is A-.", "A", "checked, it's A+", "+", ("A-", "A+")),
+        ("codes in C++.", "C", "sorry, C#", "#", ("C++", "C#")),
+        ("is B negative", "B negative", "sorry, positive", "positive", ("negative", "positive")),
+        ("is B+", "+", "sorry, negative", "negative", None),
+        ("B型阴性血", "阴性", "看错了,A型阳性", "阳性", ("B型阴性", "A型阳性")),
+        ("pays 2 quid 40.", "40", "sorry 4 quid 20, swapped", "20", ("2 quid 40", "4 quid 20")),
+        ("is 5 foot 10.", "10", "actually 6 foot", "6", ("5 foot 10", "6 foot")),
+        ("身高一米七八", "七八", "是一米六九", "六九", ("一米七八", "一米六九")),
     ],
 )  # fmt: skip
 def test_both_values_have_one_extent(

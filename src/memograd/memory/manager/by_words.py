@@ -13,6 +13,7 @@ from dataclasses import replace
 from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
 from memograd.memory.manager.past import present
 from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.manager.swap import asks_to_swap
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_past
@@ -24,6 +25,8 @@ def touches_by_words(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     """Whether it asks to forget, denies or corrects, whether rules see a change, or whether an item
     may say the same already."""
     denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
+    if asks_to_swap(heard.own):
+        return True
     if heard.forget or denies or DENIED.match(heard.own):
         return True
     return any(

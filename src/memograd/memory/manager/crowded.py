@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from memograd.memory.language import is_chinese
+from memograd.memory.manager.counted import of_one_unit
 from memograd.memory.manager.cues import ADDS, ADDS_SURELY, CORRECTS
 from memograd.memory.manager.other_value import pointed_at
 from memograd.memory.manager.past import parts_of, present, shared_content
 from memograd.memory.manager.rewriting import closing_of_parts
-from memograd.memory.manager.substitution import of_one_unit
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.sentences import split_sentences
 from memograd.memory.records.items import MemoryItem

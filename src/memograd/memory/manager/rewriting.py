@@ -25,8 +25,10 @@ from memograd.memory.manager.cues import (
     FAINT,
     only_faint,
 )
-from memograd.memory.manager.other_value import in_part, with_value
+from memograd.memory.manager.members import without_members
+from memograd.memory.manager.other_value import gives_surely, in_part, with_value
 from memograd.memory.manager.past import (
+    doubted,
     ended,
     instead,
     is_list,
@@ -41,9 +43,11 @@ from memograd.memory.manager.past import (
     with_subject,
 )
 from memograd.memory.manager.protocol import Change
+from memograd.memory.manager.swap import asks_to_swap, swapped, swapped_between
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_past
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 
 if TYPE_CHECKING:
@@ -91,6 +95,11 @@ class Rewriter:
         of the same type.
         """
         sounds = CORRECTS.search(heard.own) is not None
+        if relation in ("retract", "end") and just_told and not DENIES.search(heard.own):
+            old = present(item.text)
+            told = substitution.names_the_old(old, heard.own)
+            if told or (sounds and gives_surely(self._model, heard, old)):
+                relation = "correct"  # a value is wrong, and not all of it
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
             denies = DENIES.search(heard.own) or negates(heard.own, item.text)
@@ -100,7 +109,7 @@ class Rewriter:
             if not just_told or (sure < least and not DENIED.match(heard.own)):
                 return None
             op = MemoryOp.delete(item.id)
-            if (part := self._rest(heard, item)) is not None:
+            if (part := self._rest(heard, item, relation)) is not None:
                 op = MemoryOp.update(item.id, part)
             decision = Decision(op, reason("retract", item.text, quoted=True), sure)
             return Change(decision, heard.as_fact, hide=True)
@@ -144,7 +153,7 @@ class Rewriter:
         # an item says of which nobody knows which part is wrong.
         whole = len(parts_of(present(item.text))) == 1
         plain = sounds and whole and not FAINT.search(heard.own)
-        if (rest := self._rest(heard, item)) is not None:
+        if (rest := self._rest(heard, item, relation)) is not None:
             text = rest if plain else _with_past(rest, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
         fit = self._fitting(heard, item, left.quotes)
@@ -168,6 +177,44 @@ class Rewriter:
             hide=True,
         )
 
+    def _swapped(
+        self,
+        heard: Heard,
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+        sure: Sequence[float],
+        left: Left,
+    ) -> list[Change]:
+        """What was just told, with two of its values in each other's place where the message says
+        that they were taken for each other: of one item, or of the only two. In doubt where it is
+        not clear which they are: the message gives no value."""
+        if not asks_to_swap(heard.own):
+            return []
+        told = [
+            (one, item)
+            for one, item in zip(sure, items, strict=True)
+            if item.id in recent and item.role != "assistant" and not is_past(item.text)
+        ]
+        done: list[tuple[float, MemoryItem, str]] = []
+        for one, item in sorted(told, key=lambda pair: -pair[0]):
+            if not done and (text := swapped(present(item.text))) is not None:
+                done = [(one, item, text)]
+        if not done and len(told) == 2:
+            both = swapped_between(present(told[0][1].text), present(told[1][1].text))
+            if both is not None:
+                done = [(*pair, text) for pair, text in zip(told, both, strict=True)]
+        if done:
+            left.rewritten = left.corrected = True
+            left.used |= {n for n, quote in enumerate(left.quotes) if asks_to_swap(quote)}
+        elif told:
+            one, item = max(told, key=lambda pair: pair[0])
+            text = doubted(item.text, heard.day)
+            return [self._update(item, text, heard, "doubt", one, hide=False)]
+        return [
+            self._update(item, keeping_past(text, item.text), heard, "correct", one)
+            for one, item, text in done
+        ]
+
     def _made_past(
         self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: Left
     ) -> Change:
@@ -175,7 +222,7 @@ class Rewriter:
         if relation in VALUES and (other := in_part(self._model, heard, present(item.text))):
             text = instead(other, item.text, heard.day)
             return self._update(item, text, heard, "replace", sure)
-        part = self._rest(heard, item)
+        part = self._rest(heard, item, relation)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
         )
@@ -221,9 +268,12 @@ class Rewriter:
     def _relation(self, row: np.ndarray) -> str:
         return self._names[self._closing[int(row[self._closing].argmax())]]
 
-    def _rest(self, heard: Heard, item: MemoryItem) -> str | None:
+    def _rest(self, heard: Heard, item: MemoryItem, relation: str) -> str | None:
         """The item without those of its parts that the message closes; None where all of it is, or
         what is left cannot be read alone."""
+        left = without_members(present(item.text), heard.own)
+        if left is not None and relation != "replace":  # "I pour soya in coffee" takes none out
+            return left
         parts = parts_of(present(item.text))
         if len(parts) < 2 or not is_list(parts):
             return None

@@ -68,7 +68,7 @@ TYPES: Final = (
         rf"|(?<![{_ZH}\w])[{_ZH}]{{2,5}}(?=[!！,，。?？\s]|$)"
     ),
 )
-_TIMES: Final = 7  # of the types, the first ones
+TIMES: Final = 7  # of the types, the first ones
 _NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
 )
@@ -88,23 +88,23 @@ def corrected(old: str, message: str) -> str | None:
         mine = [m for m in pattern.finditer(rest_old)]
         # "Lost 11-0" gives no other number for "the under-9s".
         its = [m for m in pattern.finditer(rest_new) if _alike(m[0], mine)]
-        known = {_plain(m[0]) for m in mine}
+        known = {plain(m[0]) for m in mine}
         known |= {re.sub("^[上下]午", "", value) for value in known}
         unknown = {
-            _plain(m[0]): m
+            plain(m[0]): m
             for m in reversed(its)
-            if _plain(m[0]) not in known and not _NEGATED.search(rest_new[: m.start()])
+            if plain(m[0]) not in known and not _NEGATED.search(rest_new[: m.start()])
         }
         new = list(unknown.values())
         if len(mine) > 1 and len(new) == 1:
             # "12 megs down and 3 up" and "it's 30 up": the word behind says which one is meant.
-            unit = _next_word(message, new[0].end())
-            alike = [m for m in mine if unit and _next_word(old, m.end()) == unit]
+            unit = next_word(message, new[0].end())
+            alike = [m for m in mine if unit and next_word(old, m.end()) == unit]
             if len(alike) == 1:
                 return put(old, alike[0].span(), new[0][0].strip())
         if len(mine) == 1 and len(new) == 1:
             return put(old, mine[0].span(), new[0][0].strip())
-        named = [m for m in mine if _plain(m[0]) in {_plain(n[0]) for n in its}]
+        named = [m for m in mine if plain(m[0]) in {plain(n[0]) for n in its}]
         if len(named) == 1 and len(new) == 1:  # "7.20, not 6.20"
             return put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
@@ -114,7 +114,7 @@ def corrected(old: str, message: str) -> str | None:
 
 def of_one_type(old: str, new: str) -> bool:
     """Whether both are a date, a time, a day of the week, ..., or neither is."""
-    return all(bool(pattern.search(old)) == bool(pattern.search(new)) for pattern in TYPES[:_TIMES])
+    return all(bool(pattern.search(old)) == bool(pattern.search(new)) for pattern in TYPES[:TIMES])
 
 
 def _alike(value: str, values: Sequence[re.Match[str]]) -> bool:
@@ -161,26 +161,8 @@ _DAY_IN_DATE: Final = re.compile(
 )
 
 
-def of_one_unit(old: str, message: str) -> bool:
-    """Whether a number of each counts the same: "four laps" and "sixth lap", not 12节 and 61个.
-
-    True where a text has no number.
-    """
-    mine, its = _units(old), _units(message)
-    return not mine or not its or not mine.isdisjoint(its)
-
-
-def _units(text: str) -> set[str]:
-    found = set()
-    for pattern in TYPES[-2:]:
-        for number in pattern.finditer(text):
-            behind = text[number.end() :].lstrip()
-            unit = behind[:1] if is_chinese(behind[:1]) else _next_word(behind, 0)[:5]
-            found.add(unit.rstrip("s"))
-    return found
-
-
-def _next_word(text: str, end: int) -> str:
+def next_word(text: str, end: int) -> str:
+    """The word behind a place of an English text, empty where none."""
     found = re.match(r"\s*([^\W\d_]+)", text[end:])
     return found[1].casefold()[:12] if found else ""
 
@@ -260,7 +242,7 @@ _FUNCTION: Final = re.compile(
     re.I,
 )
 _BARE_CHINESE: Final = re.compile(
-    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|更正(?:一下)?|纠正一下|改一下|对不起|對不起|不好意思|抱歉|哦|噢|啊"
+    r"^(?:[\W]*(?:不对|不對|不是|不|[说說记記写寫打搞弄看听聽念敲讲講]?[错錯混反岔]了?|[说說记記写寫][大小多少早晚高低]了|嘴瓢|手抖|手快|脑抽|口误|口誤|手滑|呃|额|欸|诶|哎呀?|更正(?:一下)?|纠正一下|改一下|对不起|對不起|不好意思|抱歉|哦|噢|啊"
     r"|等等|其实|其實|应该|應該|是|叫|我?(?:的)?意思)+[，,。！!\s:：]*)+"
 )
 
@@ -328,7 +310,10 @@ def _spans_english(old: str, new: str) -> list[tuple[int, int]]:
     first = owned.end() if owned else 0
     words = [
         word
-        for word in re.finditer(r"[\w'’.-]*[\w]|[A-Z]\w+\.", old)
+        # B+ and C# are whole, as "Mr." is.
+        for word in re.finditer(
+            r"\b[A-Za-z]{1,2}(?:[+#]{1,2}|-)(?!\w)|[\w'’.-]*[\w]|[A-Z]\w+\.", old
+        )
         if word.start() >= first or not word.start()
     ]
     longest = len(new.split()) + 1
@@ -362,6 +347,23 @@ _OOPS: Final = re.compile(
 )
 
 
+# "Leeds. York is where his girlfriend is": the old value belongs to something else.
+_OF_ANOTHER: Final = (
+    r"^(?:(?:ugh|argh|gah|er+m?|um+|hm+|ah|oh|well|yes|yeah|so|sorry|no|wait|oops)[\s,.!]+)*+"
+    r"(?P<new>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*){0,2})[,.;!] "
+    r"(?P<old>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*)?)"
+    r"(?:'s| is| was) (?:where|what|who|his|her|my|their|our)\b",
+    r"^(?:(?:额|呃|哦|噢|啊|诶|欸|哎呀?|不对|不是|错了|[说记写打]错了?)[\s，,。!！]*)*+"
+    r"(?P<new>[^\s，,。!！是不没我你他她这那]{1,6})[\s，,。!！]+"
+    r"(?P<old>[^\s，,。!！是]{1,6}?)那?[个边]?是(?!的|对|不|吧|啊)",
+)
+
+
+def names_the_old(old: str, message: str) -> bool:
+    """Whether a short message names the value that it corrects, and the right one beside it."""
+    return len(message) <= LONGEST and _instead(old, message) is not None
+
+
 def _instead(old: str, message: str) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
     bare = _OOPS.sub("", message.strip(" .!。！*~"))
@@ -377,10 +379,11 @@ def _instead(old: str, message: str) -> str | None:
         r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
         r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
         r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
+        *_OF_ANOTHER,
     ):
         for found in re.finditer(pattern, bare, re.I):
             at = old.casefold().find(found["old"].strip().casefold())
-            if at >= 0 and found["new"].strip():
+            if at >= 0 and found["new"].strip() and not is_reaction(found["new"]):
                 return put(old, (at, at + len(found["old"].strip())), found["new"].strip())
     return None
 
@@ -456,7 +459,8 @@ _NO_NAMES: Final = "that with name spelt spelled typo sorry mean actually wait u
 _COMMON: Final = frozenset(_NO_NAMES.split())
 
 
-def _plain(value: str) -> str:
+def plain(value: str) -> str:
+    """A value as values of one type are compared: 9 for "nine", jun 3 for "3rd of June"."""
     if re.search(rf"\b(?:{_MONTHS})\b", value, re.I):  # "3rd of June" is "June 3"
         words = re.findall(r"\d+|[a-z]{3,}", value.casefold())
         return " ".join(sorted(word[:3] for word in words if word not in ("the", "2nd")))

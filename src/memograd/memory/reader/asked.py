@@ -160,6 +160,11 @@ def asks_nothing_of_memory(text: str) -> bool:
     return _CALLS_OFF.search(rest) is not None and not (MAY_ASK.search(rest) or requests(rest))
 
 
+def forbids_to_forget(text: str) -> bool:
+    """Whether it says that something is not to be forgotten: "don't delete the bit about Ann"."""
+    return _KEEPS_ON.search(simplified(text)) is not None
+
+
 def is_another_matter(text: str, *, asks: bool) -> bool:
     """Whether it leaves what is not to be saved: it says so, or asks and points back at nothing.
 

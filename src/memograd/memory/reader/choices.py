@@ -46,16 +46,21 @@ _COMMA: Final = re.compile(r"\s*,\s*(?:or\s+)?|\s+or\s+", re.IGNORECASE)
 _COMMA_ZH: Final = re.compile(r"[，,]?(?:还是|還是|或者|或是|抑或)|、")
 # What stands before the first choice and belongs to all of them.
 _BEFORE_ZH: Final = re.compile(
-    r"[：:，,]|(?:是|在|要|选|選|喝|吃|用|买|買|去|住|坐|订|訂|约|約|到|学|學|养|養|穿|喜欢|喜歡|想|对|對)(?=.)"
+    r"[：:，,]|(?:是|在|要|选|選|喝|吃|用|买|買|去|住|坐|订|訂|约|約|到|学|學|养|養|穿|喜欢|喜歡|想|对|對|[叫称稱呼][您你]|為|为)(?=.)"
 )
 _CLAUSE: Final = re.compile(
     r"(?:do|does|did|is|are|was|were|have|has|would|should|shall|will|can|could|may|you|i|we|it)\b"
     r"|\S+(?:\s+\S+){4}",
     re.IGNORECASE,
 )
+# A sentence or a clause ends here; the point of "Mr. Haddad" ends none.
+_HEAD: Final = re.compile(
+    r"[:?]|! |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bProf)(?<!\b[A-Z])\. ",
+    re.IGNORECASE,
+)
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _PREPOSITION: Final = re.compile(
-    r"(?:at|in|on|for|to|by|with|from|of|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
+    r"(?:at|in|on|for|to|by|with|from|of|as|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
     r"|drink|eat|have|get|about|say)\s+",
     re.IGNORECASE,
 )
@@ -108,7 +113,8 @@ def _choices_english(question: str) -> list[Span]:
     ors = list(re.finditer(r"\s+or\s+", question[:end], re.IGNORECASE))
     if not ors:
         return []
-    head = max(question.rfind(mark, 0, ors[0].start()) for mark in (":", "?", ". ", "! ")) + 1
+    heads = [m.start() for m in _HEAD.finditer(question, 0, ors[0].start())]
+    head = max(heads, default=-1) + 1
     joints = [m for m in _COMMA.finditer(question, head, end) if m.end() < end]
     first_or = next(n for n, joint in enumerate(joints) if re.search(r"\bor\b", joint[0], re.I))
     while first_or > 0 and _CLAUSE.match(question, joints[0].end(), joints[1].start()):
@@ -129,7 +135,8 @@ def _choices_english(question: str) -> list[Span]:
     else:
         starts = [head + m.start() for m in re.finditer(r"\S+", before)]
         start = starts[max(0, len(starts) - words)]
-        while lead := _PREPOSITION.match(question, start, joints[0].start()):
+        own = _PREPOSITION.match(question, later[-1][0], later[-1][1])  # "or by train"
+        while not own and (lead := _PREPOSITION.match(question, start, joints[0].start())):
             start = lead.end()
     return [(start, joints[0].start()), *later] if start < joints[0].start() else []
 

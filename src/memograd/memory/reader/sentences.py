@@ -233,7 +233,7 @@ class OwnWords:
 
 _CODE_TOLD: Final = re.compile(
     r"(?<![A-Za-z])(?:pin|passcode|password|cvv|otp)(?![A-Za-z])[^\n]{0,60}"
-    r"(?<![\d:/.,-])(?!(?:19|20)\d\d(?!\d))\d{4,8}(?![\d:/,-])",
+    r"(?<![\d:/.,-])(?!(?:19|20)\d\d(?!\d))(?P<code>\d{4,8})(?![\d:/,-])",
     re.IGNORECASE,
 )
 
@@ -244,6 +244,17 @@ def tells_code(text: str) -> bool:
     "I forgot my PIN again. Was it 6627?" holds no secret by its form, but the next message may.
     """
     return _CODE_TOLD.search(text) is not None
+
+
+def repeats_code(message: str, sentence: str) -> bool:
+    """Whether a sentence says the code that the message gives in another one.
+
+    "I forgot my PIN again. Was it 6627? I always think it's 6627."
+    """
+    told = _CODE_TOLD.search(message)
+    if told is None or told["code"] not in sentence:
+        return False
+    return re.search(rf"\b(?:it|that)(?:['’]s| is| was)? {told['code']}\b", message) is not None
 
 
 def has_secret(text: str) -> bool:

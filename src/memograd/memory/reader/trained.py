@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.answers import BARE_ANSWER, only_offers, told_in_full
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
     EVERYTHING,
@@ -54,6 +55,7 @@ from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
     has_secret,
     may_hold_secret,
+    repeats_code,
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
@@ -72,37 +74,12 @@ LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted 
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
-_BARE_ANSWER: Final = re.compile(
-    r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
-    r"|n(?:o|ope|ah|ever|one)|not (?:really|at all|any ?more|that i know of|yet)|god no"
-    r"|hell (?:yes|no|yeah)|both"
-    r"|neither|either"
-    r"|the (?:former|latter|first|second|last)(?: one)?"
-    r"|(?:that|this)(?:'s| is) (?:right|correct|true|it|so)|you(?:'re| are) (?:right|correct)|quite"
-    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
-    r"|都不)\b[\s\W]*",
-    re.IGNORECASE,
-)
-# An offer for good is a question about what one wants: "use metric units from now on?"
-_FOR_GOOD: Final = re.compile(
-    r"\b(?:from now on|always|in (?:the )?future|going forward"
-    r"|every (?:day|week|month|time|morning)"
-    r"|weekly|daily|monthly|remember|note|keep in mind|save)\b"
-    r"|以后|今后|每[天周月次]|一直|[记記][住下得着著]",
-    re.IGNORECASE,
-)
-_OFFER: Final = re.compile(
-    r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)"
-    r"|(?:do you |d'you )?want me to"
-    r"|would you like (?:me|to|a|an|some|help)|can i help|anything else|need (?:any )?help"
-    r"|ready\?|does that help|makes? sense)"
-    r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
-    re.IGNORECASE,
-)
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
 OPEN_QUESTION_ABOVE: Final = 0.55
 """The worth from which "How do I wrap nine feet of it?" is kept."""
+HARMLESS_ABOVE: Final = 0.7
+"""How likely a fact a clause is that stands beside a secret, in its message or alone."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
 LEAST_WISH: Final = 0.3
@@ -173,6 +150,7 @@ class TrainedReader:
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         formless = [one for one in sentences if not has_secret(one[2])]
         told_by_way = self._told_by_way(turn.text, before, formless)
+        told_by_way |= {one[:2] for one in formless if repeats_code(turn.text, one[2])}
         sentences, worth, kept_back = self._without_secrets(
             turn.text, before, sentences, worth, told_by_way
         )
@@ -226,8 +204,10 @@ class TrainedReader:
             only = points or len(sentences) <= 2
             first = only or text is sentences[0][2]
             asked = points or (first and is_short(text) and not asks_back(text))
-            answers = setting.question if asked else None
-            bare = answers and only and _BARE_ANSWER.match(text) and not _only_offers(answers)
+            full = told_in_full(setting.question, text) if setting.question and only else None
+            answers = setting.question if asked or full else None
+            plain = full is not None or BARE_ANSWER.match(text) is not None
+            bare = answers and only and plain and not only_offers(answers)
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
             of_text = WANTS_TEXT.search(f"{setting.before} {own}")
             standing = setting.alone and is_standing(text) and not of_text
@@ -235,11 +215,14 @@ class TrainedReader:
                 if fact >= self.thresholds.keep_asked_above and asks(text) and not answers:
                     asked_.append(to_fact(say(text, setting), setting))
                 continue
-            if answers and _only_offers(answers) and _BARE_ANSWER.fullmatch(text):
+            if answers and only_offers(answers) and BARE_ANSWER.fullmatch(text):
                 continue
             meant = person_meant(bare_text, turn.text[:start], setting.before)
             spoken = replace(setting, about=meant)
-            draft = say_answer(answers, text, setting) if answers else say(text, spoken)
+            if full:
+                draft = say(full, setting)
+            else:
+                draft = say_answer(answers, text, setting) if answers else say(text, spoken)
             answered = answered or bool(answers)
             keep.append(text)
             facts_.append(to_fact(draft, setting))
@@ -409,7 +392,10 @@ class TrainedReader:
                 continue
             found_worth = self._model.worth(message, before, [said for _, said in clauses])
             for (at, said), own_row in zip(clauses, found_worth, strict=True):
-                if float(own_row[0]) >= self.thresholds.keep_clause_above:
+                # Beside a password and a question a router's make hardly looks like a fact.
+                alone = self._model.worth(said, (), [said])[0]
+                own_row = max(own_row, alone, key=_fact)
+                if float(own_row[0]) >= HARMLESS_ABOVE:
                     parts.append((start + at, start + at + len(said), said))
                     rows.append(own_row)
         return parts, np.stack(rows) if rows else worth[:0], kept_back
@@ -486,11 +472,6 @@ def _is_near(before: RawTurn, turn: RawTurn) -> bool:
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:
     return any(start <= part[0] and part[1] <= end for start, end, _ in sentences)
-
-
-def _only_offers(question: str) -> bool:
-    """Whether it offers something for once, and does not ask what holds for good."""
-    return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None
 
 
 def _fact(row: np.ndarray) -> float:

@@ -2,7 +2,8 @@
 
 A model points at tokens, and tokens are cut elsewhere in every text: 尾号6620 beside 6602, "30" of
 "30th" beside "13th", "two" beside "Half past three" where the item says "half past two". Put in
-place as they are, they would leave "half past Half past three".
+place as they are, they would leave "half past Half past three". And a value is put in place whole:
+of "B+" and "B negative" no "negative+" is made, of "2 quid 40" and "4 quid 20" no "2 quid 20".
 
 Invariants: what is left of a value is not empty and stands within whole words; both stand where
 they stood. Pure functions.
@@ -38,6 +39,10 @@ _COUNTED: Final = re.compile(rf"[{_HAN_NUMERALS}\d]+[个只位条名头匹](?={_
 def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span] | None:
     """The spans, moved to what is put in place; None where one counts and the other does not."""
     old, new = _trimmed(item, _whole(item, old)), _trimmed(message, _whole(message, new))
+    composed = _composed(item, old, message, new)
+    if composed is None:
+        return None
+    old, new = composed
     old, new = _without_common_edges(item, old, message, new)
     if _OWNS.match(item[old.end :]) and re.search(r"\w['’]s$", message[slice(*new)]):
         new = Span(new.start, new.end - 2)
@@ -62,6 +67,73 @@ def _whole(text: str, span: Span) -> Span:
     if re.match(r"\d", text[start:end]) and re.search(r"(?<![\w])[+-]$", text[:start]):
         start -= 1
     return Span(start, end)
+
+
+# A letter with its sign (B+, O negative, C#, B型阴性), a number on both sides of its unit.
+_SIGN: Final = r"positive|negative|pos|neg|plus|minus|flat|sharp|major|minor"
+_SIGNED: Final = re.compile(
+    rf"(?<![\w+-])[A-Za-z]{{1,2}}(?:(?P<mark>[+＋#-]{{1,2}})(?![\w+#-])| (?P<word>{_SIGN})\b)"
+    rf"|(?<![A-Za-z])[A-Za-z]{{1,2}}型?(?:血)?(?P<zh>[阴陰阳陽]性)",
+    re.IGNORECASE,
+)
+_SIGN_ALONE: Final = re.compile(rf"[+＋#-]{{1,2}}|{_SIGN}|[阴陰阳陽]性", re.IGNORECASE)
+_AROUND_UNIT: Final = re.compile(
+    r"(?<![\d.])\d+ ?(?:quid|pounds?|euros?|dollars?|bucks|foot|feet|ft|stone|st|lbs?|hours?|hrs?|h"
+    r"|m|metres?|meters?|['’]) ?\d+(?!\d|\.\d)"
+    rf"|[{_HAN_NUMERALS}\d]+[米块塊元斤][{_HAN_NUMERALS}\d]+"
+)
+
+
+def _composed(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span] | None:
+    """The spans, each with the rest of the value that it is half of; None where the message has
+    only the half that cannot stand beside the other one."""
+    for pattern in (_SIGNED, _AROUND_UNIT):
+        mine, its = _around(pattern, item, old), _around(pattern, message, new)
+        if its is not None:
+            new = _joint_span(new, its)
+        if mine is None:
+            continue
+        if its is not None:
+            old = _joint_span(old, mine)
+            if pattern is _SIGNED and (name := _of_one_letter(mine, its)) is not None:
+                old, new = Span(*mine.span(name)), Span(*its.span(name))
+        elif pattern is _AROUND_UNIT:
+            counted = re.match(r"\d+ ?([^\W\d]+)", message[new.start :])
+            if counted is not None and counted[1] in mine[0]:  # "6 foot" for "5 foot 10"
+                old, new = _joint_span(old, mine), Span(new.start, new.start + counted.end())
+        elif _SIGN_ALONE.fullmatch(message[slice(*new)]) is None:
+            old = _joint_span(old, mine)
+        elif mine["mark"] or message[slice(*new)][0] in "+＋#-":
+            return None  # "B+" and "negative"
+        else:
+            name = "word" if mine["word"] else "zh"
+            old = Span(mine.start(name), mine.end(name))
+    return old, new
+
+
+def _of_one_letter(mine: re.Match[str], its: re.Match[str]) -> str | None:
+    """In which way both are written, where only the sign is another: "A negative", "A positive"."""
+    for name in ("word", "zh"):
+        if mine[name] and its[name]:
+            one, other = (m[0].removesuffix(m[name]).casefold() for m in (mine, its))
+            return name if one == other else None
+    return None
+
+
+def _around(pattern: re.Pattern[str], text: str, span: Span) -> re.Match[str] | None:
+    """The value of that form which a span lies in or reaches into."""
+    return next(
+        (
+            one
+            for one in pattern.finditer(text)
+            if one.start() < span.end and span.start < one.end()
+        ),
+        None,
+    )
+
+
+def _joint_span(span: Span, found: re.Match[str]) -> Span:
+    return Span(min(span.start, found.start()), max(span.end, found.end()))
 
 
 def _joined(one: str, other: str) -> bool:

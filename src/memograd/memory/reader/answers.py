@@ -1,0 +1,196 @@
+"""Short answers: which are bare, which only take an offer, and a plain yes or no told in full.
+
+    "Do you eat meat?"   "nope"                    ->  I do not eat meat
+    "Are you left-handed?"   "no, my husband is"   ->  I am not left-handed, but my husband is ...
+    您是左撇子吗？   不是啊 我老公是                 ->  我不是左撇子，我老公是左撇子
+
+What was asked becomes what the speaker says. An answer that quotes its question is of little use to
+who reads it later, and nothing can be compared with it.
+
+Invariants: what is told is made of the question's own words and of whom the answer names; where the
+question is none that yes or no answers, or the answer says more, the answer is None. Pure
+functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.language import language_of, simplified
+from memograd.memory.reader.person_english import third_person
+
+BARE_ANSWER: Final = re.compile(
+    r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
+    r"|n(?:o|ope|ah|ever|one)|not (?:really|at all|any ?more|that i know of|yet)|god no"
+    r"|hell (?:yes|no|yeah)|both"
+    r"|neither|either"
+    r"|the (?:former|latter|first|second|last)(?: one)?"
+    r"|(?:that|this)(?:'s| is) (?:right|correct|true|it|so)|you(?:'re| are) (?:right|correct)|quite"
+    # A refusal, of what is offered for good.
+    r"|(?:please )?(?:don'?t|do not)(?: bother)?|rather not|no (?:need|thanks|thank you)"
+    r"|(?:可|千万|还是)?(?:别|別|不要|不用|不必|免)[了吧啦啊呀]*(?=[\s，,。!！]|$)"
+    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
+    r"|都不)\b[\s\W]*",
+    re.IGNORECASE,
+)
+# An offer for good is a question about what one wants: "use metric units from now on?"
+_FOR_GOOD: Final = re.compile(
+    r"\b(?:from now on|always|in (?:the )?future|going forward"
+    r"|every (?:day|week|month|time|morning)"
+    r"|weekly|daily|monthly|remember|note|keep in mind|save"
+    r"|(?:address|call|refer to) you|your (?:name|title))\b|称呼|稱呼|[叫喊][您你]"
+    r"|以后|今后|每[天周月次]|一直|[记記][住下得着著]",
+    re.IGNORECASE,
+)
+_OFFER: Final = re.compile(
+    r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)\b"
+    r"|(?:do you |d'you )?want me to"
+    r"|would you like (?:me|to|a|an|some|help)\b|can i help|anything else|need (?:any )?help"
+    r"|ready\?|does that help|makes? sense)"
+    r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
+    re.IGNORECASE,
+)
+_ASKS: Final = re.compile(
+    r"(?:(?:and|so|ok(?:ay)?|great|lovely|thanks|got it|right)[,.!]* )*"
+    r"(?P<verb>do|are|have) you (?P<rest>[^,;:?!.()]{2,60})\?",
+    re.IGNORECASE,
+)
+# What is asked of this talk, and not of who speaks.
+_OF_TALK: Final = re.compile(
+    r"\b(?:me|this|that|these|those|it|them|want|need|mean|think|know|remember|mind|prefer|sure|ready|or"
+    r"|looking|trying|asking|talking|like an?|happy|ok(?:ay)?|going to|getting|guys|all|both|plan"
+    r"|anything|questions?|see|tried|else|not|n't)\b",
+    re.IGNORECASE,
+)
+_NO: Final = re.compile(
+    r"\W*(?:no+|nope|nah|naw|never|(?:god|hell) no|no way|not at all|absolutely not)"
+    r"(?:[\s,.!]+(?:no|nope|never|not at all|sorry|thanks|lol|haha))*\W*",
+    re.IGNORECASE,
+)
+_YES: Final = re.compile(
+    r"\W*(?:y(?:es|ep|eah|up)|sure do|of course|i do|i am|i have|absolutely|definitely)"
+    r"(?:[\s,.!]+(?:i do|i am|i have|yes|of course|lol|haha|sadly|indeed))*\W*",
+    re.IGNORECASE,
+)
+_ANOTHER: Final = re.compile(
+    r"\W*(?:no+|nope|nah|not (?:me|really|myself|i)|i(?:'m not| don'?t| haven'?t| am not| do not))"
+    r"[\s,.!;-]+(?:(?:but|that'?s|it'?s|though) )?"
+    r"(?P<who>(?:my|our) (?:\w+ )?\w+) (?:is|does|has|'s)(?:,? (?:though|lol|haha|tho))?\W*",
+    re.IGNORECASE,
+)
+_OPEN: Final = re.compile(r"\b(?:any|ever|much|many|yet|at all)\b", re.IGNORECASE)
+
+
+def told_in_full(question: str, answer: str) -> str | None:
+    """The sentence that a yes or a no stands for, in the first person."""
+    question, answer = " ".join(question.split()), " ".join(answer.split())
+    if language_of(question) == "zh":
+        return _in_chinese(question, answer)
+    return _in_english(question, answer)
+
+
+def _in_english(question: str, answer: str) -> str | None:
+    asks = _ASKS.fullmatch(question)
+    if asks is None or _OF_TALK.search(asks["rest"]):
+        return None
+    verb, rest = asks["verb"].casefold(), re.sub(r"\byour\b", "my", asks["rest"].strip())
+    verb = {"are": "am"}.get(verb, verb)
+    if _YES.fullmatch(answer):
+        if _OPEN.search(rest):
+            return None
+        return f"I {rest}" if verb == "do" else f"I {verb} {rest}"
+    if (another := _ANOTHER.fullmatch(answer)) is not None:
+        bare = re.sub(r"\b(?:still|ever|yet) ", "", rest)
+        if re.search(r"\b(?:any|my|yourself)\b", bare):
+            return None
+        return f"{_denied(verb, rest)}, but {another['who']} {_does(verb, bare)}"
+    return _denied(verb, rest) if _NO.fullmatch(answer) else None
+
+
+def _denied(verb: str, rest: str) -> str:
+    """I do not smoke; I no longer smoke; I have never been to Spain."""
+    for word, denial in (("still", "no longer"), ("ever", "never")):
+        if re.match(rf"{word} ", rest):
+            told = f"{denial} {rest[len(word) + 1 :]}"
+            return f"I {told}" if verb == "do" else f"I {verb} {told}"
+    return f"I {verb} not {rest}"
+
+
+def _does(verb: str, rest: str) -> str:
+    if verb != "do":
+        return f"{'is' if verb == 'am' else 'has'} {rest}"
+    first, _, more = rest.partition(" ")
+    return f"{third_person(first)} {more}".rstrip()
+
+
+_ASKS_ZH: Final = re.compile(
+    r"(?:那|好的?|请问|对了|嗯)*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
+)
+_TALKS_ZH: Final = re.compile(
+    "还是|需要|想要?|要不要|可以|知道|记得|觉得|确定|打算|准备|介意|愿意|方便|这|那|帮|别的|什么"
+    "|问题|疑问|明白"
+)
+# What stands before the verb, and the verbs that 不 denies.
+_VERB_ZH: Final = re.compile(
+    r"(?P<before>(?:平时|平常|现在|目前|一直|经常|自己|家里|也|都|对[^过]{1,6}(?=过敏)|在家)*)(?P<still>还)?"
+    r"(?P<verb>是|有|会|能|吃|喝|抽|住|养|开|打|用|爱|喜欢|信|怕|去|做|学|戴|过敏|喝|玩|看|听|在|结婚|离婚)"
+    r"(?P<more>.*)"
+)
+_STOPS: Final = r"[啊呀哦呢的啦哈嘛诶呐]*"
+_NO_ZH: Final = re.compile(
+    rf"\W*(?P<no>没有?|不)(?P<verb>[\u4e00-\u9fff]{{0,2}}?)(?:过|了)?{_STOPS}\W*"
+)
+_YES_ZH: Final = re.compile(
+    rf"\W*(?:(?:是|对|嗯+)[的滴]?{_STOPS}\W*)*(?P<verb>[\u4e00-\u9fff]{{0,2}}?){_STOPS}\W*"
+)
+_ANOTHER_ZH: Final = re.compile(
+    rf"\W*(?:我)?(?P<no>没有?|不)(?P<verb>[\u4e00-\u9fff]{{0,2}}?){_STOPS}[\s，,。!！]*(?:但是?|不过|倒是)?"
+    rf"(?P<who>[我咱俺][家的]?[\u4e00-\u9fff]{{1,3}}?)(?:倒是|才|就)?(?P<does>是|有|会|能|吃|喝|抽|住|养|开|打|用|爱|喜欢|过敏)"
+    rf"{_STOPS}\W*"
+)
+
+
+def _in_chinese(question: str, answer: str) -> str | None:
+    asks = _ASKS_ZH.fullmatch(question)
+    if asks is None or _TALKS_ZH.search(simplified(asks["rest"])):
+        return None
+    told = _VERB_ZH.fullmatch(asks["rest"])
+    if told is None:
+        return None
+    verb = told["verb"]
+    another = _ANOTHER_ZH.fullmatch(answer)
+    if another is not None and another["does"] == verb and another["verb"] in ("", verb, "是"):
+        denied = _denied_zh(told, another["no"])
+        before = told["before"] if verb == "过敏" else ""
+        return denied and f"{denied}，{another['who']}{before}{verb}{told['more']}"
+    no = _NO_ZH.fullmatch(answer)
+    if no is not None and no["verb"] in ("", verb, "是"):
+        return _denied_zh(told, no["no"])
+    yes = _YES_ZH.fullmatch(answer)
+    if (
+        yes is not None
+        and yes["verb"] in ("", verb)
+        and re.search(r"[是对嗯]", answer + yes["verb"])
+    ):
+        return f"我{asks['rest']}"
+    return f"我{asks['rest']}" if yes is not None and yes["verb"] == verb else None
+
+
+def _denied_zh(told: re.Match[str], no: str) -> str | None:
+    """我平时不吃肉; 我没去过日本; 我还没结婚; 我不抽烟了."""
+    before, verb, more = told["before"], told["verb"], told["more"]
+    if verb == "有":
+        return f"我{before}没有{more}"
+    if more.startswith("过") or more.endswith("过"):
+        return f"我{before}没{verb}{more}"
+    if more.endswith("了"):
+        return f"我{before}还没{verb}{more[:-1]}" if no.startswith("没") else None
+    if no.startswith("没") and verb not in ("养", "在"):
+        return None
+    return f"我{before}不{verb}{more}{'了' if told['still'] else ''}"
+
+
+def only_offers(question: str) -> bool:
+    """Whether it offers something for once, and does not ask what holds for good."""
+    return _OFFER.search(question) is not None and _FOR_GOOD.search(question) is None

@@ -1,0 +1,102 @@
+"""Short answers: a plain yes or no is told in full, and only where it is clear what it says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.memory.test_write_path import Answering
+
+from memograd.memory.reader import TrainedReader
+from memograd.memory.reader.answers import only_offers, told_in_full
+from memograd.memory.records.turns import RawTurn
+
+NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "told"),
+    [
+        ("Do you eat meat?", "nope", "I do not eat meat"),
+        ("Do you eat meat?", "yes", "I eat meat"),
+        ("Do you still smoke?", "no", "I no longer smoke"),
+        ("Are you still at Shell?", "nope", "I am no longer at Shell"),
+        ("Have you ever been to Spain?", "never", "I have never been to Spain"),
+        ("Do you like your job?", "not at all", "I do not like my job"),
+        ("Do you have any allergies?", "nope", "I do not have any allergies"),
+        (
+            "Are you left-handed?",
+            "no but my husband is",
+            "I am not left-handed, but my husband is left-handed",
+        ),
+        ("Do you drive?", "nah, my wife does", "I do not drive, but my wife drives"),
+        ("您是左撇子吗?", "不是啊 我老公是", "我不是左撇子，我老公是左撇子"),
+        ("您平时喝酒吗?", "不喝 我爸喝", "我平时不喝酒，我爸喝酒"),
+        ("您对花生过敏吗?", "不,我女儿过敏", "我对花生不过敏，我女儿对花生过敏"),
+        ("你还抽烟吗", "不了", "我不抽烟了"),
+        ("你结婚了吗?", "没有", "我还没结婚"),
+        ("你去过日本吗?", "没", "我没去过日本"),
+        ("您有孩子吗?", "没有", "我没有孩子"),
+        ("您会开车吗?", "会", "我会开车"),
+        ("您是医生吗?", "是的", "我是医生"),
+    ],
+)
+def test_a_plain_answer_is_told_in_full(question: str, answer: str, told: str) -> None:
+    assert told_in_full(question, answer) == told
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Do you want me to book it?", "no"),
+        ("Do you have any allergies?", "yes"),
+        ("Do you prefer tea or coffee?", "no"),
+        ("What do you eat?", "no"),
+        ("Do you eat meat?", "not since 2010"),
+        ("Do you eat meat?", "no, I moved to Leeds"),
+        ("Are you ready?", "no"),
+        ("Have you tried restarting?", "yes"),
+        ("Do you see the error?", "yes"),
+        ("你有问题吗?", "没有"),
+        ("您需要我帮忙吗?", "不用"),
+        ("您喝咖啡还是茶?", "不喝"),
+        ("您是左撇子吗?", "不会"),
+        ("您叫什么?", "没有"),
+    ],
+)
+def test_what_says_more_or_nothing_is_left_as_it_is(question: str, answer: str) -> None:
+    assert told_in_full(question, answer) is None
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_question_and_answer_can_be_read(question: str, answer: str) -> None:
+    told = told_in_full(question, answer)
+    assert told is None or told.strip()
+
+
+def test_an_offer_is_told_from_a_question_of_how_to_address_somebody() -> None:
+    assert only_offers("Should I add a table?")
+    assert not only_offers("Should I address you as Dr. Haddad?")
+    assert only_offers("要我帮你写吗?")
+    assert not only_offers("以后都用表格给您整理,可以吗?")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "fact"),
+    [
+        ("Do you eat meat?", "nope", "User does not eat meat."),
+        ("您是左撇子吗?", "不是啊 我老公是", "用户不是左撇子，用户的老公是左撇子。"),
+        ("语气要正式吗?", "不用,像朋友就好", "不用,像朋友就好"),
+        ("以后都用表格给您整理,可以吗?", "可别 就正常说话", "可别，就正常说话"),
+        ("Should I address you as Mr. Haddad or Dr. Haddad?", "the second", "Dr. Haddad."),
+    ],
+)
+def test_short_answers_are_kept(question: str, answer: str, fact: str) -> None:
+    """Whatever the model thinks of them: to it "nope" is worth nothing."""
+    model: Any = Answering(worth="nothing")
+    asked = RawTurn("a", "assistant", question, NOON, 0)
+    [heard] = TrainedReader(model).hear([RawTurn("b", "user", answer, NOON, 0)], [asked])
+    assert [one.text for one in heard.facts if fact in one.text]
