@@ -319,7 +319,7 @@ def test_sentence_transformers_from_many_threads(prompted_model: Path) -> None:
 
 
 def test_a_model_that_is_not_there_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"cannot be loaded .*: give a model id of the hub, or"):
+    with pytest.raises(BadInput, match=r"names a folder that does not exist: give the folder"):
         load_embedder(f"st:{tmp_path / 'nothing'}")
 
 

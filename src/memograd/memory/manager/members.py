@@ -29,6 +29,7 @@ _STAYS: Final = re.compile(
 _CLAUSE: Final = re.compile(
     r"[,.;!?，。；！？\n]+|\b(?:and i|because|cos|since)\b|\s(?=[\u4e00-\u9fff])"
 )
+_SUBJECT: Final = re.compile(r"(?:User|I|we|he|she|they|it)(?!['’]s)\b", re.IGNORECASE)
 _DETERMINED: Final = re.compile(
     r"(?:an?|the|my|our|their|his|her|some|two|three|four|five|\d+) ", re.IGNORECASE
 )
@@ -81,7 +82,7 @@ def _listed(text: str, *, chinese: bool) -> tuple[str, list[str]] | None:
             return None
         lead = _BEFORE_ZH.match(first)
     else:
-        if not rest or any(not 0 < len(one.split()) <= LONGEST or has_verb(one) for one in rest):
+        if not rest or any(not 0 < len(one.split()) <= LONGEST or _tells(one) for one in rest):
             return None
         said = len("User said: ") if first.startswith("User said: ") else 0
         if ": " not in first[said:] and not re.search(r"\b(?:and|or)\b|&", text[len(first) :]):
@@ -90,6 +91,11 @@ def _listed(text: str, *, chinese: bool) -> tuple[str, list[str]] | None:
     if lead is None or lead.end() == len(first):
         return None
     return first[: lead.end()], [first[lead.end() :], *rest]
+
+
+def _tells(member: str) -> bool:
+    """Whether it is a statement and no member: "User runs a bakery and User keeps bees"."""
+    return has_verb(member) or _SUBJECT.match(member) is not None
 
 
 def _before_first(first: str) -> re.Match[str] | None:

@@ -327,9 +327,10 @@ class RelationManager(Rewriter):
         closing = found[:, self._closing].sum(1)
         sure = [float(one) for one in closing]
         if len(items) <= FEW:
-            link = self.thresholds.link_above
+            link, other = self.thresholds.link_above, self.thresholds.unrelated_above
             for n, item in enumerate(items):
-                if sure[n] >= link:
+                # By itself "User plays chess" looks ended by "I sold the bakery".
+                if sure[n] >= link and (len(items) == 1 or float(found[n, 0]) < other):
                     sure[n] = max(sure[n], *self._clauses(heard, item))
         elif self._model.crowded is not None:
             places = stand_out(closing)

@@ -64,8 +64,6 @@ class Thresholds:
     """An item that is meant."""
     meant_share: float = 0.8
     """Of the probability of the item that is meant most, from which others are meant too."""
-    faint_above: float = 0.175
-    """The item that is meant most, where nothing else is."""
     part_above: float = 0.2
     """A part of a list that is meant."""
     part_share: float = 0.75
@@ -117,6 +115,8 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 
 _LATER = frozenset({"weighed_close_above", "weighed_doubt_above"})
 """What files that were written before do not have; they mean the defaults."""
+_FORMER = frozenset({"faint_above"})
+"""What files that were written before have, and nothing reads any more."""
 
 
 def thresholds_of(values: Any) -> Thresholds:
@@ -127,11 +127,13 @@ def thresholds_of(values: Any) -> Thresholds:
         if name not in values and name not in _LATER:
             raise BadInput(f"The threshold {name} is missing: give all {len(NAMES)} of them.")
     for name in values:
-        if name not in NAMES:
+        if name not in NAMES and name not in _FORMER:
             raise BadInput(f"There is no threshold {name!r}: they are {', '.join(NAMES)}.")
-    return Thresholds(**values)
+    return Thresholds(**{name: values[name] for name in NAMES if name in values})
 
 
 def changed(thresholds: Thresholds, values: Mapping[str, float]) -> Thresholds:
     """The thresholds with some others in their place. Raises BadInput for a name unknown."""
+    if former := _FORMER & values.keys():
+        raise BadInput(f"The threshold {min(former)} decides nothing any more: leave it out.")
     return thresholds_of(asdict(thresholds) | dict(values))
