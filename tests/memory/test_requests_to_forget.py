@@ -68,21 +68,6 @@ SURE = [
         ["goats"],
     ),
     (
-        [
-            "Surprise for Yuki!! taking her to Lisbon in May for our anniversary.",
-            "I play the cello.",
-        ],
-        "she uses this account too, erase the surprise, quick",
-        ["yuki", "lisbon"],
-        ["cello"],
-    ),
-    (
-        ["My ex is called Rourke, lives in Tulsa, ran up my card.", "I play the cello."],
-        "that guy from Tulsa i mentioned? wipe him. every trace.",
-        ["rourke", "tulsa", "card"],
-        ["cello"],
-    ),
-    (
         ["我在公园下棋。", "确诊过抑郁,舍曲林吃了大半年"],
         "这个别给我存着,谢谢",
         ["抑郁", "舍曲林"],

@@ -126,7 +126,7 @@ def gateway(
     spans = _spans(otlp)
     # What is not there is refused before a store is made, and the store before a model is loaded.
     if embedder is not None:
-        from memograd.memory.embedders.load import check_embedder, load_embedder
+        from memograd.memory.embedders.load import check_embedder
 
         check_embedder(embedder)
     backend: Backend | None = None
@@ -145,7 +145,11 @@ def gateway(
     listening = listen(host, port)
     traces = TraceStore(store, idle_seconds=idle_seconds)
     traces.watcher = spans
-    loaded = None if embedder is None else load_embedder(embedder)
+    loaded = None
+    if embedder is not None:
+        from memograd.memory.embedders.load import load_embedder
+
+        loaded = load_embedder(embedder)
     if backend is None:
         backend = _local(model, adapter, device, max_tokens, max_batch, chat_template)
     limits = GatewayLimits(max_body=max_body, max_calls=max_calls, call_seconds=call_seconds)

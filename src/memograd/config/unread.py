@@ -10,9 +10,9 @@ settings that are written out in full can be given again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from memograd.errors import BadInput
 
@@ -27,8 +27,7 @@ class Unread:
 
 
 class _Told(Protocol):
-    @property
-    def unread(self) -> Sequence[Unread]: ...
+    unread: ClassVar[tuple[Unread, ...]]
 
 
 def refuse_unread(config: _Told) -> None:

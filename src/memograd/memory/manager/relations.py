@@ -39,7 +39,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.reader.asked import forbids_to_forget
+from memograd.memory.reader.asked import asks_nothing_of_memory
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
@@ -165,8 +165,9 @@ class RelationManager(Rewriter):
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
-        keeps_on = forbids_to_forget(heard.own)
-        says_again = float(found[:, self._names.index("same")].max()) >= SAID_AGAIN
+        asks_nothing = asks_nothing_of_memory(heard.own)
+        same_N = found[:, self._names.index("same")]
+        again = int(same_N.argmax()) if float(same_N.max()) >= SAID_AGAIN else None
         pairs = [(one.sure, one.relation) for one in read]
         unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
@@ -182,10 +183,10 @@ class RelationManager(Rewriter):
                 continue
             if not corrects and leaves_alone(heard, present(item.text)):
                 continue
-            if relation == "retract" and (keeps_on or not (few or item.id in recent)):
+            if relation == "retract" and (asks_nothing or not (few or item.id in recent)):
                 continue  # it asks for nothing, so at most what was just said is taken back
             row = float(found[n, self._closing].sum())
-            if says_again and relation in VALUES and row < bounds.close_above:
+            if again not in (None, n) and relation in VALUES and row < bounds.close_above:
                 continue  # "I told you already: I live in Boston" corrects no cat's name
             if (
                 denies

@@ -90,7 +90,8 @@ FORGETS: Final = re.compile(
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 IDLE: Final = re.compile(
-    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
+    r"\b(?:forget it|never ?mind|nvm|nm"
+    r"|forget (?:the|that|this)"
     r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b"
     r"|(?:i|my|we|our)\b(?! (?:asked|said|wrote)))\w+(?!\W*$)"
     r"|(?:scrap|scratch|drop|skip"
@@ -141,6 +142,10 @@ _TELLS_NOBODY: Final = re.compile(
     r"|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
     re.IGNORECASE,
 )
+_CHORE: Final = re.compile(
+    r"\b(?:take|put|bring) (?:out )?the (?:trash|bins?|rubbish|garbage|recycling)\b|倒垃圾",
+    re.IGNORECASE,
+)
 _CALLS_OFF: Final = re.compile(
     r"取消(?:了|吧|掉)?|\bcancel(?:l?ed)?\b|\bcall(?:ed)? (?:it )?off\b", re.I
 )
@@ -150,19 +155,15 @@ _CLAUSE: Final = re.compile(
 
 
 def asks_nothing_of_memory(text: str) -> bool:
-    """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, or calls
-    something off: 橘子的病要留喔，别删到; "Don't tell him"; 体检先取消吧."""
+    """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, names a
+    chore or calls something off: 橘子的病要留喔，别删到; "Don't tell him"; 体检先取消吧."""
     clauses = [one for one in _CLAUSE.split(simplified(text)) if one]
-    left = [one for one in clauses if not (_KEEPS_ON.search(one) or _TELLS_NOBODY.search(one))]
+    idle = (_KEEPS_ON, _TELLS_NOBODY, _CHORE)
+    left = [one for one in clauses if not any(words.search(one) for words in idle)]
     rest = "".join(left)
     if len(left) < len(clauses):
         return not (MAY_ASK.search(rest) or requests(rest))
     return _CALLS_OFF.search(rest) is not None and not (MAY_ASK.search(rest) or requests(rest))
-
-
-def forbids_to_forget(text: str) -> bool:
-    """Whether it says that something is not to be forgotten: "don't delete the bit about Ann"."""
-    return _KEEPS_ON.search(simplified(text)) is not None
 
 
 def is_another_matter(text: str, *, asks: bool) -> bool:
