@@ -166,8 +166,7 @@ class RelationManager(Rewriter):
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
         asks_nothing = asks_nothing_of_memory(heard.own)
-        same_N = found[:, self._names.index("same")]
-        again = int(same_N.argmax()) if float(same_N.max()) >= SAID_AGAIN else None
+        says_again = float(found[:, self._names.index("same")].max()) >= SAID_AGAIN
         pairs = [(one.sure, one.relation) for one in read]
         unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
@@ -186,7 +185,11 @@ class RelationManager(Rewriter):
             if relation == "retract" and (asks_nothing or not (few or item.id in recent)):
                 continue  # it asks for nothing, so at most what was just said is taken back
             row = float(found[n, self._closing].sum())
-            if again not in (None, n) and relation in VALUES and row < bounds.close_above:
+            if (
+                says_again
+                and relation in VALUES
+                and not (item.id in others or row >= bounds.close_above)
+            ):
                 continue  # "I told you already: I live in Boston" corrects no cat's name
             if (
                 denies
