@@ -30,7 +30,7 @@ from memograd.memory.relations.rows import (
     RowBuilder,
     Span,
 )
-from memograd.memory.relations.thresholds import NAMES, Thresholds
+from memograd.memory.relations.thresholds import NAMES, Thresholds, changed
 from memograd.memory.relations.weights import (
     About,
     Weights,
@@ -299,6 +299,14 @@ def without_thresholds(path: Path, **changed: object) -> Path:
 
 def test_a_file_without_thresholds_means_the_defaults(tmp_path: Path) -> None:
     assert read_weights(without_thresholds(tmp_path / "old.npz")).about.thresholds == Thresholds()
+
+
+def test_a_threshold_that_nothing_reads_any_more_is_read_over(tmp_path: Path) -> None:
+    values = asdict(Thresholds(keep_above=0.4)) | {"faint_above": 0.2}
+    path = without_thresholds(tmp_path / "old.npz", thresholds=values)
+    assert read_weights(path).about.thresholds == Thresholds(keep_above=0.4)
+    with pytest.raises(BadInput, match="faint_above decides nothing any more"):
+        changed(Thresholds(), {"faint_above": 0.2})
 
 
 @pytest.mark.parametrize(

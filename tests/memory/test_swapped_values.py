@@ -101,3 +101,15 @@ def test_what_was_just_told_is_swapped_and_else_in_doubt(tmp_path: Path, embedde
             memory.add("gah, other way round", user_id=user)
         assert any("Noor plays cello and Idris does judo" in text for text in texts(memory))
         assert any("perhaps no longer" in text for text in texts(memory, "v"))
+
+
+def test_a_swap_takes_no_other_item_s_place(tmp_path: Path, embedder: Any) -> None:
+    """ "Gah, other way round" took the place of a cat's name that was told before."""
+    model = Answering()
+    with opened(tmp_path, embedder, model) as memory:
+        memory.add("my cat is Rex", user_id="u")
+        memory.add("I play chess, go and shogi", user_id="u")
+        model.relation = "replace"
+        memory.add("gah, other way round", user_id="u")
+        assert "User's cat is Rex." in texts(memory)
+        assert any("shogi" in text and "perhaps no longer" in text for text in texts(memory))

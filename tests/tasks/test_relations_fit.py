@@ -16,7 +16,16 @@ from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.cases import Case, Wrong, read_cases
-from memograd.tasks.relations.fit import GRID, CaseVerdict, Region, Watched, fit, judging, shares
+from memograd.tasks.relations.fit import (
+    GRID,
+    CaseVerdict,
+    Region,
+    Watched,
+    fit,
+    judging,
+    shares,
+    watched,
+)
 
 SUITES = [
     Path(__file__).resolve().parents[1] / "behaviour" / f"{name}.jsonl" for name in ("en", "zh")
@@ -67,6 +76,18 @@ def test_a_verdict_that_was_not_played_is_the_one_that_playing_gives(
                 judge.reader.thresholds = judge.manager.thresholds = thresholds
                 assert judge.played_anew(case, f"again {case['id']} {number}") == verdict
     assert spared > len(cases)
+
+
+def test_a_share_of_a_threshold_is_watched_too(
+    weights: Weights, trigrams: Callable[[], Any]
+) -> None:
+    """Two thresholds were compared with each other, and the fit broke off."""
+    region = Region()
+    with judging(weights, trigrams()) as judge:
+        judge.reader.thresholds = judge.manager.thresholds = watched(Thresholds(), region)
+        for said in ("I play chess, I run a bakery and I keep bees", "I sold the bakery"):
+            judge.memory.add(said, user_id="ann")
+    assert {"part_above", "part_share"} <= region.bounds.keys()
 
 
 def test_spoilt_thresholds_are_mended_and_always_to_the_same(

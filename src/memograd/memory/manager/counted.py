@@ -10,6 +10,10 @@ from typing import Final
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.substitution import TIMES, TYPES, next_word, plain
 
+_NO_UNITS: Final = frozenset(
+    ["", *"了吧啊啦哦呢的", *["now", "today", "sorry", "then", "as", "from", "and", "for"]]
+)
+
 
 def of_one_unit(old: str, message: str) -> bool:
     """Whether a number of each counts the same: "four laps" and "sixth lap", not 12节 and 61个.
@@ -18,11 +22,6 @@ def of_one_unit(old: str, message: str) -> bool:
     """
     mine, its = _units(old), _units(message)
     return not mine or not its or not mine.isdisjoint(its)
-
-
-_NO_UNITS: Final = frozenset(
-    ["", *"了吧啊啦哦呢的", *["now", "today", "sorry", "then", "as", "from", "and", "for"]]
-)
 
 
 def bare_number(message: str) -> str | None:

@@ -39,7 +39,6 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.reader.asked import asks_nothing_of_memory
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
 
 TAKES_BACK: Final = 0.7
 """How surely what may be a request to forget takes an item back, for both to agree."""
-SAID_AGAIN: Final = 0.6
-"""How surely a message says an item again that changes no other one by looking so."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 
 
@@ -165,32 +162,21 @@ class RelationManager(Rewriter):
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
-        asks_nothing = asks_nothing_of_memory(heard.own)
-        says_again = float(found[:, self._names.index("same")].max()) >= SAID_AGAIN
         pairs = [(one.sure, one.relation) for one in read]
         unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
         changes += self._swapped(heard, items, recent, closing, left)
-        swapped = {change.decision.op.item_id for change in changes}
+        swaps = bool(changes)  # and speaks of nothing but what was just told
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
-            if item.id in unclear or item.id in swapped:
+            if swaps or item.id in unclear:
                 continue  # which of them takes the number is not said
             idle = heard.idle and relation in ("retract", "end")
             if is_past(item.text) or (idle and not names_members(item.text, heard.own)):
                 continue
             if not corrects and leaves_alone(heard, present(item.text)):
                 continue
-            if relation == "retract" and (asks_nothing or not (few or item.id in recent)):
-                continue  # it asks for nothing, so at most what was just said is taken back
-            row = float(found[n, self._closing].sum())
-            if (
-                says_again
-                and relation in VALUES
-                and not (item.id in others or row >= bounds.close_above)
-            ):
-                continue  # "I told you already: I live in Boston" corrects no cat's name
             if (
                 denies
                 and item.id in recent
@@ -331,10 +317,9 @@ class RelationManager(Rewriter):
         closing = found[:, self._closing].sum(1)
         sure = [float(one) for one in closing]
         if len(items) <= FEW:
-            link, other = self.thresholds.link_above, self.thresholds.unrelated_above
+            link = self.thresholds.link_above
             for n, item in enumerate(items):
-                # By itself "User plays chess" looks ended by "I sold the bakery".
-                if sure[n] >= link and (len(items) == 1 or float(found[n, 0]) < other):
+                if sure[n] >= link:
                     sure[n] = max(sure[n], *self._clauses(heard, item))
         elif self._model.crowded is not None:
             places = stand_out(closing)

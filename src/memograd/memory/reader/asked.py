@@ -90,8 +90,7 @@ FORGETS: Final = re.compile(
 )
 # "Forget it" and "never mind" speak of the talk, not of the memory.
 IDLE: Final = re.compile(
-    r"\b(?:forget it|never ?mind|nvm|nm"
-    r"|forget (?:the|that|this)"
+    r"\b(?:forget it|never ?mind|nvm|nm|forget (?:the|that|this)"
     r" (?!(?:\w+ )?(?:bit|part|thing|line|stuff|detail)\b"
     r"|(?:i|my|we|our)\b(?! (?:asked|said|wrote)))\w+(?!\W*$)"
     r"|(?:scrap|scratch|drop|skip"
