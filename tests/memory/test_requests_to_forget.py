@@ -5,9 +5,13 @@ The default memory with the weights that ship; the sentences are none that they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.memory.test_write_path import Answering, opened
+from tests.memory.test_write_path import texts as written
 
 from memograd.memory import Memory, RawTurn
 from memograd.memory.manager.past import goes_on, with_subject
@@ -231,3 +235,30 @@ def test_a_chinese_part_is_read_with_its_subject() -> None:
     assert with_subject("用户住在甘南，养了一只狗。", "养了一只狗") == "用户养了一只狗"
     assert with_subject("用户说：住在甘南，养狗。", "养狗") == "养狗"
     assert with_subject("User is 51 and rents in Leeds.", "rents in Leeds") == "rents in Leeds"
+
+
+class HalfSeen(Answering):
+    """Sees a wish to forget that is too faint by itself."""
+
+    wish = 0.2
+
+    def worth(self, message: str, before: Any, segments: Sequence[str], role: str = "user") -> Any:
+        rows = super().worth(message, before, segments, role)
+        if message.startswith("hm"):
+            rows[:] = 0.1, 0.9 - self.wish, self.wish
+        return rows
+
+
+@pytest.mark.parametrize(
+    ("wish", "sure", "gone"), [(0.2, 0.9, True), (0.1, 0.9, False), (0.2, 0.6, False)]
+)
+def test_a_half_seen_wish_counts_where_it_surely_takes_back(
+    tmp_path: Path, trigrams: Callable[[], Any], wish: float, sure: float, gone: bool
+) -> None:
+    model = HalfSeen()
+    model.wish = wish
+    with opened(tmp_path, trigrams(), model) as memory:
+        memory.add("my salary is 48k", user_id="u")
+        model.relation, model.sure = "retract", sure
+        memory.add("hm, that number was for you alone", user_id="u")
+        assert (not any("48k" in text for text in written(memory))) is gone

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 THE_PAST: Final = -1  # the place of what an item says was so before
 APART: Final = 0.3  # by that much more surely than what was just said an older item is pointed at
-BREATH_SHARE: Final = 0.65  # of the surest part, for what was told in one breath with what is meant
 POINTED_SHARE: Final = 0.5  # of the surest part, for other parts of an item that "it" points at
 FEW_TO_FORGET: Final = 5  # so many items are few: what the model finds among them mostly is meant
 VERY_SURE: Final = 0.85  # of one that only has whose a thing is, of what the request names
@@ -164,8 +163,6 @@ def forgotten(
         # "Erase the whiteboard" names what no item has: then no reading may see it otherwise.
         and (points or not topic.words or part.share or part.least >= sure.forget_above)
     ]
-    if not points:
-        meant += _told_with_it(heard, items, parts, meant, sure.forget_above)
     if topic.words and not points:
         meant += _more_of_it(heard, parts, meant, sure)
     if points_back(asking_of(heard)):  # "bin it": it is the whole of it, unless parts differ
@@ -298,33 +295,6 @@ def _going_on(
         and item.sources
         and item.sources[0] in breaths
         and _LEANS_BACK.match(item.text)
-    ]
-
-
-def _told_with_it(
-    heard: Heard,
-    items: Sequence[MemoryItem],
-    parts: Sequence[_Part],
-    meant: Sequence[_Part],
-    least: float,
-) -> list[_Part]:
-    """What was told in one breath with what is meant, where the model reads it as meant too.
-
-    Of "Surprise for Yuki! We fly to Lisbon in May" only the first has the word of "erase the
-    surprise". What a request says is to stay may be any of it.
-    """
-    if to_be_kept(heard.own):
-        return []
-    around = {part.item for part in meant}
-    breaths = {items[n].sources[:1] for n in around}
-    least = max(least, BREATH_SHARE * max((p.read for p in meant), default=1.0))
-    return [
-        part
-        for part in parts
-        if part.item not in around
-        and not part.kept
-        and items[part.item].sources[:1] in breaths
-        and part.read >= least
     ]
 
 
