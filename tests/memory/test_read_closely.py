@@ -92,10 +92,12 @@ def test_an_answer_leaves_the_answer_to_another_question_alone() -> None:
     [
         "let's play pirates. I'm Captain Rustbeard and you're the cook. What's for dinner?",
         "Write a short bio for a fictional lighthouse keeper, Ambrose, 61, who hates gulls",
+        "*slams fist on bar* Innkeep! Ale for me, I have ridden nine days from Karsk!",
+        "翻成中文: I'm a dentist from Leeds, allergic to peanuts, and I've adopted a greyhound.",
         "给个虚构的老船长写段自述呗,丢了条胳膊,恨鲨鱼",
     ],
 )
-def test_a_part_in_a_play_is_nobodys(said: str) -> None:
+def test_a_part_in_a_play_and_a_text_to_translate_are_nobodys(said: str) -> None:
     assert not OwnWords(foreign(said)).has(0, len(said))
 
 

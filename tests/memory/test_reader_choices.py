@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.memory.reader.choices import chosen
+from memograd.memory.reader.parts import question_before
+from memograd.memory.records.turns import RawTurn
+
+NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +36,8 @@ from memograd.memory.reader.choices import chosen
         ("你的韩语水平是初级、中级还是高级？", "中间那个", "中级"),
         ("您更想收到短信提醒还是电话提醒?", "后面那个,我不爱看字。", "电话提醒"),
         ("你對花生還是對蝦過敏？", "第一個", "花生"),
+        ("Which exam?\n1. First\n2. Advanced\n3. Proficiency", "the second one", "Advanced"),
+        ("您想考哪个？\n1. 四级\n2. 六级\n3. 雅思", "第二个", "六级"),
     ],
 )
 def test_the_choice_is_told_and_the_others_are_not(question: str, answer: str, choice: str) -> None:
@@ -65,3 +73,12 @@ def test_the_question_told_is_made_of_its_own_words(question: str, answer: str) 
     if found is not None:
         told = iter(question)
         assert all(character in told for character in found[0])
+
+
+def test_the_choices_below_a_question_are_read_where_an_answer_points_at_one() -> None:
+    asked = RawTurn("D1:1", "assistant", "Sure! Which exam?\n1. First\n2. Advanced", NOON, 0)
+    for answer, question in (
+        ("the first one", "Which exam?\n1. First\n2. Advanced"),
+        ("Advanced, in June", "Which exam?"),
+    ):
+        assert question_before([asked], RawTurn("D1:2", "user", answer, NOON, 1)) == question

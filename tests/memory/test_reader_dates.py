@@ -22,6 +22,7 @@ DAY = date(2023, 6, 9)  # a Friday
         ("Yesterday I left", "On 8 June 2023, I left", date(2023, 6, 8)),
         ("gone since yesterday", "gone since 8 June 2023", date(2023, 6, 8)),
         ("it was the day before yesterday", "it was on 7 June 2023", date(2023, 6, 7)),
+        ("it is day after tomorrow", "it is on 11 June 2023", date(2023, 6, 11)),
         ("I left three days ago", "I left on 6 June 2023", date(2023, 6, 6)),
         ("two weeks ago", "2 weeks before 9 June 2023 (26 May 2023)", date(2023, 5, 26)),
         ("three years ago", "In 2020", date(2020, 1, 1)),

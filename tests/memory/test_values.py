@@ -60,6 +60,7 @@ def spans(item: str, old: str, message: str, new: str) -> tuple[Span, Span]:
         ("B型阴性血", "阴性", "看错了,A型阳性", "阳性", ("B型阴性", "A型阳性")),
         ("pays 2 quid 40.", "40", "sorry 4 quid 20, swapped", "20", ("2 quid 40", "4 quid 20")),
         ("is 5 foot 10.", "10", "actually 6 foot", "6", ("5 foot 10", "6 foot")),
+        ("闺女叫梓萱", "梓萱", "*紫萱 紫色的紫", "紫", ("梓萱", "紫萱")),
         ("身高一米七八", "七八", "是一米六九", "六九", ("一米七八", "一米六九")),
     ],
 )  # fmt: skip

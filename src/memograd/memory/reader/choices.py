@@ -58,6 +58,8 @@ _HEAD: Final = re.compile(
     r"[:?]|! |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bProf)(?<!\b[A-Z])\. ",
     re.IGNORECASE,
 )
+# A choice on a line of its own, behind its number.
+_LISTED: Final = re.compile(r"^\s*(?:\d{1,2}|[a-dA-D])[.)、：:]\s*(?P<choice>[^\n]+?)\s*$", re.MULTILINE)
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _PREPOSITION: Final = re.compile(
     r"(?:at|in|on|for|to|by|with|from|of|as|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
@@ -73,11 +75,18 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
     found = (_POINTS_ZH if language_of(first) == "zh" else _POINTS).fullmatch(first)
     if found is None:
         return None
-    spans = _choices_chinese(question) if chinese else _choices_english(question)
+    listed = list(_LISTED.finditer(question))
+    if listed:
+        spans = [one.span("choice") for one in listed]
+    else:
+        spans = _choices_chinese(question) if chinese else _choices_english(question)
     place = _place(found, len(spans))
     if place is None:
         return None
     start, end = spans[place]
+    if listed:  # "Which exam?\n1. First\n2. Proficiency"
+        asked = question[: listed[0].start()].rstrip()
+        return f"{asked} {question[start:end]}", question[start:end] + comma + reason
     told = question[: spans[0][0]] + question[start:end] + question[spans[-1][1] :]
     return told, question[start:end] + comma + reason
 

@@ -244,8 +244,8 @@ def _rule(needed: str, words: str, resolve: _Resolve) -> _Rule:
 
 
 _RULES: Final[tuple[_Rule, ...]] = (
-    _rule("yesterday", r"the day before yesterday", _fixed(-2)),
-    _rule("tomorrow", r"the day after tomorrow", _fixed(2)),
+    _rule("yesterday", r"(?:the )?day before yesterday", _fixed(-2)),
+    _rule("tomorrow", r"(?:the )?day after tomorrow", _fixed(2)),
     _rule("yesterday", r"yesterday (?P<part>morning|afternoon|evening)",
           lambda m, d: ("", f"on the {m['part'].casefold()} of {format_date(d - timedelta(1))}",
                         d - timedelta(1))),

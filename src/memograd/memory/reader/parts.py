@@ -11,6 +11,7 @@ from typing import Final
 
 from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
 from memograd.memory.reader.wording import LISTED
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
@@ -154,10 +155,18 @@ def is_short(text: str, words: int = SHORT_ANSWER) -> bool:
     return len(text.split()) <= words and not subject
 
 
+_CHOICES: Final = re.compile(
+    r"([^\n.!。！]{3,}[?？])\s*\n(?:\s*(?:\d{1,2}|[a-dA-D])[.)、][^\n]+(?:\n|$)){2,}\s*$"
+)
+
+
 def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     """The question that the turn may answer; a short one with the exchange before it."""
     if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
         return None
+    if listed := _CHOICES.search(past[-1].text):  # "Which exam?", and the choices below it
+        points = len(listed[0]) <= 240 and chosen(listed[0], turn.text)
+        return listed[0].strip() if points else listed[1].strip()
     sentences = split_sentences(past[-1].text)
     if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > 240:
         return None

@@ -83,7 +83,7 @@ _TASK: Final = re.compile(
     r"|japanese|korean|welsh|gaelic|polish|portuguese|mandarin|dutch|arabic|latin)\b"
     r"|is this (?:correct|right|ok)|which sounds better|make (?:this|it) sound|sentiment|classify"
     r"|(?:continue|write|draft|extract|parse|convert|format)\b)"
-    r"|翻译|譯|译成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
+    r"|翻译|譯|译成|翻成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
     r"|改得|帮我改|缩写|扩写"
     r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)(?!话?(?:[别別不请勿]))|什么意思|原文|歌词"
     r"|台词|邮件|文案|短信",
@@ -119,6 +119,7 @@ _PLAY: Final = re.compile(
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
     r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
     r"(?:i am|i'm|you are|you're) "
+    r"|^\s*\*[a-z][^*\n]{3,40}\* "  # *slams fist on bar* Innkeep!
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,
 )

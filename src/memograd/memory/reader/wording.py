@@ -184,9 +184,9 @@ def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
 
     One that points at a choice ("the second one") is told with what was chosen.
     """
-    answer, asked = bare_of(sentence), " ".join(question.split())
-    if (choice := chosen(asked, answer)) is not None:
-        asked, answer = choice
+    answer = bare_of(sentence)
+    asked, answer = chosen(question, answer) or (question, answer)
+    asked = " ".join(asked.split())
     language = language_of(question + answer)
     draft, name = resolved(answer, setting, language), setting.name(language)
     if language == "zh":

@@ -39,6 +39,7 @@ _COUNTED: Final = re.compile(rf"[{_HAN_NUMERALS}\d]+[个只位条名头匹](?={_
 def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span] | None:
     """The spans, moved to what is put in place; None where one counts and the other does not."""
     old, new = _trimmed(item, _whole(item, old)), _trimmed(message, _whole(message, new))
+    new = _name_of(message, new, old.end - old.start)
     composed = _composed(item, old, message, new)
     if composed is None:
         return None
@@ -55,6 +56,16 @@ def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, 
     if _counts(item, old) != _counts(message, new):
         return None
     return old, new
+
+
+def _name_of(message: str, new: Span, length: int) -> Span:
+    """The name whose character is only explained: of 紫萱 紫色的紫 the first two for 梓萱."""
+    character = message[slice(*new)]
+    if length < 2 or not re.search(rf"{_HAN}的{re.escape(character)}$", message[: new.end]):
+        return new
+    name = rf"(?<!{_HAN}){_HAN}{{{length}}}(?!{_HAN})"
+    names = [one for one in re.finditer(name, message) if character in one[0]]
+    return Span(*names[0].span()) if names else new
 
 
 def _whole(text: str, span: Span) -> Span:
