@@ -4,15 +4,16 @@
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only secrets
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only crowded
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only requests
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
 
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
 calibrated them, and to what assistants say in the conversations that they were trained on, the
 bound chosen by the other ones. What weighs many items is learnt from lives that the weights have
-not read. `--others` are batches that neither has read, `--talks` other
-conversations with assistants (every tenth of them). `--write` puts the gate beside the weights;
-with `--only` one function is fitted anew and the others stay as they are. Ten minutes of one core,
-two for secrets alone, fifteen for many items.
+not read, what weighs a request to forget from dialogues that they have not read. `--others` are
+batches that neither has read, `--talks` other conversations with assistants (every tenth of them).
+`--write` puts the gate beside the weights; with `--only` one function is fitted anew and the others
+stay as they are. Ten minutes of one core, two for secrets alone, fifteen for many items.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pathlib import Path
 
 from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
-from memograd.memory.relations.model import SHIPPED, RelationModel, load_relation_model
+from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.memory.relations.values import read_pointer, values_file
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.gate import (
     answers,
@@ -37,6 +39,7 @@ from memograd.tasks.relations.gate import (
     told,
 )
 from memograd.tasks.relations.lives import fitted_crowded, told_lives
+from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -52,11 +55,28 @@ def talked(names: list[str]) -> list[Conversation]:
     return [talk for name in names for talk in load_any(CORPUS / f"{name}.jsonl")]
 
 
+def plainly_weighing(path: Path) -> RelationModel:
+    """The model of these weights without what weighs evidence, which may be of another kind."""
+    weights = read_weights(path)
+    gate = read_gate(gate_file(path), weights)
+    if gate is not None:
+        gate = replace(gate, crowded=None, requests=None)
+    return RelationModel(weights, gate, read_pointer(values_file(path), weights))
+
+
 def crowded(weights: Path, names: list[str]) -> Linear:
     """What weighs many items, learnt from the lives in these files of the corpus."""
-    model = load_relation_model(weights)
+    model = plainly_weighing(weights)
     return fitted_crowded(
         [one for name in names for one in told_lives(model, CORPUS / f"{name}.jsonl")]
+    )
+
+
+def requests(weights: Path, names: list[str]) -> Linear:
+    """What weighs what a request to forget means, learnt from these files of the corpus."""
+    model = plainly_weighing(weights)
+    return fitted_requests(
+        [one for name in names for one in told_requests(model, CORPUS / f"{name}.jsonl")]
     )
 
 
@@ -68,7 +88,9 @@ def main() -> None:
     parser.add_argument("--talks", type=Path, help="conversations with assistants to measure on")
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
     parser.add_argument(
-        "--only", choices=["secrets", "crowded"], help="fit this function, keep the others"
+        "--only",
+        choices=["secrets", "crowded", "requests"],
+        help="fit this function, keep the others",
     )
     arguments = parser.parse_args()
     split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
@@ -88,8 +110,13 @@ def main() -> None:
                 told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
             )
             gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
-        else:
+        elif arguments.only == "crowded":
             gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
+        else:
+            gate = replace(
+                gate,
+                requests=requests(arguments.weights, split["requests_of"]),
+            )
     elif gate is None or arguments.write:
         every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
         learnt = [name for name in every if name in split["continued_with"]]
@@ -102,7 +129,11 @@ def main() -> None:
         )
         if arguments.write:  # what is weighed is read through the rest of the gate
             write_gate(gate, gate_file(arguments.weights))
-            gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
+            gate = replace(
+                gate,
+                crowded=crowded(arguments.weights, split["weighed_by"]),
+                requests=requests(arguments.weights, split["requests_of"]),
+            )
     if arguments.write:
         write_gate(gate, gate_file(arguments.weights))
     model = RelationModel(weights)

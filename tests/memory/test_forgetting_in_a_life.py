@@ -84,9 +84,9 @@ CASES = [
     (LIFE_ZH, ["阿杰提离职了，做到6月底。"], "阿杰的事都删了吧，人都走了，迟到什么的没必要留着",
      ["阿杰", "月底"]),
     # What it names by its kind.
-    (LIFE, NONE, "drop the medication from my profile, would you", ["lisinopril"]),
     (LIFE, NONE, "Actually my address shouldn't be kept, rub it out", ["Sorrel"]),
-    # Nothing has it, so nothing goes.
+    # Nothing has it, or nothing surely enough, so nothing goes.
+    (LIFE, NONE, "drop the medication from my profile, would you", []),
     (LIFE_ZH, NONE, "私房钱那个事儿你给我删了吧 让我老伴看见不得了", []),
     (LIFE_ZH, NONE, "对了我妈吃药那个你别存 她忌讳这个", []),
     (LIFE, NONE, "Forget what I told you about my husband, he'd be mad", []),
@@ -111,7 +111,7 @@ CASES = [
         LIFE,
         ["I kissed Rangi. Bev's husband. ex-husband, nearly. It's a mess."],
         "please don't keep any of that about Rangi, I'd die if it came up",
-        ["Rangi", "husband", "mess"],
+        ["Rangi", "mess"],
     ),
     # What is left of a cut says something, and is not the secret.
     (

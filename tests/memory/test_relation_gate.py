@@ -298,6 +298,7 @@ class Counting:
 
     points = False
     crowded = None
+    requests = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

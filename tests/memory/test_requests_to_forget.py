@@ -6,20 +6,27 @@ The default memory with the weights that ship; the sentences are none that they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.memory.test_write_path import Answering, opened
 from tests.memory.test_write_path import texts as written
 
-from memograd.memory import Memory, RawTurn
+from memograd.memory import Memory, MemoryItem, RawTurn, Scope
 from memograd.memory.manager.past import goes_on, with_subject
-from memograd.memory.manager.request_words import only_points
-from memograd.memory.manager.requests import _Part, _with_something_kept
+from memograd.memory.manager.requests import (
+    REQUEST_EVIDENCE,
+    parts_of_items,
+    request_evidence,
+)
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.relations import load_relation_model
+
+NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
 
 # What is told, what is asked, what is gone and what stays (of the items, in small letters).
 ASKED = [
@@ -191,23 +198,6 @@ def test_people_who_cheer_each_other_ask_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "points"),
-    [
-        ("Forget that, please.", True),
-        ("I shouldn't have told you. Please forget it.", True),
-        ("Leave my religion out of it.", False),
-        ("把刚才那条删掉吧。", True),
-        ("工资那句撤回,别留", False),
-    ],
-)
-def test_a_request_that_only_points_says_nothing_of_what_it_means(
-    request_: str, points: bool
-) -> None:
-    heard = Heard(RawTurn("1", "user", request_, None, 1), own=request_)
-    assert only_points(heard) is points
-
-
-@pytest.mark.parametrize(
     ("part", "joint", "goes"),
     [
         ("eight weeks", ", ", True),
@@ -221,14 +211,6 @@ def test_a_request_that_only_points_says_nothing_of_what_it_means(
 )
 def test_what_goes_on_about_the_part_before_it(part: str, joint: str, goes: bool) -> None:
     assert goes_on(part, joint) is goes
-
-
-def test_what_is_to_stay_elsewhere_leaves_nothing_of_what_is_meant() -> None:
-    debt, rang, shop = _Part(0, 0, "owes"), _Part(0, 1, "rang"), _Part(1, 0, "shop", kept=True)
-    assert _with_something_kept([debt, rang, shop], [debt]) == [debt, rang]
-    named, other = _Part(0, 0, "fee", sure=0.9), _Part(0, 1, "talk", sure=0.8)
-    assert _with_something_kept([named, other], [named, other]) == [named]
-    assert _with_something_kept([named, other], [other]) == [other]
 
 
 def test_a_chinese_part_is_read_with_its_subject() -> None:
@@ -250,15 +232,53 @@ class HalfSeen(Answering):
 
 
 @pytest.mark.parametrize(
-    ("wish", "sure", "gone"), [(0.2, 0.9, True), (0.1, 0.9, False), (0.2, 0.6, False)]
+    ("wish", "relation", "gone"),
+    [(0.2, "retract", True), (0.1, "retract", False), (0.2, "comment", False)],
 )
-def test_a_half_seen_wish_counts_where_it_surely_takes_back(
-    tmp_path: Path, trigrams: Callable[[], Any], wish: float, sure: float, gone: bool
+def test_a_half_seen_wish_counts_where_something_is_taken_back(
+    tmp_path: Path, trigrams: Callable[[], Any], wish: float, relation: str, gone: bool
 ) -> None:
     model = HalfSeen()
     model.wish = wish
     with opened(tmp_path, trigrams(), model) as memory:
         memory.add("my salary is 48k", user_id="u")
-        model.relation, model.sure = "retract", sure
+        model.relation = relation
         memory.add("hm, that number was for you alone", user_id="u")
         assert (not any("48k" in text for text in written(memory))) is gone
+
+
+def test_the_order_of_the_items_decides_nothing() -> None:
+    """What is known of a part is the same wherever its item stands."""
+    model = load_relation_model()
+    items = [
+        MemoryItem(str(n), text, Scope("u"), NOON, NOON)
+        for n, text in enumerate(
+            ["User owes a bank nine grand, and User is a nurse.", "User has goats.", "User is 58."]
+        )
+    ]
+    turn = RawTurn("1", "user", "wipe what I owe, the goats can stay", None, 1)
+    heard = Heard(turn, own=turn.text, forget=True)
+
+    def known(items: Sequence[MemoryItem]) -> dict[str, Any]:
+        parts = parts_of_items(items)
+        rows = request_evidence(model, heard, items, parts, frozenset("0"))
+        return {part.text: row for part, row in zip(parts, rows, strict=True)}
+
+    one, other = known(items), known(items[::-1])
+    assert one.keys() == other.keys() and len(one) == 4
+    for text, row in one.items():  # a row of the model is read as a whole, so nearly the same
+        assert np.abs(row - other[text]).max() < 1.0
+    words = REQUEST_EVIDENCE.index("words_to_stay")
+    assert {text for text, row in one.items() if row[words] > 0} == {"User has goats"}
+
+
+def test_without_what_weighs_them_a_part_is_meant_of_which_the_model_is_sure(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    for relation, gone in (("retract", True), ("comment", False)):
+        model = Answering(relation, sure=0.9)
+        with opened(tmp_path / relation, trigrams(), model) as memory:
+            memory.add("my salary is 48k", user_id="u")
+            model.worth_ = "forget"
+            memory.add("please delete my salary", user_id="u")
+            assert (not any("48k" in text for text in written(memory))) is gone

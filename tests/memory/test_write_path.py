@@ -57,6 +57,7 @@ class Answering:
 
     points = False
     crowded = None
+    requests = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

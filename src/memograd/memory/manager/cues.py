@@ -58,13 +58,6 @@ ADDS_SURELY: Final = re.compile(
     re.IGNORECASE,
 )
 """Something more of a kind, for sure: "Too many" and 又涨了 are not."""
-BARE_REQUEST: Final = re.compile(
-    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)"
-    r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
-    r"|i said anything|the (?:whole )?(?:lot|thing))\b"
-    r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
-    re.IGNORECASE,
-)
 ALL_SAID: Final = re.compile(
     r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
     r"|都)|全(?:部|都)?(?:忘|删)",

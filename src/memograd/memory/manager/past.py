@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.forget import asked_for, to_be_kept
+from memograd.memory.reader.forget import asked_for
 from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.notes import is_doubted
 from memograd.memory.records.turns import format_date
@@ -181,16 +181,7 @@ def named_in(message: str, text: str) -> int:
 
     The words of its properties count too: "my address" names where somebody lives.
     """
-    return _words_of(asked_for(message), text)
-
-
-def kept_in(message: str, text: str) -> int:
-    """How many words of a statement a request to forget names as what is to stay."""
-    return _words_of(to_be_kept(message), text)
-
-
-def _words_of(message: str, text: str) -> int:
-    found = 0
+    message, found = asked_for(message), 0
     for part, _ in parts_of(present(text)):
         words = property_words(part).split()[1:]  # behind the subject
         if is_chinese(part):

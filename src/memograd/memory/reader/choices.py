@@ -59,7 +59,9 @@ _HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 # A choice on a line of its own, behind its number.
-_LISTED: Final = re.compile(r"^\s*(?:\d{1,2}|[a-dA-D])[.)、：:]\s*(?P<choice>[^\n]+?)\s*$", re.MULTILINE)
+_LISTED: Final = re.compile(
+    r"^\s*(?:\d{1,2}|[a-dA-D])[.)、：:]\s*(?P<choice>[^\n]+?)\s*$", re.MULTILINE
+)
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _PREPOSITION: Final = re.compile(
     r"(?:at|in|on|for|to|by|with|from|of|as|is|are|was|do|you|your|it|be|prefer|want|like|use|take"

@@ -56,11 +56,6 @@ def asked_for(text: str) -> str:
     return "".join(one for one in _clauses(text) if not KEEPS.search(one))
 
 
-def to_be_kept(text: str) -> str:
-    """The clauses of a request to forget that say what is to stay: "the dog can stay"."""
-    return "".join(one for one in _clauses(text) if KEEPS.search(one))
-
-
 def _clauses(text: str) -> list[str]:
     return re.split(r"(?<=[,.;!?，。；！？])|(?= but )|(?=但)", text)
 

@@ -14,6 +14,8 @@ its worth roughly; a row in which no sentence reaches the bound is not computed 
 **Crowded.** Among many items some always looks closed. A fourth function weighs what several
 readings say of those that stand out.
 
+**Requests.** What a request to forget means of the memories near it is weighed by a fifth.
+
 **Secrets.** Many are told in passing ("the alarm there is 5590 then hash", "the spare is under the
 second pot") and have no form that a rule knows. A third function, of what the worth of a user's
 sentence is read from, tells the log-odds that it holds one.
@@ -22,7 +24,8 @@ The functions and their bounds are fitted to one model (`tasks/relations/gate.py
 `benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
 Invariant: a model without that file reads everything, one whose file has no second function reads
 every sentence of an assistant, one without a third finds no secret (rules still do), one without a
-fourth leaves many items to the row that they are read in, and a gate of other weights is refused.
+fourth leaves many items to the row that they are read in, one without a fifth takes what the model
+is sure of, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
@@ -64,14 +67,15 @@ class Linear:
 class Gate:
     """closes: of a message's vectors, hidden wide. keeps: of an assistant's sentence and its
     message, twice as wide. of: `digest` of the weights they were fitted to. secrets: of a user's
-    sentence and its message. crowded: of what `manager/crowded.py` knows of one of many items; its
-    `least` is not used."""
+    sentence and its message. crowded: of what `manager/crowded.py` knows of one of many items,
+    requests: of what `manager/requests.py` knows of a part of one; their `least` is not used."""
 
     closes: Linear
     of: str
     keeps: Linear | None = None
     secrets: Linear | None = None
     crowded: Linear | None = None
+    requests: Linear | None = None
 
 
 def digest(weights: Weights) -> str:
@@ -92,7 +96,7 @@ def write_gate(gate: Gate, path: Path) -> None:
     arrays: dict[str, np.ndarray] = {"of": np.array(gate.of)}
     functions: dict[str, Linear | None]
     functions = {"": gate.closes, "keeps_": gate.keeps, "secrets_": gate.secrets}
-    functions["crowded_"] = gate.crowded
+    functions |= {"crowded_": gate.crowded, "requests_": gate.requests}
     for prefix, linear in functions.items():
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
@@ -110,10 +114,14 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
             _linear(arrays, prefix, 2 * weights.hidden) if f"{prefix}weight" in arrays else None
             for prefix in ("keeps_", "secrets_")
         )
-        crowded = None
-        if "crowded_weight" in arrays:
-            crowded = _linear(arrays, "crowded_", len(arrays["crowded_weight"]))
-        gate = Gate(_linear(arrays, "", weights.hidden), str(arrays["of"]), keeps, secrets, crowded)
+        crowded, requests = (  # how wide they are their readers know
+            _linear(arrays, prefix, len(arrays[f"{prefix}weight"]))
+            if f"{prefix}weight" in arrays
+            else None
+            for prefix in ("crowded_", "requests_")
+        )
+        closes = _linear(arrays, "", weights.hidden)
+        gate = Gate(closes, str(arrays["of"]), keeps, secrets, crowded, requests)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:

@@ -116,6 +116,11 @@ class RelationModel:
         """Weighs what is known of one of many items; None without a gate that does."""
         return self._gate.crowded if self._gate is not None else None
 
+    @property
+    def requests(self) -> Linear | None:
+        """Weighs what is known of a part that a request to forget may mean; None as `crowded`."""
+        return self._gate.requests if self._gate is not None else None
+
     def relate(
         self,
         message: str,

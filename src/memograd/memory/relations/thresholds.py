@@ -60,12 +60,12 @@ class Thresholds:
     """Taken back, where no word denies it."""
 
     # What a request to forget means.
-    forget_above: float = 0.35
-    """An item that is meant."""
-    meant_share: float = 0.8
-    """Of the probability of the item that is meant most, from which others are meant too."""
+    meant_above: float = 0.45
+    """A part of an item that is meant."""
+    meant_unnamed_above: float = 0.7
+    """Among many one that was not just told and has no word of the request."""
     part_above: float = 0.2
-    """A part of a list that is meant."""
+    """A part of a list that a message takes back."""
     part_share: float = 0.75
     """Of the part that is meant most, from which others are meant too."""
 
@@ -113,9 +113,11 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 """Of all thresholds, in their order."""
 
 
-_LATER = frozenset({"weighed_close_above", "weighed_doubt_above"})
+_LATER = frozenset(
+    {"weighed_close_above", "weighed_doubt_above", "meant_above", "meant_unnamed_above"}
+)
 """What files that were written before do not have; they mean the defaults."""
-_FORMER = frozenset({"faint_above"})
+_FORMER = frozenset({"faint_above", "forget_above", "meant_share"})
 """What files that were written before have, and nothing reads any more."""
 
 

@@ -252,18 +252,24 @@ def fitted_secrets(learnt: Told, bounding: Told) -> Linear | None:
     return replace(secrets, least=float(np.nextafter(bound, np.float32(np.inf))))
 
 
-def separating(vectors: np.ndarray, right: np.ndarray, ridge_of: float) -> Linear:
-    """The log-odds that each of `[n, width]` is right, as a logistic regression finds them."""
+def separating(
+    vectors: np.ndarray, right: np.ndarray, ridge_of: float, counts: np.ndarray | None = None
+) -> Linear:
+    """The log-odds that each of `[n, width]` is right, as a logistic regression finds them.
+
+    counts: `[n]`, how often each is counted; None: once.
+    """
     mean, spread = vectors.mean(0), vectors.std(0) + _LEAST_ODDS
     inputs = np.c_[(vectors - mean) / spread, np.ones(len(vectors))].astype(float)
     right = right.astype(float)
+    counts = np.ones(len(right)) if counts is None else counts
     ridge = ridge_of * np.eye(inputs.shape[1])
     ridge[-1, -1] = 0.0
     slopes = np.zeros(inputs.shape[1])
     for _ in range(_STEPS):  # of Newton's method
         sure = 1 / (1 + np.exp(-inputs @ slopes))
-        down = inputs.T @ (sure - right) + ridge @ slopes
-        bend = (inputs * (sure * (1 - sure))[:, None]).T @ inputs + ridge
+        down = inputs.T @ (counts * (sure - right)) + ridge @ slopes
+        bend = (inputs * (counts * sure * (1 - sure))[:, None]).T @ inputs + ridge
         slopes -= np.linalg.solve(bend, down)
     weight = slopes[:-1] / spread
     return Linear(weight.astype(np.float32), float(slopes[-1] - mean @ weight), -np.inf)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -75,7 +75,7 @@ def told_lives(model: RelationModel, path: Path) -> list[Beside]:
     Raises BadInput where the file is missing.
     """
     watching = _Weighed(model)
-    _tell_all(path, watching)
+    tell_all(path, watching)
     return watching.found
 
 
@@ -86,7 +86,7 @@ def met_in_lives(path: Path) -> list[WrittenTurn]:
     message of it meets an item.
     """
     meeting = _Met(load_relation_model())
-    _tell_all(path, meeting)
+    tell_all(path, meeting)
     if not meeting.found:
         raise BadInput(
             f"No dialogue of the kind 'life' in {path} has a message that meets an earlier fact:"
@@ -95,8 +95,11 @@ def met_in_lives(path: Path) -> list[WrittenTurn]:
     return meeting.found
 
 
-def _tell_all(path: Path, manager: _Knowing) -> None:
-    """Tells a memory with that manager all lives of a file, each as another user.
+def tell_all(
+    path: Path, manager: _Knowing, told: Callable[[dict[str, Any]], bool] | None = None
+) -> None:
+    """Tells a memory with that manager dialogues of a file, each as another user: all lives, or
+    those that are `told`.
 
     Raises BadInput where the file is missing, or a line is not a dialogue.
     """
@@ -107,7 +110,7 @@ def _tell_all(path: Path, manager: _Knowing) -> None:
     ):
         memory.manager = manager
         for number, case in json_lines(path, "dialogues"):
-            if case["k"] == "life":
+            if told(case) if told is not None else case["k"] == "life":
                 name = f"{path.stem}:{number}"
                 manager.hears(name, case)
                 tell(memory, case, name)
@@ -172,7 +175,7 @@ def judged_lives(
     the file is missing.
     """
     judging = _Judging(model, thresholds or {})
-    _tell_all(path, judging)
+    tell_all(path, judging)
     return judging.found
 
 
@@ -204,7 +207,7 @@ class _Knowing(RelationManager):
             self._facts.setdefault(fact.text, set()).update(names)
 
 
-class _Closing(_Knowing):
+class Closing(_Knowing):
     """Adds every fact, closes what the writer closes, and notes what each message met."""
 
     def decide_heard(
@@ -231,7 +234,7 @@ class _Closing(_Knowing):
         """Before anything is closed; turn: as it stands in the file."""
 
 
-class _Weighed(_Closing):
+class _Weighed(Closing):
     """Notes what is known of the items that stand out among many."""
 
     def __init__(self, model: RelationModel) -> None:
@@ -267,7 +270,7 @@ class _Weighed(_Closing):
         )
 
 
-class _Met(_Closing):
+class _Met(Closing):
     """Notes what the message does to each item, as the writer says."""
 
     def __init__(self, model: RelationModel) -> None:
