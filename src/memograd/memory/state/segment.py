@@ -103,17 +103,25 @@ class Lazily:
 
 @dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
-    """records `[n]`, lengths in terms int64 `[n]`, the row of each id, the place of the event that
-    brought each, int64 `[n]`, 0 without a journal, and what a search reads of them.
+    """records `[n]`, lengths in terms int64 `[n]`, the place of the event that brought each, int64
+    `[n]`, 0 without a journal, and what a search reads of them. What is in a list or a dictionary
+    is made when it is first asked for.
     """
 
     records: list[T]
     lengths: np.ndarray
-    rows: dict[str, int]
     since: np.ndarray
     searched: Lazily
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
+    numbers: list[dict[str, int]] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The row of each id."""
+        if not self.numbers:
+            self.numbers.append({record.id: row for row, record in enumerate(self.records)})
+        return self.numbers[0]
 
     @property
     def matrix(self) -> np.ndarray:
@@ -339,8 +347,7 @@ def _part(
     since: np.ndarray,
     searched: Lazily,
 ) -> Part[T]:
-    rows = {record.id: row for row, record in enumerate(records)}
-    segment = Segment(records, lengths, rows, since, searched)
+    segment = Segment(records, lengths, since, searched)
     return Part(segment, None, len(records), int(lengths.sum()))
 
 
