@@ -78,13 +78,14 @@ def test_it_reads_the_rows_that_worth_has_read(
     weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._encode_anew
+    compute = RelationModel._run
 
-    def counted(self: RelationModel, tokens: Any, parts: Any) -> np.ndarray:
-        rows.append(tokens)
-        return compute(self, tokens, parts)
+    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+        if number == len(self._sessions) - 1:  # to the end
+            rows.append(tokens)
+        return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_encode_anew", counted)
+    monkeypatch.setattr(RelationModel, "_run", counted)
     model = RelationModel(weights, gate_of(weights, 1e9))
     long = "".join(f"In year {n} I lived in town {n}. " for n in range(40))
     for message, sentences in ((MESSAGE, SENTENCES), (long, long.strip().split(". "))):
@@ -99,13 +100,14 @@ def test_rows_of_an_assistant_in_which_nothing_is_to_be_kept_are_not_read_to_the
     weights: Weights, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._encode_anew
+    compute = RelationModel._run
 
-    def counted(self: RelationModel, tokens: Any, parts: Any) -> np.ndarray:
-        rows.append(tokens)
-        return compute(self, tokens, parts)
+    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+        if number == len(self._sessions) - 1:  # to the end
+            rows.append(tokens)
+        return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_encode_anew", counted)
+    monkeypatch.setattr(RelationModel, "_run", counted)
     sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
     long = " ".join(sentences)
     plain = RelationModel(weights)
@@ -198,13 +200,14 @@ def test_secrets_are_told_by_the_rows_that_worth_has_read(
     weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._encode_anew
+    compute = RelationModel._run
 
-    def counted(self: RelationModel, tokens: Any, parts: Any) -> np.ndarray:
-        rows.append(tokens)
-        return compute(self, tokens, parts)
+    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+        if number == len(self._sessions) - 1:  # to the end
+            rows.append(tokens)
+        return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_encode_anew", counted)
+    monkeypatch.setattr(RelationModel, "_run", counted)
     sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
     long = " ".join(sentences)
     plain = RelationModel(weights)

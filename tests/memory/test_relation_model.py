@@ -9,6 +9,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +136,33 @@ def test_the_last_layer_leaves_out_what_nobody_asks_for() -> None:
     for first in (0, 49):
         left = ended.run(None, {"entered": half, "first": np.array([first])})[0]
         np.testing.assert_allclose(left, expected[first:], atol=1e-6)
+
+
+def test_a_row_goes_through_no_layer_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_relation_model()
+    runs: list[int] = []
+
+    class Noting:
+        def __init__(self, number: int, session: Any) -> None:
+            self.number, self.session = number, session
+
+        def run(self, *given: Any) -> Any:
+            runs.append(self.number)
+            return self.session.run(*given)
+
+    noting = [Noting(n, session) for n, session in enumerate(model._sessions)]
+    monkeypatch.setattr(model, "_sessions", noting)
+    model.drop_texts()
+    item = "User's room is 508."
+    model.relate("wait, it's 580", [], [item])
+    assert model.other_value("wait, it's 580", [], item) is not None
+    assert runs == [0, 1, 2, 3]
+    model.drop_texts()
+    runs.clear()
+    model.other_value("no, it's 581", [], item)
+    assert runs == [0, 1, 2]
+    model.relate("no, it's 581", [], [item])
+    assert runs == [0, 1, 2, 3]
 
 
 def test_more_items_than_a_row_holds_are_read_in_several(model: RelationModel) -> None:

