@@ -7,13 +7,17 @@ that is known of them (by how much they stand out, whether the model points at a
 words both share) is weighed by one linear function. It is fitted to written lives that the model
 has not read (`tasks/relations/lives.py`).
 
-Invariant: an item below `LEAST` in its row keeps what the row says, so what is weighed is at most
-`MOST` items a message.
+Most of those that stand out are bystanders, and after two or three readings no other one could
+make more of them: where the function stays below what anything is done from, whatever is still to
+be read, nothing more is read.
+
+Invariants: an item below `LEAST` in its row keeps what the row says, so what is weighed is at most
+`MOST` items a message; an item that reaches the bound has the number that all readings give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,6 +34,7 @@ from memograd.memory.records.items import MemoryItem
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
+    from memograd.memory.relations.gate import Linear
 
 LEAST: Final = 0.1  # of closing, in the row
 MOST: Final = 5  # items of a message that are read again
@@ -65,61 +70,146 @@ def evidence(
 
     found: `[items, RELATIONS]`, the probabilities of the row.
     """
-    from memograd.memory.relations import CLOSING, RELATIONS
+    readings = _Readings(model, heard, items, recent, found, places)
+    for read in readings.further:
+        for n in places:
+            read(n)
+    return readings.rows()
 
-    closes = [RELATIONS.index(name) for name in CLOSING]
-    of = {name: n for n, name in enumerate(RELATIONS)}
-    texts = {n: present(items[n].text) for n in places}
-    alone = {n: model.relate(heard.turn.text, heard.before, [texts[n]])[0] for n in places}
-    bare = {n: model.relate(heard.turn.text, (), [texts[n]])[0] for n in places}
-    closing = found[:, closes].sum(1)
-    closing_alone = {n: float(alone[n][closes].sum()) for n in places}
-    sentences = split_sentences(heard.own or heard.turn.text)[:SENTENCES]
-    by_sentence = [
-        model.relate(one, (), list(texts.values()))[:, closes].sum(1) for one in sentences if places
-    ]
-    surest = dict(zip(texts, np.max(by_sentence, axis=0), strict=True)) if by_sentence else {}
-    corrects = CORRECTS.search(heard.own) is not None
-    adds, surely = ADDS.search(heard.own) is not None, ADDS_SURELY.search(heard.own) is not None
-    rows = []
-    for n in places:
-        item, text = items[n], texts[n]
-        value = pointed_at(model, heard, text)
+
+def weighed(
+    model: RelationModel,
+    weighs: Linear,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    recent: frozenset[str],
+    found: np.ndarray,
+    places: Sequence[int],
+    *,
+    least: float,
+    to_the_end: Collection[int],
+) -> np.ndarray:
+    """`[places]`: the log-odds that the message closes each item; of one that cannot reach `least`,
+    a number below it.
+
+    to_the_end: those of the places whose own number is needed, however low.
+    """
+    readings = _Readings(model, heard, items, recent, found, places)
+    most = np.where(weighs.weight > 0, log_odds(1.0), log_odds(0.0)).astype(np.float32)
+
+    def at_most() -> np.ndarray:
+        rows = readings.rows()
+        return weighs.scores(np.where(np.isnan(rows), most, rows))
+
+    left = list(places)
+    for read in readings.further:
+        hopes = dict(zip(places, at_most().tolist(), strict=True))
+        left = [n for n in left if n in to_the_end or hopes[n] >= least - _ROUNDING]
+        for n in left:
+            read(n)
+    return at_most()
+
+
+_ROUNDING: Final = 1e-3  # far more than float32 loses in a sum of 35 numbers
+
+
+class _Readings:
+    """What is known of the items at some places of a message: first what the row says and each item
+    alone, and then what `further` adds, the cheapest first."""
+
+    def __init__(
+        self,
+        model: RelationModel,
+        heard: Heard,
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+        found: np.ndarray,
+        places: Sequence[int],
+    ) -> None:
+        from memograd.memory.relations import CLOSING, RELATIONS
+
+        self._model, self._heard, self._items, self._recent = model, heard, items, recent
+        self._found, self._places = found, places
+        self._closes = [RELATIONS.index(name) for name in CLOSING]
+        self._of = {name: n for n, name in enumerate(RELATIONS)}
+        self._closing = found[:, self._closes].sum(1)
+        self._texts = {n: present(items[n].text) for n in places}
+        self._surest: dict[int, float] | None = None
+        alone = {n: self._relate(heard.before, n) for n in places}
+        self._known = {n: self._begun(n, alone) for n in places}
+        self.further: tuple[Callable[[int], None], ...] = (
+            self._read_points,
+            self._read_sentences,
+            self._read_parts,
+            self._read_bare,
+        )
+
+    def rows(self) -> np.ndarray:
+        """float32 `[places, EVIDENCE]`; NaN where nothing was read."""
+        rows = [[self._known[n].get(name, np.nan) for name in EVIDENCE] for n in self._places]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))
+
+    def _begun(self, n: int, alone: Mapping[int, np.ndarray]) -> dict[str, float]:
+        item, text, heard = self._items[n], self._texts[n], self._heard
+        row, own = self._found[n], alone[n]
+        closing_alone = {m: self._sum(one) for m, one in alone.items()}
+        others = np.delete(self._closing, n)
+        others_alone = [one for m, one in closing_alone.items() if m != n]
         shared = shared_content(text, heard.own)
-        others = np.delete(closing, n)
-        others_alone = [closing_alone[m] for m in places if m != n]
-        part = closing_alone[n]
-        if len(parts_of(text)) > 1:
-            part = max(closing_of_parts(model, heard, item.text))
-        known = {
-            "row": log_odds(closing[n]),
+        corrects, recent = CORRECTS.search(heard.own) is not None, item.id in self._recent
+        known: dict[str, float] = {
+            "row": log_odds(self._closing[n]),
             "alone": log_odds(closing_alone[n]),
-            "bare": log_odds(bare[n][closes].sum()),
-            "part": log_odds(part),
-            "row_margin": closing[n] - others.max(initial=0.0),
+            "row_margin": self._closing[n] - others.max(initial=0.0),
             "alone_margin": closing_alone[n] - max(others_alone, default=0.0),
-            "points": log_odds(value.sure if value else 0.0),
             "shared": min(shared, 4),
             "shares": shared > 0,
             "place": n,
-            "recent": item.id in recent,
+            "recent": recent,
             "assistant": item.role == "assistant",
-            **{f"row_{name}": log_odds(found[n][of[name]]) for name in _IN_ROW},
-            **{f"alone_{name}": log_odds(alone[n][of[name]]) for name in _ALONE},
+            **{f"row_{name}": log_odds(row[self._of[name]]) for name in _IN_ROW},
+            **{f"alone_{name}": log_odds(own[self._of[name]]) for name in _ALONE},
             "corrects": corrects,
-            "corrects_recent": corrects and item.id in recent,
-            "adds": adds,
-            "adds_surely": surely,
+            "corrects_recent": corrects and recent,
+            "adds": ADDS.search(heard.own) is not None,
+            "adds_surely": ADDS_SURELY.search(heard.own) is not None,
             "other_unit": not of_one_unit(text, heard.own),
             "item_length": len(text) / 100,
             "message_length": min(len(heard.own), 400) / 100,
-            "items": len(items) / 10,
+            "items": len(self._items) / 10,
             "chinese": is_chinese(text),
             "questions": heard.own.rstrip().endswith(("?", "？")),
-            "sentence": log_odds(surest.get(n, 0.0)),
         }
-        rows.append([known[name] for name in EVIDENCE])
-    return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))
+        if len(parts_of(text)) < 2:
+            known["part"] = known["alone"]
+        return known
+
+    def _read_points(self, n: int) -> None:
+        value = pointed_at(self._model, self._heard, self._texts[n])
+        self._known[n]["points"] = log_odds(value.sure if value else 0.0)
+
+    def _read_sentences(self, n: int) -> None:
+        if self._surest is None:  # all items stand in one row, beside each sentence
+            sentences = split_sentences(self._heard.own or self._heard.turn.text)[:SENTENCES]
+            read = [self._model.relate(one, (), list(self._texts.values())) for one in sentences]
+            surest = np.max([one[:, self._closes].sum(1) for one in read], axis=0) if read else ()
+            self._surest = dict(zip(self._texts, surest, strict=False))
+        self._known[n]["sentence"] = log_odds(self._surest.get(n, 0.0))
+
+    def _read_parts(self, n: int) -> None:
+        if "part" not in self._known[n]:
+            parts = closing_of_parts(self._model, self._heard, self._items[n].text)
+            self._known[n]["part"] = log_odds(max(parts))
+
+    def _read_bare(self, n: int) -> None:
+        self._known[n]["bare"] = log_odds(self._sum(self._relate((), n)))
+
+    def _relate(self, before: Sequence[tuple[str, str]], n: int) -> np.ndarray:
+        read: np.ndarray = self._model.relate(self._heard.turn.text, before, [self._texts[n]])
+        return read[0]
+
+    def _sum(self, relations: np.ndarray) -> float:
+        return float(relations[self._closes].sum())
 
 
 def log_odds(probability: float) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
-from memograd.memory.manager.crowded import EVIDENCE, evidence, stand_out
+from memograd.memory.manager.crowded import EVIDENCE, log_odds, stand_out, weighed
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -126,7 +126,7 @@ class RelationManager(Rewriter):
         others: frozenset[str],
     ) -> list[Change]:
         few = len(items) <= FEW
-        read = self._read(heard, items, recent, found)
+        read = self._read(heard, items, recent, found, others)
         closing = [one.sure for one in read]
         changes: list[Change] = []
         left = Left(list(heard.facts), list(heard.quotes))
@@ -283,6 +283,7 @@ class RelationManager(Rewriter):
         items: Sequence[MemoryItem],
         recent: frozenset[str],
         found: np.ndarray,
+        others: frozenset[str],
     ) -> list[_Read]:
         """How surely the message closes each item.
 
@@ -299,9 +300,19 @@ class RelationManager(Rewriter):
                     sure[n] = max(sure[n], *self._clauses(heard, item))
         elif self._model.crowded is not None:
             places = stand_out(closing)
-            known = evidence(self._model, heard, items, recent, found, places)
-            for n, odds in zip(places, self._model.crowded.scores(known), strict=True):
-                sure[n] = float(1 / (1 + np.exp(-odds)))
+            bounds = self._bounds(few=False)
+            least = min(bounds.link_above, bounds.doubt_above, bounds.added_above)
+            # What was just told, or has another value, may change however unsure that is.
+            to_the_end = [n for n in places if items[n].id in recent | others]
+            odds = weighed(
+                self._model,
+                self._model.crowded,
+                *(heard, items, recent, found, places),
+                least=log_odds(least),
+                to_the_end=to_the_end,
+            )
+            for n, one in zip(places, odds, strict=True):
+                sure[n] = float(1 / (1 + np.exp(-one)))
         return [_Read(one, self._relation(row)) for one, row in zip(sure, found, strict=True)]
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
