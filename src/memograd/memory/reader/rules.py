@@ -24,8 +24,9 @@ from memograd.memory.reader.forget import (
     asks_to_forget_that,
     request_to_forget,
 )
+from memograd.memory.reader.parts import own_sentences
 from memograd.memory.reader.person_english import ADVERBS, is_past
-from memograd.memory.reader.sentences import OwnWords, foreign, has_secret, split_sentences
+from memograd.memory.reader.sentences import has_secret, split_sentences
 from memograd.memory.reader.setting import Draft, Setting, finished
 from memograd.memory.reader.wording import completed, resolved, say, say_answer
 from memograd.memory.records.items import Kind
@@ -67,7 +68,8 @@ class RuleReader:
 
 
 def _drafts(setting: Setting) -> list[Draft]:
-    sentences = _own_sentences(setting.turn.text)
+    own = own_sentences(setting.turn.text)
+    sentences = [text for _, _, text in own if len(text) <= LONGEST_SENTENCE]
     if len(sentences) > 1 and asks_to_forget_next(sentences[0]):
         return [
             taken_back
@@ -87,17 +89,6 @@ def _drafts(setting: Setting) -> list[Draft]:
         if draft is not None:
             drafts.append(draft)
     return drafts
-
-
-def _own_sentences(text: str) -> list[str]:
-    """The sentences that are the speaker's own and not too long."""
-    own, after, found = OwnWords(foreign(text)), 0, []
-    for sentence in split_sentences(text):
-        start = text.find(sentence, after)
-        after = start + len(sentence)
-        if len(sentence) <= LONGEST_SENTENCE and own.has(start, after):
-            found.append(sentence)
-    return found
 
 
 def _read(sentence: str, setting: Setting, *, first: bool) -> Draft | None:
