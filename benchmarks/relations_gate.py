@@ -113,10 +113,7 @@ def main() -> None:
         elif arguments.only == "crowded":
             gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
         else:
-            gate = replace(
-                gate,
-                requests=requests(arguments.weights, split["requests_of"]),
-            )
+            gate = replace(gate, requests=requests(arguments.weights, split["requests_of"]))
     elif gate is None or arguments.write:
         every = sorted(f"conversations/{file.stem}" for file in CORPUS.glob("conversations/*"))
         learnt = [name for name in every if name in split["continued_with"]]

@@ -205,8 +205,9 @@ class _Readings:
         self._known[n]["bare"] = log_odds(self._sum(self._relate((), n)))
 
     def _relate(self, before: Sequence[tuple[str, str]], n: int) -> np.ndarray:
-        read: np.ndarray = self._model.relate(self._heard.turn.text, before, [self._texts[n]])
-        return read[0]
+        read: np.ndarray
+        [read] = self._model.relate(self._heard.turn.text, before, [self._texts[n]])
+        return read
 
     def _sum(self, relations: np.ndarray) -> float:
         return float(relations[self._closes].sum())

@@ -97,17 +97,17 @@ class _Asked(Closing):
         if not items or heard.turn.said_as != "user" or not asks:
             return
         touched = self._touched(turn, forget=True)
-        self._read(heard, items, recent, touched)
+        self._look(heard, items, recent, touched)
         meant = [item for item in items if self._behind(item) & touched]
         others = [item for item in items if item not in meant]
         if meant:
-            self._read(heard, others, recent, touched)  # as if it had never been kept
-            self._read(heard, [*meant, *others[:1]], recent, touched)  # beside little else
+            self._look(heard, others, recent, touched)  # as if it had never been kept
+            self._look(heard, [*meant, *others[:1]], recent, touched)  # beside little else
         if meant and others:
-            self._read(heard, [self._joined(meant[0], others[0]), *meant[1:]], recent, touched)
-            self._read(heard, [self._joined(others[0], meant[0])], recent, touched)
+            self._look(heard, [self._joined(meant[0], others[0]), *meant[1:]], recent, touched)
+            self._look(heard, [self._joined(others[0], meant[0])], recent, touched)
 
-    def _read(
+    def _look(
         self,
         heard: Heard,
         items: Sequence[MemoryItem],
