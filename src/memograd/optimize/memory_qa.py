@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from memograd.config.unread import refuse_unread
 from memograd.data import ConversationSplit
 from memograd.errors import BadInput
 from memograd.evaluation import Judge
@@ -77,6 +78,7 @@ def optimize(config: OptimizeConfig) -> Path:
         BadInput: settings, data, programs or runs do not fit.
         MemogradError: a call failed.
     """
+    refuse_unread(config)
     settings = config.questions()
     rewards = parse_rewards(config.rewards)
     split = _split(settings)
