@@ -142,7 +142,12 @@ def create_run(
     """The new run folder; warns about rows that were left out or cut, and lists them in it.
 
     `examples` is how many sequences or pairs the rows became; `lost` says what a cut row lost.
+    Raises BadInput where TRL would train on several GPUs.
     """
+    if policy.device.type == "cuda" and torch.cuda.device_count() > 1:
+        raise BadInput(
+            "Several GPUs are visible, but this trains on one: set CUDA_VISIBLE_DEVICES=0."
+        )
     limit = longest_row(config, policy)
     notes = [
         f"{len(places)} of {rows.total} rows of {rows.source} left out: {reason} "
@@ -228,10 +233,6 @@ def _trl_arguments(
     config: WarmStartSettings, policy: Trainee, steps: int
 ) -> Iterator[dict[str, Any]]:
     """TRL's training arguments: exact numbers, every step logged, nothing written by TRL."""
-    if policy.device.type == "cuda" and torch.cuda.device_count() > 1:
-        raise BadInput(
-            "several GPUs are visible, but this trains on one: set CUDA_VISIBLE_DEVICES=0"
-        )
     micro = min(config.micro_batch_size, config.batch_size)
     with tempfile.TemporaryDirectory() as unused:
         yield {
