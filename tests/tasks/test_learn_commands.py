@@ -64,6 +64,7 @@ def test_a_policy_decides_what_add_writes(command: Command, head: Any) -> None:
 def test_the_life_of_a_policy(command: Command, head: Any, make_head: Callable[..., Any]) -> None:
     assert "adopt one with" in command("policy", "list", "--dir", "p", code=2)
     assert "no trained head" in command("policy", "adopt", "absent", "--dir", "p", code=2)
+    assert not Path("p").exists()
     assert head.version in command("policy", "adopt", "head", "--dir", "p")
     assert "nothing is before it" in command("policy", "rollback", "--dir", "p", code=2)
     save_head(make_head("e5", 384, add=6.0), Path("second"))

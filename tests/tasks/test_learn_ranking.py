@@ -130,7 +130,7 @@ def test_what_cannot_be_learnt_from_is_one_sentence(memory: Memory, tmp_path: Pa
         learn_ranking(memory, "user:nobody", folder)
     with pytest.raises(BadInput, match="0 to judge by"):
         learn_ranking(memory, "user:a", folder, held_out=0.0)
-    assert not RankerVersions.is_in(folder)
+    assert not folder.exists()
     versions = RankerVersions(folder)
     versions.adopt(versions.save(replace(contrary(), embedder="minilm")))
     with pytest.raises(BadInput, match="trained on vectors of 'minilm', the memory has 'e5'"):
@@ -148,6 +148,8 @@ def test_at_the_command_line(bare_environment: Path, capsys: pytest.CaptureFixtu
         return printed.err if code else printed.out
 
     assert "adopt one with memograd ranker adopt" in command("ranker", "list", "--dir", "r", code=2)
+    assert "There is no ranker" in command("ranker", "adopt", "mine", "--dir", "r", code=2)
+    assert not Path("r").exists()
     save_ranker(contrary(), Path("mine/ranker.json"))
     command("ranker", "adopt", "mine", "--dir", "r")
     learn = ("learn", "--user", "a", "--ranker-dir", "r")

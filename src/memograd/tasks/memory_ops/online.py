@@ -83,6 +83,7 @@ def learn_from_feedback(
     config = config or OnlineConfig()
     began = time.perf_counter()
     versions = PolicyVersions(policies)
+    versions.current  # noqa: B018 (refuses where there is none, before the folder is made)
     with versions.held():
         current = versions.load()
         embedder = memory.store.embedder
