@@ -105,7 +105,7 @@ def test_ci_fast_from_the_command_line_and_measured_again(
     ):
         assert f"reward {reward}" in out
     assert "on 168 questions about medical-sample-" in out
-    assert "2 held out, at most 2 turns each" in out
+    assert "2 held out, at most 4 turns each" in out
     assert RunFolder.open(path).task == "sql"
     (row,) = RunFolder.open(path).read_metrics()
     assert set(row["rewards"]) == {"execution", "evidence", "valid_sql"}
