@@ -15,7 +15,6 @@ import logging
 import math
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -31,6 +30,7 @@ from memograd.config.unread import refuse_unread
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.loading import quiet_libraries
 from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.base.progress import training_progress
 from memograd.warm_start.rows import Rows
@@ -203,7 +203,7 @@ def train(
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda done: min(1.0, (done + 1) / (config.warmup_steps + 1))
         )
-        with _quiet_libraries():
+        with quiet_libraries():
             trainer = make_trainer(
                 arguments,
                 model=policy.peft_model,
@@ -213,19 +213,11 @@ def train(
             )
         trainer.remove_callback(PrinterCallback)
         progress = training_progress(console, total=steps, describe=_describe)
-        with _quiet_libraries(), progress as on_step:
+        with quiet_libraries(), progress as on_step:
             trainer.add_callback(_Recorder(config, policy, run, steps, on_step))
             trainer.train()
         policy.peft_model.eval()
         run.save_checkpoint("final", policy.save, step=steps)
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Without the notices that TRL and peft use a name which transformers has renamed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*gradient_checkpointing")
-        yield
 
 
 @contextmanager

@@ -22,15 +22,16 @@ from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.new_file import check_new, write_new
 from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
     check_columns,
+    check_new,
     located,
     parse_rewards,
     policy_job,
+    write_new,
 )
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard

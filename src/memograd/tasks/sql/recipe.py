@@ -31,8 +31,15 @@ from memograd.rollout.types import Rollout
 from memograd.tasks.agent.measure import play
 from memograd.tasks.agent.served import Serving, check_served, located_served
 from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
-from memograd.tasks.base.new_file import check_new, write_new
-from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job, with_section
+from memograd.tasks.base.recipe import (
+    HeldOut,
+    Job,
+    Recipe,
+    check_new,
+    policy_job,
+    with_section,
+    write_new,
+)
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
 from memograd.tasks.sql.rows import LeftOut, gold_attempts, make_rows
