@@ -6,11 +6,11 @@ rollouts that are compared with each other, because they began in the same state
 
 A *version* is a number that training gives to the weights: how many steps they have learnt. A
 server may exchange the weights while a turn is drawn, so a turn carries *spans*: so many tokens
-under this version, then so many under that one. How often prompts are answered
-(`num_generations`) is one number for all of them, or each its own. Of an answer that was held to a grammar, a turn
+under this version, then so many under that one. Of an answer that was held to a grammar, a turn
 also keeps which tokens were allowed, one mask a token (None where everything was), since its
 log-probabilities are those of the distribution over these alone; so learning needs neither the
-grammar nor the library that read it.
+grammar nor the library that read it. How often prompts are answered (`num_generations`) is one
+number for all of them, or each its own.
 
 Invariants: an action is stored as the token ids that the model emitted, with the log-probability
 that the sampler gave each of them; text is derived from ids, never the other way round (tokens in,
