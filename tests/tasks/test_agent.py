@@ -19,8 +19,8 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment as environments
 from memograd.rollout.tool_calls import ToolCall
+from memograd.tasks.agent.recipe import settled
 from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.agent.setup import settled
 from memograd.tasks.registry import train
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent"

@@ -17,14 +17,9 @@ from typing import Any
 from rich.console import Console
 
 from memograd.grpo.batch import reward_rollouts
-from memograd.grpo.run_state import seed_everything
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
-from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.agent.setup import AgentJob
-from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.measure import MeasuredRows, report
 
@@ -37,13 +32,6 @@ class MeasuredEpisodes:
     counts: dict[str, Any]
 
 
-def measure_episodes(
-    job: AgentJob, config: AgentTrainConfig, label: str, console: Console
-) -> MeasuredEpisodes:
-    """Play one greedy episode of every held-out row, and reward it."""
-    return measured(job.rewards, job.evaluation, play(job, config, label, console))
-
-
 def measured(
     rewards: Sequence[WeightedReward], scenarios: Sequence[Scenario], rollouts: list[Rollout]
 ) -> MeasuredEpisodes:
@@ -51,29 +39,6 @@ def measured(
     table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
     said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
     return MeasuredEpisodes(MeasuredRows(said, table), episode_metrics(rollouts))
-
-
-def play(job: AgentJob, config: AgentTrainConfig, label: str, console: Console) -> list[Rollout]:
-    """One greedy episode of every held-out row."""
-    seed_everything(config.seed)
-    rollouts: list[Rollout] = []
-    scenarios = job.evaluation
-    with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
-        for first in range(0, len(scenarios), config.eval_batch_size):
-            chosen = scenarios[first : first + config.eval_batch_size]
-            played = run_in_lockstep(
-                job.policy.in_turns(),
-                job.chat,
-                [job.task.episodes(scenario, 1) for scenario in chosen],
-                rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
-                limits=job.limits,
-                temperature=0.0,
-                max_completion_length=config.max_completion_length,
-                generator=None,
-            )
-            rollouts += [rollout for (rollout,) in played]
-            on_progress(len(rollouts))
-    return rollouts
 
 
 def report_episodes(

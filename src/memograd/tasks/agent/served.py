@@ -39,8 +39,8 @@ from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
+from memograd.tasks.agent.recipe import located_episodes
 from memograd.tasks.agent.settings import ServedTrainConfig
-from memograd.tasks.agent.setup import located_episodes
 from memograd.tasks.base.policy import load_policy
 from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import (

@@ -26,7 +26,7 @@ from memograd.evaluation.bootstrap import (
 )
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
-from memograd.tasks.agent.setup import AgentJob
+from memograd.tasks.agent.recipe import AgentJob
 from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
 from memograd.tasks.sql.tool import read_attempt
 

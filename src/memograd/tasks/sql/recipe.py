@@ -26,11 +26,9 @@ from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
-from memograd.grpo.drawing import Episodes
 from memograd.rollout.types import Rollout
-from memograd.tasks.agent.measure import play
+from memograd.tasks.agent.recipe import AgentJob, assemble, located_episodes
 from memograd.tasks.agent.served import Serving, check_served, located_served
-from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
 from memograd.tasks.base.recipe import (
     HeldOut,
     Job,
@@ -207,7 +205,7 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
 
     def attempts(label: str) -> list[Rollout]:
         if serving is None:
-            return play(job, config, label, console)
+            return job.play(config, label, console)
         return serving.play(job.evaluation, label, console)
 
     def report(before: MeasuredSql, after: MeasuredSql, folder: Path) -> None:
@@ -232,15 +230,7 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
         describe=partial(_describe, sql, config),
         opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
         before_alone=True,
-        drawing=serving
-        or Episodes(
-            job.policy,
-            job.chat,
-            job.task,
-            limits=job.limits,
-            num_generations=config.num_generations,
-            max_completion_length=config.max_completion_length,
-        ),
+        drawing=serving or job.drawing(config),
     )
 
 
