@@ -5,7 +5,7 @@
     present and new weights on questions that nobody is trained on --> adopt or not
 
 The ridge pulls towards the present weights instead of towards zero, so few questions move little,
-and a question is held out for good (`data/lifelog/held_out`). Turns and memories are judged apart.
+and a question is held out for good (`is_held_out`). Turns and memories are judged apart.
 Probabilities stay those of the present ranker.
 
 Invariant: the current version changes only where the new weights find more of the held-out
