@@ -11,17 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.store import TraceStore
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.fixture

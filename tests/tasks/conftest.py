@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from memograd.config import LoraConfig, load_settings
 from memograd.data import write_conversations_jsonl
@@ -23,10 +25,28 @@ from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
+TEMPLATE = (
+    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
+    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+
 
 def given_settings(overrides: list[str]) -> ConstructTrainConfig:
     """Settings as typed on the command line."""
     return load_settings(ConstructTrainConfig, None, overrides)
+
+
+@pytest.fixture(scope="session")
+def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The tiny model with a chat template that shows tools."""
+    folder = tmp_path_factory.mktemp("tools") / "tiny"
+    shutil.copytree(tiny_model_folder, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.config import known_settings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -117,13 +117,6 @@ def config(out: Path, tiny: Path, **given: Any) -> AgentTrainConfig:
         },
     }  # fmt: skip
     return AgentTrainConfig(**{**settings, **given})
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.mark.usefixtures("talkative")

@@ -7,16 +7,15 @@ answer; everything else is real. Real chat templates: `tests/tasks/test_sql_traj
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoTokenizer
+from tests.command_line import run
+from tests.tasks.conftest import TEMPLATE
 
-from memograd.cli import main
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -32,29 +31,12 @@ from memograd.tasks.sql.settings import SqlConfig, SqlTrainConfig
 from memograd.warm_start.rows import read_sft_rows
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 
-TEMPLATE = (
-    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
-    "{{ message['content'] }}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
 STATEMENTS = (
     "SELECT contraindications FROM drugs_info WHERE med_name = '华法林'",
     "SELECT med_name FROM drugs_info LIMIT 3",
     "SELECT gone FROM disease",
     "SELECT * FROM disease WHERE 0",
 )
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The tiny model with a chat template that shows tools."""
-    folder = tmp_path_factory.mktemp("tools") / "tiny"
-    shutil.copytree(tiny_model_folder, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture
@@ -78,13 +60,6 @@ def config(out: Path, model: str, **given: Any) -> SqlTrainConfig:
         "episodes": {"max_turns": 3}, "sql": {"max_eval": 2},
     }  # fmt: skip
     return SqlTrainConfig(**{**settings, **given})
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.mark.usefixtures("talkative")

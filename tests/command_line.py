@@ -1,0 +1,15 @@
+"""The command line as a user meets it: an exit code, and what was printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from memograd.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run `memograd ...`; returns the exit code, standard output and standard error."""
+    with pytest.raises(SystemExit) as exit_:
+        main([*arguments])
+    shown = capsys.readouterr()
+    return int(exit_.value.code or 0), shown.out, shown.err
