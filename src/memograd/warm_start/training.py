@@ -9,7 +9,6 @@ arrives in `metrics.jsonl` line by line, a NaN included (it stops the run).
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import math
@@ -27,7 +26,7 @@ from rich.console import Console
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
 from memograd.config.unread import refuse_unread
-from memograd.errors import BadInput
+from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import quiet_libraries
@@ -100,9 +99,7 @@ class Trainee(Protocol):
 
 def begin(config: S) -> tuple[S, Path]:
     """Refuse what can be refused at once; the settings as resolved, and the run's path."""
-    for package in ("trl", "datasets"):
-        if importlib.util.find_spec(package) is None:
-            raise BadInput(f"This needs the package {package}; run pip install 'memograd[trl]'.")
+    need_packages("This training", ("trl", "datasets"), "trl")
     refuse_unread(config)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     out = config.out or Path("runs") / f"{config.recipe}-{stamp}"

@@ -33,12 +33,12 @@ from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.algorithms import (
     NO_GOLD,
+    DQNMemoryTrainer,
     PPOMemoryTrainer,
     ReinforceMemoryTrainer,
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import Network, OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer

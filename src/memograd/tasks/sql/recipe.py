@@ -12,7 +12,6 @@ statement was run; what is wrong with database or questions is found before a mo
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import tempfile
 from collections import defaultdict
@@ -24,7 +23,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from memograd.errors import BadInput
+from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.rollout.types import Rollout
 from memograd.tasks.agent.recipe import AgentJob, assemble, located_episodes
@@ -65,7 +64,7 @@ def settled(config: SqlTrainConfig) -> SqlTrainConfig:
     Raises:
         BadInput: the package that parses SQL is missing, or a served agent does not go with them.
     """
-    _need_sqlglot()
+    need_packages("The SQL agent", ["sqlglot"], "sql")
     if config.served.agent is not None:
         check_served(config)
     return with_section(
@@ -280,11 +279,6 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
     write_sample(database)
     write_sample_questions(asked)
     return database, asked
-
-
-def _need_sqlglot() -> None:
-    if importlib.util.find_spec("sqlglot") is None:
-        raise BadInput("The SQL agent needs the package sqlglot; run pip install 'memograd[sql]'.")
 
 
 def _describe(sql: SqlJob, config: SqlTrainConfig, run: RunFolder) -> None:
