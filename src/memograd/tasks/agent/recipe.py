@@ -30,13 +30,11 @@ from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.grpo.run_state import seed_everything
-from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import read_template, use_tool_template
 from memograd.rewards import (
     ENVIRONMENT,
     ENVIRONMENT_COLUMN,
-    WeightedReward,
     with_absolute_files,
 )
 from memograd.rewards.spec import split_entries
@@ -45,7 +43,7 @@ from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, describe_tools
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.lockstep import run_in_lockstep
-from memograd.rollout.types import Message, Rollout, Scenario
+from memograd.rollout.types import Message, Rollout
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
@@ -53,17 +51,15 @@ from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
-    check_columns,
     located,
     parse_rewards,
     policy_job,
     with_section,
 )
 from memograd.tasks.text.measure import describe_dropped, describe_rewards
+from memograd.tasks.text.recipe import TextJob, rewards_of_rows, short_enough
 from memograd.tasks.text.rows import (
-    Dropped,
     TextRow,
-    text_scenarios,
     told_apart,
 )
 
@@ -71,18 +67,12 @@ C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
-class AgentJob:
-    """Everything that is trained and measured; `dropped` are the rows left out for their length.
+class AgentJob(TextJob):
+    """Everything that is trained and measured.
 
     `template_note`: a sentence where the chat template is not the model's own.
     """
 
-    policy: ModelPolicy
-    rewards: list[WeightedReward]
-    train: list[Scenario]
-    evaluation: list[Scenario]
-    dropped: list[Dropped]
-    prompt_limit: int
     chat: ChatIds
     task: EnvironmentTask
     limits: Limits
@@ -169,17 +159,11 @@ def assemble(
         BadInput: something does not fit, or no prompt is short enough.
     """
     environments = load_environments(str(config.episodes.environment))
-    rewards = parse_rewards(config.rewards)
-    for part, file in zip((train, evaluation), files, strict=True):
-        if part:
-            told = f"the rows of {file}"
-            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
-            _check_environments(part, environments)
-    if not evaluation:
-        check_unmeasured(config)
+    rewards = rewards_of_rows(config, train, evaluation, files, (ENVIRONMENT_COLUMN,))
     made = {name: factory() for name, factory in environments.by_name.items()}
     tools = [describe_tools(environment) for environment in made.values()]
     for rows in (train, evaluation):
+        _check_environments(rows, environments)
         _check_reset(made, rows)
     if any(tools) and config.episodes.chat_template is not None:
         read_template(config.episodes.chat_template)
@@ -191,28 +175,18 @@ def assemble(
     limits = _limits(config, policy)
     chat = ChatIds(policy.tokenizer, end_ids=policy.end_ids)
     prompt_limit = room_for_prompt(limits.max_tokens or policy.context_length, config)
-    kept, dropped = [], []
-    for name, part in (("train", train), ("evaluate", evaluation)):
-        scenarios, too_long = text_scenarios(
-            part,
-            string_prompts="chat",
-            encode=lambda prompt: _longest(chat, prompt, tools),
-            limit=prompt_limit,
-        )
-        if part and not scenarios:
-            raise BadInput(
-                f"All {len(part)} prompts to {name} on have more than {prompt_limit} tokens, tools "
-                f"included, {min(row.tokens for row in too_long)} at least; raise "
-                "episodes.max_tokens or max_prompt_length, or lower max_completion_length."
-            )
-        kept.append(scenarios)
-        dropped += too_long
+    kept = short_enough(
+        (train, evaluation),
+        string_prompts="chat",
+        encode=lambda prompt: _longest(chat, prompt, tools),
+        limit=prompt_limit,
+        counted="tokens, tools included",
+        mend="raise episodes.max_tokens or max_prompt_length, or lower max_completion_length",
+    )
     task = EnvironmentTask(
         environments.factory, chat_template=str(policy.tokenizer.chat_template or "")
     )
-    return AgentJob(
-        policy, rewards, kept[0], kept[1], dropped, prompt_limit, chat, task, limits, note
-    )
+    return AgentJob(policy, rewards, *kept, prompt_limit, chat, task, limits, note)
 
 
 def _rewards(config: AgentTrainConfig) -> str:

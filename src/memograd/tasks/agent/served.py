@@ -30,7 +30,6 @@ from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
-from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import read_template
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
@@ -46,12 +45,11 @@ from memograd.tasks.base.progress import counting_progress
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
-    check_columns,
-    parse_rewards,
     policy_job,
     with_section,
 )
 from memograd.tasks.text.measure import describe_rewards
+from memograd.tasks.text.recipe import rewards_of_rows
 from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
@@ -233,15 +231,9 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
     if config.data is None:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     serving = Serving(config)
-    rewards = parse_rewards(config.rewards)
     train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
-    for part, file in zip((train, evaluation), files, strict=True):
-        if part:
-            told = f"the rows of {file}"
-            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
-    if not evaluation:
-        check_unmeasured(config)
+    rewards = rewards_of_rows(config, train, evaluation, files, (ENVIRONMENT_COLUMN,))
     if config.episodes.chat_template is not None:
         read_template(config.episodes.chat_template)
     policy = load_policy(config, checkpoint)
