@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 from transformers import AutoTokenizer
 
 from memograd.config import LoraConfig, load_settings
@@ -24,6 +25,8 @@ from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
+
+Command = Callable[..., str]
 
 TEMPLATE = (
     "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
@@ -47,6 +50,18 @@ def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture
+def command(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `memograd ...` in an empty folder; returns what it printed, or its one sentence."""
+
+    def typed(*arguments: str, code: int = 0) -> str:
+        ended, out, error = run(capsys, *arguments)
+        assert ended == code, error
+        return error if code else out
+
+    return typed
 
 
 @pytest.fixture(scope="session")

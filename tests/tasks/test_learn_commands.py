@@ -12,27 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tasks.conftest import Command
 
-from memograd.cli import main
 from memograd.memory import Memory
 from memograd.memory.manager.trained.files import save_head
 
-Command = Callable[..., str]
 QUICK = ("steps=1", "logs=1", "eval_logs=1", "logs_per_step=1")
-
-
-@pytest.fixture
-def command(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `memograd ...` in an empty folder; returns what it printed, or its one sentence."""
-
-    def run(*arguments: str, code: int = 0) -> str:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        assert exit_.value.code == code, printed.err
-        return printed.err if code else printed.out
-
-    return run
 
 
 @pytest.fixture
