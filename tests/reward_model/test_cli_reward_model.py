@@ -23,19 +23,8 @@ def test_one_after_the_other(tmp_path, polite_file, tiny_model_folder, capsys) -
     assert "longer wins, shorter wins (baselines)" in out and "step 1/1  loss" in out
 
     measured = tmp_path / "measured"
-    code, out, _ = run(
-        capsys,
-        "reward-model",
-        "evaluate",
-        "--model",
-        trained,
-        "--data",
-        test,
-        "--out",
-        measured,
-        "--device",
-        "cpu",
-    )
+    told = ("--model", trained, "--data", test, "--out", measured, "--device", "cpu")
+    code, out, _ = run(capsys, "reward-model", "evaluate", *told)
     assert code == 0 and (measured / "held_out.png").is_file()
     kept = (json.loads((at / "held_out.json").read_text()) for at in (trained, measured))
     first, second = kept

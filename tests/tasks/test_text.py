@@ -290,7 +290,7 @@ def test_every_row_of_the_example_can_be_answered_right() -> None:
 def test_the_example_runs(
     folder: Path, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = run(
+    code, out, _ = train_text(
         capsys,
         *("--data", str(EXAMPLE / "prompts.jsonl")),
         *("--rewards", f"{EXAMPLE / 'my_rewards.py'}:exact_format,correct:0.5"),
