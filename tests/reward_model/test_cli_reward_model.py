@@ -37,6 +37,9 @@ def test_one_after_the_other(tmp_path, polite_file, tiny_model_folder, capsys) -
 
 def test_bad_input_is_one_sentence(tmp_path, polite_file, capsys) -> None:
     assert "data= is missing" in refused(capsys, "reward-model", "train")
+    part = ("--out", tmp_path / "y", "--fraction", "0.2")
+    assert "--held-out" in refused(capsys, "reward-model", "convert", polite_file, *part)
+    assert not (tmp_path / "y").exists()
     assert "There is no file" in refused(
         capsys, "reward-model", "convert", tmp_path / "x", "--out", tmp_path / "y"
     )

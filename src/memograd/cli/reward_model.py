@@ -71,8 +71,9 @@ def convert(
         typer.Option(metavar="FILE", help="A part of the conversations, kept for measuring."),
     ] = None,
     fraction: Annotated[
-        float, typer.Option(min=0.001, max=0.999, help="The size of that part.")
-    ] = 0.1,
+        float | None,
+        typer.Option(min=0.001, max=0.999, help="The size of that part; else 0.1."),
+    ] = None,
     apart_from: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Pairs to measure on; their conversations are left out."),
@@ -83,20 +84,22 @@ def convert(
     string_prompts: Strings = StringPrompts.chat,
 ) -> None:
     """Bring raw preference data into one format, and list what is wrong with it."""
+    from memograd.data.record_files import check_new, write_new
+
+    if fraction is not None and held_out is None:
+        raise BadInput("--fraction is the size of the part in --held-out: name its file too.")
+    if report is not None:
+        check_new(report)
     done = room("warm_start.reward_model_rows", "trl,gateway").convert(
         data,
         out,
         held_out=held_out,
-        fraction=fraction,
+        fraction=0.1 if fraction is None else fraction,
         apart_from=apart_from,
         string_prompts=string_prompts.value,
     )
     if report is not None:
-        try:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            report.write_text(done.as_json(), encoding="utf-8")
-        except OSError as error:
-            raise BadInput(f"{report} cannot be written ({error.strerror}).") from error
+        write_new(report, done.as_json())
     for line in done.lines():
         typer.echo(line)
 

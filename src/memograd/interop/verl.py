@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memograd.data.record_files import check_new, write_new
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of, score
 from memograd.tasks.text.rows import TextRow
@@ -45,16 +46,15 @@ def write_verl(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """
     if path.suffix not in (".parquet", ".jsonl"):
         raise BadInput(f"{path} must end in .parquet or .jsonl.")
-    if path.exists():
-        raise BadInput(f"{path} is there already; choose another name, or remove it.")
+    check_new(path)
+    if path.suffix == ".jsonl":
+        write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        return
     try:
-        if path.suffix == ".jsonl":
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-            path.write_text("".join(lines), encoding="utf-8")
-            return
         import pyarrow
         from pyarrow import parquet
 
+        path.parent.mkdir(parents=True, exist_ok=True)
         parquet.write_table(pyarrow.Table.from_pylist([dict(row) for row in rows]), path)
     except ModuleNotFoundError:
         raise BadInput("Parquet needs pyarrow; run pip install 'memograd[parquet]'.") from None

@@ -7,14 +7,10 @@ GRPO on a language model is made by `policy_job`; a task that trains something e
 What recipes share stands here too: settings with absolute paths, so that a run goes on from
 anywhere (`located`), and rewards by name that fit the rows (`parse_rewards`, `check_columns`):
 `memograd.rewards` must not know the reward model, so what makes one is handed to its parser here.
-And files that a command makes anew, such as rows for a warm start (`check_new`, `write_new`): what
-is there already is never written over, and a place that cannot be written to is refused before any
-work is done for it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -297,23 +293,3 @@ def with_section(config: T, section: str, **change: Any) -> T:
 
 def _absolute(path: Path) -> Path:
     return path.resolve()
-
-
-def check_new(path: Path) -> None:
-    """Raise BadInput where something is at `path`, or no file can be made there."""
-    if path.exists():
-        raise BadInput(f"{path} is there already; choose another name, or remove it.")
-    above = next(one for one in path.absolute().parents if one.exists())
-    if not above.is_dir():
-        raise BadInput(f"{path} cannot be written ({above} is a file); choose another.")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise BadInput(f"{path} cannot be written ({above} is read-only); choose another.")
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a file, and the folders above it. Raises BadInput where it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written ({error.strerror}); choose another.") from error

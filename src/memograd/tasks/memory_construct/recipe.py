@@ -18,9 +18,10 @@ from statistics import mean
 
 from rich.console import Console
 
+from memograd.data.record_files import check_new, write_new
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.tasks.base.recipe import HeldOut, Job, Recipe, check_new, policy_job, write_new
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
+from memograd.data.record_files import check_new, write_new
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import check_embedder, load_embedder
@@ -27,11 +28,9 @@ from memograd.tasks.base.recipe import (
     Job,
     Recipe,
     check_columns,
-    check_new,
     located,
     parse_rewards,
     policy_job,
-    write_new,
 )
 from memograd.tasks.memory_construct.setup import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from memograd.data.record_files import check_new, write_new
 from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.rollout.types import Rollout
@@ -32,10 +33,8 @@ from memograd.tasks.base.recipe import (
     HeldOut,
     Job,
     Recipe,
-    check_new,
     policy_job,
     with_section,
-    write_new,
 )
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
