@@ -96,6 +96,7 @@ def test_traces_are_listed_shown_and_exported(store_url: str, tmp_path: Path, ca
         (["traces", "list", "--store", "sqlite:///none.db"], "no trace store"),
         (["traces", "list", "--state", "happy"], "no state 'happy'"),
         (["traces", "export", "--state", "happy"], "no state 'happy'"),
+        (["traces", "export", "zz", "--state", "failed"], "--state chooses among all"),
         (["traces", "show", "zz"], "No rollout"),
     ],
 )

@@ -107,6 +107,8 @@ def test_compacting_and_taking_it_back(command: Command, head: Any) -> None:
     command(*again)
     for wrong in ((), ("--budget", "5"), ("--undo", "x", "--user", "alice"), ("--undo", "x")):
         assert command("memory", "compact", *wrong, code=2)
+    undone = ("memory", "compact", "--undo", "x", "--policy", "head")
+    assert "or --undo alone" in command(*undone, code=2)
 
 
 def test_feedback_while_talking(
