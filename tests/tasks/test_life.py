@@ -73,7 +73,7 @@ class Counter:
 
     def make_job(self, config: RunSettings, checkpoint: Path | None) -> Job[Told]:
         def measure(label: str) -> Told:
-            with counting_progress(self.console, label, total=1) as done:
+            with counting_progress(label, total=1, console=self.console) as done:
                 done(1)
             self.measured.append(label)
             return Told(label, math.nan)

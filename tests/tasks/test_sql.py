@@ -22,6 +22,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall
+from memograd.tasks.agent.recipe import AgentJob
 from memograd.tasks.registry import train
 from memograd.tasks.sql import recipe as sql
 from memograd.tasks.sql import tool as attempt
@@ -137,14 +138,14 @@ def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
 ) -> None:
     """The first run's end is the second one's warm start, question by question."""
     adapters: dict[str, str | None] = {}
-    play = sql.play
+    play = AgentJob.play
 
-    def watched(job: Any, config: Any, label: str, console: Any) -> Any:
+    def watched(job: AgentJob, config: Any, label: str) -> Any:
         layer = next(m for m in job.policy.model.modules() if hasattr(m, "lora_A"))
         adapters[label] = None if layer.disable_adapters else layer.active_adapter[0]
-        return play(job, config, label, console)
+        return play(job, config, label)
 
-    monkeypatch.setattr(sql, "play", watched)
+    monkeypatch.setattr(AgentJob, "play", watched)
     settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "sql": {"max_eval": 6}}
     first = train(config(tmp_path / "first", model, **settings))
     second = train(config(tmp_path / "second", model, adapter=str(first), **settings))

@@ -18,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-
 from memograd.config.unread import refuse_unread
 from memograd.data import ConversationSplit
 from memograd.errors import BadInput
@@ -39,6 +37,7 @@ from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.memory_qa.recipe import policy_to_measure
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
@@ -50,7 +49,6 @@ from memograd.tasks.memory_qa.setup import (
     thinned,
 )
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
 PROMPT_KEY, EVALUATION_KEY = "MEMOGRAD_PROMPT_KEY", "MEMOGRAD_EVALUATION_KEY"
 PROPOSAL_TOKENS = 2048
 """Tokens of a proposal, at most."""

@@ -32,6 +32,7 @@ from memograd.reward_model.held_out import (
 )
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
+from memograd.tasks.base.progress import console
 from memograd.warm_start.merge import NumberType, check_free, merged_weights, write_model
 from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
@@ -43,7 +44,7 @@ from memograd.warm_start.reward_model_rows import (
 )
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import RewardModelSettings
-from memograd.warm_start.training import begin, console, create_run, train
+from memograd.warm_start.training import begin, create_run, train
 
 SAME_WHEN_CUT = "chosen and rejected are the same within max_length"
 

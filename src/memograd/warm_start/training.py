@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
-from rich.console import Console
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
 from memograd.config.unread import refuse_unread
@@ -31,13 +30,11 @@ from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import quiet_libraries
 from memograd.tasks.base.policy import settings_with_adapter
-from memograd.tasks.base.progress import training_progress
+from memograd.tasks.base.progress import console, training_progress
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import WarmStartSettings
 
 logger = logging.getLogger(__name__)
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 METRICS = {
     "loss": "loss",
     "grad_norm": "grad_norm",

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from memograd.grpo.batch import reward_rollouts
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.measure import MeasuredRows, report
 
@@ -46,10 +45,9 @@ def report_episodes(
     after: MeasuredEpisodes,
     held_out: Sequence[Scenario],
     folder: Path,
-    console: Console,
 ) -> None:
     """Print the comparison and write it into `folder`, the counts of episodes too."""
-    report(before.measured, after.measured, held_out, folder, console)
+    report(before.measured, after.measured, held_out, folder)
     lines = [("", "before", "after"), *_counts(before.counts, after.counts)]
     for line in lines:
         console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
@@ -63,7 +61,7 @@ def report_episodes(
 
 
 def held_out_episodes(
-    scenarios: Sequence[Scenario], measure: Callable[[str], MeasuredEpisodes], console: Console
+    scenarios: Sequence[Scenario], measure: Callable[[str], MeasuredEpisodes]
 ) -> HeldOut[MeasuredEpisodes]:
     """What a job measures whose held-out rows are `scenarios`."""
     return HeldOut(
@@ -71,9 +69,7 @@ def held_out_episodes(
         MeasuredEpisodes,
         measure=measure,
         score=lambda played: played.measured.score,
-        report=lambda before, after, folder: report_episodes(
-            before, after, scenarios, folder, console
-        ),
+        report=lambda before, after, folder: report_episodes(before, after, scenarios, folder),
     )
 
 

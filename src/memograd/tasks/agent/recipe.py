@@ -23,8 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-
 from memograd.config import TrainConfig
 from memograd.errors import RAISED_BY_USERS, BadInput
 from memograd.grpo import RunFolder
@@ -47,7 +45,7 @@ from memograd.rollout.types import Message, Rollout
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -89,12 +87,12 @@ class AgentJob(TextJob):
             max_completion_length=config.max_completion_length,
         )
 
-    def play(self, config: TrainConfig, label: str, console: Console) -> list[Rollout]:
+    def play(self, config: TrainConfig, label: str) -> list[Rollout]:
         """One greedy episode of every held-out row."""
         seed_everything(config.seed)
         rollouts: list[Rollout] = []
         total = len(self.evaluation)
-        with counting_progress(console, f"playing, {label}", total=total) as on_progress:
+        with counting_progress(f"playing, {label}", total=total) as on_progress:
             for first in range(0, total, config.eval_batch_size):
                 chosen = self.evaluation[first : first + config.eval_batch_size]
                 played = run_in_lockstep(
@@ -329,9 +327,6 @@ def _made(factory: EnvironmentFactory, name: str) -> object:
     return instance
 
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
-
 def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:
     """What is trained in which episodes, and how it is measured."""
     job = prepare(config, checkpoint)
@@ -342,8 +337,7 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
         config,
         held_out_episodes(
             job.evaluation,
-            lambda label: measured(job.rewards, job.evaluation, job.play(config, label, console)),
-            console,
+            lambda label: measured(job.rewards, job.evaluation, job.play(config, label)),
         ),
         describe=partial(_describe, job),
         drawing=job.drawing(config),
@@ -352,8 +346,8 @@ def make_job(config: AgentTrainConfig, checkpoint: Path | None) -> Job[MeasuredE
 
 def _describe(job: AgentJob, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which rows were left out."""
-    describe_rewards(job.rewards, console)
-    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    describe_rewards(job.rewards)
+    describe_dropped(job.dropped, job.prompt_limit, run.path)
     if job.template_note is not None:
         console.print(job.template_note)
     console.print(

@@ -23,8 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
-
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
@@ -41,7 +39,7 @@ from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, me
 from memograd.tasks.agent.recipe import located_episodes
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -60,8 +58,6 @@ C = TypeVar("C", bound=TrainConfig)
 
 TRACES = "traces.db"
 PROGRAM = "exec:"
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 class Serving:
@@ -127,14 +123,14 @@ class Serving:
         """Stop reasons, turns, rows, mismatches."""
         return episode_metrics(rollouts)
 
-    def play(self, scenarios: Sequence[Scenario], label: str, console: Console) -> list[Rollout]:
+    def play(self, scenarios: Sequence[Scenario], label: str) -> list[Rollout]:
         """One attempt at each scenario at temperature 0."""
         import torch
 
         generator = torch.Generator().manual_seed(self._config.seed)
         size = self._config.eval_batch_size
         rollouts: list[Rollout] = []
-        with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
+        with counting_progress(f"playing, {label}", total=len(scenarios)) as on_progress:
             for start in range(0, len(scenarios), size):
                 chosen = scenarios[start : start + size]
                 names = [[f"evaluation {scenario.id}"] for scenario in chosen]
@@ -192,7 +188,7 @@ class ServedJob:
 
     def measure(self, label: str) -> MeasuredEpisodes:
         """How the agent fares on the held-out rows."""
-        rollouts = self.serving.play(self.evaluation, label, console)
+        rollouts = self.serving.play(self.evaluation, label)
         return measured(self.rewards, self.evaluation, rollouts)
 
 
@@ -210,7 +206,7 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         job.rewards,
         lambda world: job.train,
         config,
-        held_out_episodes(job.evaluation, job.measure, console),
+        held_out_episodes(job.evaluation, job.measure),
         describe=partial(_describe, job, config),
         drawing=job.serving,
         opened=partial(job.serving.opened, job.policy, job.rewards),
@@ -252,7 +248,7 @@ def _scenarios(rows: Sequence[TextRow]) -> list[Scenario]:
 
 def _describe(job: ServedJob, config: ServedTrainConfig, run: RunFolder) -> None:
     """Say who is trained on what, and by what."""
-    describe_rewards(job.rewards, console)
+    describe_rewards(job.rewards)
     named = ", ".join(config.served.optimize_agents) or "all agents"
     console.print(
         f"training {job.policy.name} as {named} of {config.served.agent} on {len(job.train)} rows, "

@@ -16,11 +16,10 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from rich.console import Console
-
 from memograd.data.record_files import check_new, write_new
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
@@ -35,8 +34,6 @@ from memograd.tasks.memory_construct.setup import (
 )
 from memograd.tasks.memory_construct.view import tools_of
 from memograd.tasks.memory_construct.walk import BookWalk
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 UNTRAINED, WARM, TRAINED = "untrained", "warm start", "trained"
 
@@ -65,7 +62,7 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
 
 def measure(job: ConstructJob, config: ConstructTrainConfig, label: str) -> Reading:
     """What the policy makes of the held-out cases as it is now."""
-    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label, console)
+    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label)
     return built.reading(label)
 
 
@@ -97,7 +94,7 @@ def _report(
         with job.policy.at_start():
             built[WARM] = measure(job, config, WARM)
     began = WARM if WARM in built else UNTRAINED
-    report({**built, TRAINED: after}, folder, console, compared_with=began)
+    report({**built, TRAINED: after}, folder, compared_with=began)
 
 
 def _describe(job: ConstructJob, config: ConstructTrainConfig, run: RunFolder) -> None:

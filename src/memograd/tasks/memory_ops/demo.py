@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from rich.console import Console
 from rich.table import Table
 
 from memograd.evaluation.metrics_file import read_metrics
@@ -28,6 +27,7 @@ from memograd.memory.manager.trained.files import TrainedHead, load_head, save_h
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.reader.fact import Fact
 from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
@@ -45,8 +45,6 @@ SHOWN: Final = 3
 MEMORY: Final = "memory"
 NOTHING: Final = "(nothing)"
 BARS: Final = "▁▂▃▄▅▆▇█"
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:

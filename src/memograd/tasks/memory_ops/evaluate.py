@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from memograd.assistant.local_chat import LocalChatModel
 from memograd.config import load_memory_settings
 from memograd.data.lifelog import Lifelog
@@ -31,6 +29,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.memory_ops.baselines.deciders import ByChat
 from memograd.tasks.memory_ops.baselines.keep_half import (
@@ -69,8 +68,6 @@ from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvalu
 TASK: Final = "memory-ops"
 ENDPOINT: Final = "endpoint"
 UNITS: Final[tuple[Unit, ...]] = ("tokens", "turns")
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def evaluate_run(
@@ -179,7 +176,7 @@ def _evaluate(
     if reader is not None:
         asked = Reader(reader, cache=results / "answers.jsonl")
         more += _answers(measured, logs, asked, judge, options.limit_questions, results)
-    report(measured, results, console, more=more)
+    report(measured, results, more=more)
     return results
 
 

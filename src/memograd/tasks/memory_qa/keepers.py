@@ -28,8 +28,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from rich.console import Console
-
 from memograd.config import MemorySettings
 from memograd.data import Conversation
 from memograd.errors import BadInput
@@ -138,7 +136,7 @@ class Keeper(Protocol):
         ...
 
 
-def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Console) -> Keeper:
+def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str) -> Keeper:
     """The keeper that the settings name; a language model is loaded when it first reads.
 
     Raises:
@@ -148,7 +146,7 @@ def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Co
     if policy is None:
         return ManagerKeeper(RuleManager(), embedder)
     if _speaks(policy):
-        return ConstructKeeper(policy, device, console)
+        return ConstructKeeper(policy, device)
     manager = _deciding(policy, embedder.name)
     manager.check_embedder(embedder.name, embedder.dimension)
     return ManagerKeeper(manager, embedder)
@@ -241,12 +239,11 @@ class ManagerKeeper:
 class ConstructKeeper:
     """The language model of a memory-construct run, by its run folder or a checkpoint in it."""
 
-    def __init__(self, policy: Path, device: str, console: Console) -> None:
+    def __init__(self, policy: Path, device: str) -> None:
         run, self._checkpoint = _construct_run(policy)
         self._config = stored_config(run, ConstructTrainConfig).model_copy(
             update={"device": device}
         )
-        self._console = console
         self.name = f"{run.path.name}/{self._checkpoint.name}"
 
     def keep(self, conversations: Sequence[Conversation]) -> Iterator[list[KeptItem]]:
@@ -257,7 +254,7 @@ class ConstructKeeper:
         speaker = speaker_for(read, load_policy(config, self._checkpoint), config)
         texts = Texts(load_embedder(config.build.embedder))
         for case, chunks in zip(read, groups, strict=True):
-            built = build(speaker, [case], texts, 1, f"keeping {case.id}", self._console)
+            built = build(speaker, [case], texts, 1, f"keeping {case.id}")
             book = built.walks[0].book
             items = sorted(book.items, key=lambda item: book.written_in[item.id])
             yield [KeptItem(one.text, chunks[book.written_in[one.id]][0].time) for one in items]

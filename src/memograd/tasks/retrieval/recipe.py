@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from rich.console import Console
 
 from memograd.data import Conversation, load_any
 from memograd.data.splits import in_common, told_in
@@ -28,6 +27,7 @@ from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
@@ -56,8 +56,6 @@ NO_ANSWERS: Final = (
     "No question of data has a right answer beside its evidence, so reward=answer can learn"
     " nothing: give `answer`, or take reward=evidence."
 )
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

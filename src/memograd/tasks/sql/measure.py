@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from rich.console import Console
-
 from memograd.evaluation.bootstrap import (
     bootstrap_interval,
     paired_bootstrap_difference,
@@ -27,6 +25,7 @@ from memograd.evaluation.bootstrap import (
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.recipe import AgentJob
+from memograd.tasks.base.progress import console
 from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
 from memograd.tasks.sql.tool import read_attempt
 
@@ -116,12 +115,11 @@ def report_sql(
     after: MeasuredSql,
     job: AgentJob,
     folder: Path,
-    console: Console,
     warm_start: MeasuredSql | None = None,
 ) -> None:
     """Print the comparison and write it into `folder`: `sql.json`, with the scores of every
     question, and a table in `evaluation.md`."""
-    report_episodes(before.episodes, after.episodes, job.evaluation, folder, console)
+    report_episodes(before.episodes, after.episodes, job.evaluation, folder)
     sides = {"before": before, "warm start": warm_start, "after": after}
     measured = {name: side for name, side in sides.items() if side is not None}
     changes = compare_sql(before, after, warm_start)

@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from memograd.data.record_files import check_new, write_new
 from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.rollout.types import Rollout
 from memograd.tasks.agent.recipe import AgentJob, assemble, located_episodes
 from memograd.tasks.agent.served import Serving, check_served, located_served
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     HeldOut,
     Job,
@@ -190,8 +189,6 @@ def _marks(question: SqlQuestion) -> dict[tuple[str, ...], str]:
     return marks | {(one.table, one.row_id, one.field): "evidence" for one in question.evidence}
 
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 SHOWN = 3
 
 
@@ -203,15 +200,15 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
 
     def attempts(label: str) -> list[Rollout]:
         if serving is None:
-            return job.play(config, label, console)
-        return serving.play(job.evaluation, label, console)
+            return job.play(config, label)
+        return serving.play(job.evaluation, label)
 
     def report(before: MeasuredSql, after: MeasuredSql, folder: Path) -> None:
         warm_start = None
         if config.adapter is not None:
             with job.policy.at_start():
                 warm_start = measure_sql(job, lambda: attempts("warm start"))
-        report_sql(before, after, job, folder, console, warm_start)
+        report_sql(before, after, job, folder, warm_start)
 
     return policy_job(
         job.policy,
@@ -283,8 +280,8 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
 def _describe(sql: SqlJob, config: SqlTrainConfig, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which questions were left out."""
     job = sql.agent
-    describe_rewards(job.rewards, console)
-    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    describe_rewards(job.rewards)
+    describe_dropped(job.dropped, job.prompt_limit, run.path)
     if sql.left_out:
         listing = [{"id": one.id, "reason": one.reason} for one in sql.left_out]
         text = json.dumps(listing, indent=2, ensure_ascii=False)

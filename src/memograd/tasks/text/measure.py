@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from memograd.config import TrainConfig
 from memograd.evaluation.bootstrap import (
     bootstrap_interval,
@@ -27,14 +25,14 @@ from memograd.evaluation.bootstrap import (
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.rows import Dropped
 
 SHOWN_IDS = 5
 
 
-def describe_rewards(rewards: Sequence[WeightedReward], console: Console) -> None:
+def describe_rewards(rewards: Sequence[WeightedReward]) -> None:
     """Print every reward with where it comes from and its weight."""
     for reward in rewards:
         module = str(getattr(reward.function, "__module__", ""))
@@ -43,9 +41,7 @@ def describe_rewards(rewards: Sequence[WeightedReward], console: Console) -> Non
         console.print(f"reward {reward.name} ({origin}), weight {reward.weight:g}")
 
 
-def describe_dropped(
-    dropped: Sequence[Dropped], limit: int, folder: Path, console: Console
-) -> None:
+def describe_dropped(dropped: Sequence[Dropped], limit: int, folder: Path) -> None:
     """Write the rows that were left out for their length into `folder`, and print how many."""
     lines = [json.dumps({"id": row.id, "tokens": row.tokens, "limit": limit}) for row in dropped]
     (folder / "dropped.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -101,12 +97,11 @@ def measure(
     rewards: Sequence[WeightedReward],
     config: TrainConfig,
     label: str,
-    console: Console,
 ) -> MeasuredRows:
     """Answer all scenarios greedily and reward the answers."""
     prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     answers: list[str] = []
-    with counting_progress(console, f"answering, {label}", total=len(prompts)) as on_progress:
+    with counting_progress(f"answering, {label}", total=len(prompts)) as on_progress:
         for first in range(0, len(prompts), config.eval_batch_size):
             groups = policy.sample(
                 prompts[first : first + config.eval_batch_size],
@@ -133,15 +128,14 @@ def held_out_rows(
     scenarios: Sequence[Scenario],
     rewards: Sequence[WeightedReward],
     config: TrainConfig,
-    console: Console,
 ) -> HeldOut[MeasuredRows]:
     """What a job measures whose held-out rows are `scenarios`."""
     return HeldOut(
         scenarios,
         MeasuredRows,
-        measure=lambda label: measure(policy, scenarios, rewards, config, label, console),
+        measure=lambda label: measure(policy, scenarios, rewards, config, label),
         score=lambda answered: answered.score,
-        report=lambda before, after, folder: report(before, after, scenarios, folder, console),
+        report=lambda before, after, folder: report(before, after, scenarios, folder),
     )
 
 
@@ -173,7 +167,6 @@ def report(
     after: MeasuredRows,
     scenarios: Sequence[Scenario],
     folder: Path,
-    console: Console,
 ) -> None:
     """Print the comparison and write it into `folder` (Markdown, JSON, every answer)."""
     changes = compare(before, after)

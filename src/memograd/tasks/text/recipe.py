@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -23,6 +21,7 @@ from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Message, Scenario
 from memograd.tasks.base.policy import load_policy, room_for_prompt
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -138,9 +137,6 @@ def short_enough(
     return kept[0], kept[1], dropped
 
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
-
 def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
     """What is trained on which rows, and how it is measured."""
     job = prepare(config, checkpoint)
@@ -149,7 +145,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRo
         job.rewards,
         lambda world: job.train,
         config,
-        held_out_rows(job.policy, job.evaluation, job.rewards, config, console),
+        held_out_rows(job.policy, job.evaluation, job.rewards, config),
         describe=partial(_describe, job),
     )
 
@@ -157,8 +153,8 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRo
 def _describe(job: TextJob, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which rows were left out."""
     policy = job.policy
-    describe_rewards(job.rewards, console)
-    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    describe_rewards(job.rewards)
+    describe_dropped(job.dropped, job.prompt_limit, run.path)
     if policy.tokenizer.chat_template and any(one.text is not None for one in job.train):
         console.print(
             f"string prompts are continued as they stand; {policy.name} has a chat template, which "
