@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.grpo.batch import reward_rollouts
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
@@ -48,16 +49,12 @@ def report_episodes(
 ) -> None:
     """Print the comparison and write it into `folder`, the counts of episodes too."""
     report(before.measured, after.measured, held_out, folder)
-    lines = [("", "before", "after"), *_counts(before.counts, after.counts)]
-    for line in lines:
-        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    header, rows = ("", "before", "after"), _counts(before.counts, after.counts)
+    console.print(plain_table(header, rows))
     counts = {"before": before.counts, "after": after.counts}
     (folder / "episodes.json").write_text(json.dumps(counts, indent=2), encoding="utf-8")
-    header, *rows = lines
-    table = [header, ("---", "---:", "---:"), *rows]
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
-        file.write("\nHow the episodes went:\n\n")
-        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+        file.write(f"\nHow the episodes went:\n\n{markdown_table(header, rows)}\n")
 
 
 def held_out_episodes(

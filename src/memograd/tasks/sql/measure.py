@@ -22,6 +22,7 @@ from memograd.evaluation.bootstrap import (
     paired_bootstrap_difference,
     written_interval,
 )
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.recipe import AgentJob
@@ -136,8 +137,7 @@ def report_sql(
     lines.append(["seconds a question", *(f"{value:.2f}" for value in seconds.values()), ""])
     compared = "difference" if warm_start is None else "after - warm start"
     header = ["SQL", *measured, compared]
-    for line in (header, *lines):
-        console.print("  ".join(cell.ljust(28) for cell in line).rstrip())
+    console.print(plain_table(header, lines))
     content = {
         "measures": [asdict(one) for one in changes],
         "seconds_per_question": seconds,
@@ -148,10 +148,9 @@ def report_sql(
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (folder / "sql.json").write_text(text, encoding="utf-8")
-    table = [header, ["---", *("---:" for _ in header[1:])], *lines]
+    table = markdown_table(header, lines)
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
-        file.write("\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n")
-        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+        file.write(f"\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n{table}\n")
 
 
 def _estimate(values: Sequence[float]) -> Estimate:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from memograd.config import TrainConfig
 from memograd.evaluation.bootstrap import (
@@ -22,6 +22,7 @@ from memograd.evaluation.bootstrap import (
     paired_bootstrap_difference,
     written_interval,
 )
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
@@ -56,6 +57,7 @@ def describe_dropped(dropped: Sequence[Dropped], limit: int, folder: Path) -> No
 
 TOTAL = "total"
 """The name of the weighted sum among the rewards of a report."""
+HEADER: Final = ("reward", "before", "after", "difference")
 EXAMPLES = 5
 """Rows whose answers are shown in `evaluation.md`; `answers.jsonl` has all of them."""
 
@@ -170,8 +172,7 @@ def report(
 ) -> None:
     """Print the comparison and write it into `folder` (Markdown, JSON, every answer)."""
     changes = compare(before, after)
-    for line in _table(changes):
-        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    console.print(plain_table(HEADER, _rows(changes)))
     answers = [
         {
             "id": scenario.id,
@@ -199,8 +200,8 @@ def _answer(measured: MeasuredRows, row: int) -> dict[str, Any]:
     }
 
 
-def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
-    rows = [["reward", "before", "after", "difference"]]
+def _rows(changes: Sequence[RewardChange]) -> list[list[str]]:
+    rows = []
     for change in changes:
         name = f"{change.reward} (n={change.n})"
         cells = [written_interval(change.before), written_interval(change.after)]
@@ -209,11 +210,9 @@ def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
 
 
 def _markdown(changes: Sequence[RewardChange], answers: Sequence[dict[str, Any]]) -> str:
-    header, *rows = _table(changes)
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     blocks = [
         "Greedy answers to the held-out rows; mean [95% bootstrap interval over rows].",
-        "\n".join("| " + " | ".join(line) + " |" for line in lines),
+        markdown_table(HEADER, _rows(changes)),
     ]
     for entry in answers[:EXAMPLES]:
         prompt = entry["prompt"]
