@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -208,6 +208,11 @@ def warn_of(path: Path | str, peculiar: Mapping[str, Sequence[object]]) -> None:
     for sentence, found in peculiar.items():
         if found:
             logger.warning("%s: %s (first: %s)", path, sentence.format(len(found)), found[0])
+
+
+def as_lines(records: Iterable[Mapping[str, Any]]) -> str:
+    """The records as JSON, one on each line."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def check_new(path: Path) -> None:

@@ -90,6 +90,11 @@ def plain(value: object) -> Any:
 __all__ = ["RunFolder", "checkpoint_step"]
 
 
+def unnamed(kind: str) -> Path:
+    """The folder of a run that was given none: runs/<kind>-<timestamp>."""
+    return Path("runs") / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
 def damaged_data(folder: Path) -> BadInput:
     """What is wrong where the file of `RunFolder.write_data` does not say what was written."""
     return BadInput(

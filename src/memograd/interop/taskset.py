@@ -10,11 +10,11 @@ for TRL. Invariant: the reward of a trace is the total of our rewards for its la
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from memograd.data.record_files import as_lines
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of
 from memograd.rewards import with_absolute_files
@@ -92,7 +92,7 @@ def write_taskset(rows: Sequence[TextRow], rewards: str, folder: Path) -> None:
     rewards = with_absolute_files(rewards)
     rewards_of(rewards)
     told = [{"id": row.id, "prompt": row.prompt, "columns": row.columns} for row in rows]
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told)
+    lines = as_lines(told)
     try:
         folder.mkdir(parents=True)
         (folder / "rows.jsonl").write_text(lines, encoding="utf-8")

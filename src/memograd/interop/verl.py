@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memograd.data.record_files import check_new, write_new
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of, score
 from memograd.tasks.text.rows import TextRow
@@ -48,7 +48,7 @@ def write_verl(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         raise BadInput(f"{path} must end in .parquet or .jsonl.")
     check_new(path)
     if path.suffix == ".jsonl":
-        write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_new(path, as_lines(rows))
         return
     try:
         import pyarrow

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.gateway.upstream import UpstreamBackend
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import unnamed
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
 from memograd.optimize.optimizers import optimised
@@ -94,7 +94,7 @@ def optimize(config: OptimizeConfig) -> Path:
     for file in config.program:
         load_program(file)
     trained = [_trained(run, config, split) for run in config.run]
-    out = config.out or Path("runs") / f"optimize-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = config.out or unnamed("optimize")
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"The folder {out} is not empty: name a new one by out=.")
     judge = _judge(config.evaluation, out)

@@ -25,7 +25,7 @@ import unicodedata
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memograd.data.record_files import check_new, write_new
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.warm_start.preference_rows import PreferenceRow, read_preference_rows
 from memograd.warm_start.rows import Rows
@@ -211,8 +211,7 @@ def convert(
         split = split_pairs(rows, fraction)
         parts = {out: split.train.used, held_out: split.held_out.used}
     for path, pairs in parts.items():
-        lines = [json.dumps(_record(row), ensure_ascii=False) + "\n" for row in pairs]
-        write_new(path, "".join(lines))
+        write_new(path, as_lines(map(_record, pairs)))
     counts = {str(path): len(pairs) for path, pairs in parts.items()}
     return Conversion(str(data), total, counts, rows.left_out)
 

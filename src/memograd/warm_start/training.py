@@ -27,6 +27,7 @@ from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallba
 from memograd.config.unread import refuse_unread
 from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import unnamed
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import quiet_libraries
 from memograd.tasks.base.policy import settings_with_adapter
@@ -98,8 +99,7 @@ def begin(config: S) -> tuple[S, Path]:
     """Refuse what can be refused at once; the settings as resolved, and the run's path."""
     need_packages("This training", ("trl", "datasets"), "trl")
     refuse_unread(config)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    out = config.out or Path("runs") / f"{config.recipe}-{stamp}"
+    out = config.out or unnamed(config.recipe)
     RunFolder.check_free(out)
     config = settings_with_adapter(config, config.recipe)
     model = str(Path(config.model).resolve()) if Path(config.model).is_dir() else config.model

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeVar
@@ -25,7 +24,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.checkpoint_folder import replace_text
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import check_task, resumed_config, stored_config
-from memograd.grpo.run_folder import plain_json
+from memograd.grpo.run_folder import plain_json, unnamed
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Stage
 from memograd.tasks.base.policy import (
@@ -110,7 +109,7 @@ def _check_before_loading(config: RunSettings, world: World) -> None:
 
 
 def _free_folder(config: RunSettings, task: str) -> Path:
-    out = config.out or Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = config.out or unnamed(task)
     RunFolder.check_free(out)
     check_trackers(config.track)
     return out

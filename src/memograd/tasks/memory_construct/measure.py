@@ -12,13 +12,13 @@ as views show what is to be changed.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from memograd.data.record_files import as_lines
 from memograd.errors import BadInput
 from memograd.evaluation.memory_table import (
     MethodResult,
@@ -183,8 +183,7 @@ def report(readings: Mapping[str, Reading], folder: Path, *, compared_with: str 
     write_table(table, folder, stem="evaluation")
     console.print(table_to_markdown(table))
     lines = [{"method": name, **line} for name, one in readings.items() for line in one.answers]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (folder / "answers.jsonl").write_text(text, encoding="utf-8")
+    (folder / "answers.jsonl").write_text(as_lines(lines), encoding="utf-8")
 
 
 @dataclass

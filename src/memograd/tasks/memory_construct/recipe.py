@@ -10,13 +10,12 @@ Invariant: a run that was killed and resumed gives the numbers of the run that n
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from memograd.data.record_files import check_new, write_new
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
 from memograd.tasks.base.progress import console
@@ -81,7 +80,7 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
         for prompt, said in gold_answers(BookWalk(case, texts, rules)):
             messages = [*prompt, {"role": "assistant", "content": said}]
             rows.append({"messages": messages, **({"tools": tools} if tools else {})})
-    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_new(out, as_lines(rows))
     return len(rows)
 
 

@@ -8,9 +8,7 @@ measured in this very run.
 
 from __future__ import annotations
 
-import json
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,9 @@ from urllib.parse import quote
 
 from rich.table import Table
 
+from memograd.data.record_files import as_lines
 from memograd.evaluation.metrics_file import read_metrics
+from memograd.grpo.run_folder import unnamed
 from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import open_embedder
@@ -53,7 +53,7 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
         update={
             "data": [data] if data else [],
             "steps": steps or DEMO.steps,
-            "out": out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
+            "out": out or unnamed("demo"),
         }
     )
     embedder = open_embedder(config.embedder)
@@ -125,8 +125,7 @@ def remember(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
         for question in asked
     ]
     records.sort(key=lambda one: len(set(one["answers"].values())) == 1)  # what differs is first
-    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    (run / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+    (run / "answers.jsonl").write_text(as_lines(records), encoding="utf-8")
 
 
 def _told(log: EmbeddedLog, memory: Memory, user: str) -> dict[str, str]:

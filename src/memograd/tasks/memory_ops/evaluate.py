@@ -10,7 +10,6 @@ Invariant: a run is never measured on a log or conversation that it was trained 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 from memograd.assistant.local_chat import LocalChatModel
 from memograd.config import load_memory_settings
 from memograd.data.lifelog import Lifelog
+from memograd.data.record_files import as_lines
 from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
@@ -225,8 +225,7 @@ def _answers(
         totals = {"seconds an answer": (reader.seconds - seconds) / asked}
         rows.append(MethodResult(method.name, metrics, totals, groups))
         said += _said(method, found, limit)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in said)
-    (folder / "read.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "read.jsonl").write_text(as_lines(said), encoding="utf-8")
     table = compare_methods(rows, baseline=rows[0].name)
     written = write_table(table, folder, stem="answers")
     text = written[1].read_text(encoding="utf-8")

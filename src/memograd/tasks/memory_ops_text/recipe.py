@@ -8,13 +8,12 @@ sft`. Invariant: a run that was killed and resumed gives the numbers of the run 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
-from memograd.data.record_files import check_new, write_new
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import check_embedder, load_embedder
@@ -124,7 +123,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     ]
     if not rows:
         raise BadInput("The data have no gold operations to learn from; use generated logs.")
-    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_new(out, as_lines(rows))
     return len(rows)
 
 

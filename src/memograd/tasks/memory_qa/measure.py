@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memograd.data import Conversation
+from memograd.data.record_files import as_lines
 from memograd.evaluation import (
     compare_reports,
     print_reports,
@@ -112,4 +113,4 @@ def _answers(answered: Sequence[PolicyAnswers], conversations: Sequence[Conversa
         }
         for row, question in enumerate(questions)
     ]
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    return as_lines(records)

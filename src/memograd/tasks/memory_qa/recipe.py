@@ -9,7 +9,6 @@ Invariant: what is measured was never trained on (whole conversations are held o
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from memograd.evaluation.harness import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
+from memograd.grpo.run_folder import unnamed
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
@@ -282,7 +282,7 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
     config = MemoryQATrainConfig(
         data=data,
         steps=steps or DEMO_STEPS,
-        out=out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
+        out=out or unnamed("demo"),
     )
     run = train_task(TASK, RECIPE, config)
     print_examples(run)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from memograd.data.record_files import check_new, write_new
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.rollout.types import Rollout
@@ -247,8 +247,7 @@ def warm_start_rows(config: SqlTrainConfig, out: Path, share: float) -> None:
     chats, left_out = gold_attempts(chosen, sandbox)
     if not chats:
         raise BadInput(f"None of {len(chosen)} questions can be learnt: {left_out[0].reason}.")
-    lines = "".join(json.dumps(chat, ensure_ascii=False) + "\n" for chat in chats)
-    write_new(out, lines)
+    write_new(out, as_lines(chats))
     console.print(
         f"{len(chats)} gold attempts at {len(known)} training questions, {len(held_out)} held out; "
         f"{len(left_out)} left out"

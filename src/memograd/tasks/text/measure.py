@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.config import TrainConfig
+from memograd.data.record_files import as_lines
 from memograd.evaluation.bootstrap import (
     bootstrap_interval,
     paired_bootstrap_difference,
@@ -186,7 +187,7 @@ def report(
     files = {
         "evaluation.md": _markdown(changes, answers),
         "evaluation.json": json.dumps([asdict(change) for change in changes], indent=2),
-        "answers.jsonl": "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers),
+        "answers.jsonl": as_lines(answers),
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
