@@ -22,15 +22,16 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from memograd.config import MemorySettings
 from memograd.data import Conversation
 from memograd.errors import BadInput
+from memograd.evaluation.kept_rows import KeptRows
 from memograd.grpo import RunFolder
 from memograd.grpo.resume import stored_config
 from memograd.memory import RawTurn, Scope
@@ -54,15 +55,19 @@ from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.scenarios import KeptItem
 from memograd.tasks.memory_qa.settings import MemoryConfig
 
-_KEYS: Final = {"conversation", "turns", "keeper", "items"}
-
 
 class KeptFile:
     """The items of conversations in the file `path`, which need not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._kept: dict[str, dict[str, Any]] = {row["conversation"]: row for row in self._rows()}
+        self._kept = KeptRows(
+            path,
+            "items of conversations",
+            "that one's items made again",
+            lambda row: row.keys() >= {"turns", "keeper", "items"},
+            key="conversation",
+        )
 
     def missing(self, conversations: Sequence[Conversation]) -> list[Conversation]:
         """Those that nothing was kept of yet.
@@ -77,42 +82,30 @@ class KeptFile:
                     f"{self._path} holds the items of another conversation {one.id}: remove the "
                     "file, or give the conversation an id of its own."
                 )
-        return [one for one in conversations if one.id not in self._kept]
+        return [one for one in conversations if self._kept.get(one.id) is None]
 
     def fill(self, conversations: Sequence[Conversation], keeper: Keeper) -> None:
         """Let the keeper make the items of these, and write them down one after the other."""
         for conversation, items in zip(conversations, keeper.keep(conversations), strict=True):
             row = {
-                "conversation": conversation.id,
                 "turns": _fingerprint(conversation),
                 "keeper": keeper.name,
                 "items": [item.to_json() for item in items],
             }
-            self._kept[conversation.id] = row
-            with self._path.open("r+b" if self._path.exists() else "w+b") as file:
-                file.truncate(file.read().rfind(b"\n") + 1)  # what a kill cut off
-                file.seek(0, 2)
-                file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            self._kept.put(conversation.id, row)
 
     def items(self, conversation: Conversation) -> list[KeptItem]:
         """What was kept of a conversation."""
-        return [KeptItem.from_json(item) for item in self._kept[conversation.id]["items"]]
+        return [KeptItem.from_json(item) for item in self._of(conversation)["items"]]
 
     def keeper(self, conversation: Conversation) -> str:
         """Who made the items of a conversation."""
-        return str(self._kept[conversation.id]["keeper"])
+        return str(self._of(conversation)["keeper"])
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        if not self._path.exists():
-            return
-        for line in self._path.read_bytes().split(b"\n")[:-1]:  # behind the last: cut off
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict) or not row.keys() >= _KEYS:
-                raise BadInput(f"{self._path} is damaged; remove it to have the items made again.")
-            yield row
+    def _of(self, conversation: Conversation) -> Mapping[str, Any]:
+        row = self._kept.get(conversation.id)
+        assert row is not None  # `fill` comes before
+        return row
 
 
 def _fingerprint(conversation: Conversation) -> str:
