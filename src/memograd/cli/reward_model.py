@@ -13,9 +13,8 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
-from memograd.cli.training import room
+from memograd.cli.training import GivenSettings, Out, SettingsFile, room, told
 from memograd.cli.warm_start import NumberType
-from memograd.config.load import load_settings
 from memograd.errors import BadInput, Stopped
 from memograd.warm_start.settings import RewardModelSettings
 
@@ -114,10 +113,7 @@ def convert(
     )
 )
 def train(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
+    settings: GivenSettings = None,
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Pairs with prompt, chosen and rejected.")
     ] = None,
@@ -129,15 +125,12 @@ def train(
         Path | None,
         typer.Option("--from", metavar="RUN", help="Reward model whose adapter this begins with."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
+    out: Out = None,
+    config: SettingsFile = None,
 ) -> None:
     """Train a reward model on pairs and measure it on held-out ones (needs memograd[trl])."""
     options = {"data": data, "eval_data": evaluate, "adapter": begun, "out": out}
-    given = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_settings(RewardModelSettings, config, [*given, *(settings or [])])
+    resolved = told(RewardModelSettings, options, settings, config)
     run = room("warm_start.reward_model", "trl,gateway").train_reward_model(resolved)
     typer.echo(f"The run is in {run}")
 
