@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from memograd.data.record_files import as_lines
+from memograd.data.record_files import as_lines, check_new
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of
 from memograd.rewards import with_absolute_files
@@ -87,8 +87,7 @@ def write_taskset(rows: Sequence[TextRow], rewards: str, folder: Path) -> None:
     """
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", folder.name):
         raise BadInput(f"{folder.name} cannot be imported; name it with a-z, 0-9 and _ alone.")
-    if folder.exists():
-        raise BadInput(f"{folder} is there already; choose another name, or remove it.")
+    check_new(folder)
     rewards = with_absolute_files(rewards)
     rewards_of(rewards)
     told = [{"id": row.id, "prompt": row.prompt, "columns": row.columns} for row in rows]
