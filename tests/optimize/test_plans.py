@@ -49,6 +49,7 @@ WRITER = "prompt.model=writer"
         ("optimizer=simba prompt.url=http://a/v1", "url"),
         ("optimizer=simba evaluation.url=http://a/v1", "url"),
         (f"optimizer=bootstrap {WRITER}", "prompt.model"),
+        ("run=a,b seeds=1,2 budget=9", "budget"),
     ],
 )
 def test_what_nothing_would_read_is_refused(settings: str, name: str) -> None:
