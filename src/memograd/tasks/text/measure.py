@@ -23,6 +23,7 @@ from memograd.evaluation.bootstrap import (
     paired_bootstrap_difference,
     written_interval,
 )
+from memograd.evaluation.harness import greedy_answers
 from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
@@ -102,19 +103,14 @@ def measure(
     label: str,
 ) -> MeasuredRows:
     """Answer all scenarios greedily and reward the answers."""
-    prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
-    answers: list[str] = []
-    with counting_progress(f"answering, {label}", total=len(prompts)) as on_progress:
-        for first in range(0, len(prompts), config.eval_batch_size):
-            groups = policy.sample(
-                prompts[first : first + config.eval_batch_size],
-                num_generations=1,
-                temperature=0.0,
-                max_completion_length=config.max_completion_length,
-                generator=None,
-            )
-            answers += [group.texts[0] for group in groups]
-            on_progress(len(answers))
+    with counting_progress(f"answering, {label}", total=len(scenarios)) as on_progress:
+        answers = greedy_answers(
+            policy,
+            scenarios,
+            max_completion_length=config.max_completion_length,
+            batch_size=config.eval_batch_size,
+            on_progress=on_progress,
+        )
     columns = scenarios[0].columns
     table = compute_rewards(
         rewards,
