@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, LoraConfig, Positive, Settings, Text
+from memograd.config.settings import Count, LoraConfig, NotNegative, Positive, Settings, Text
 from memograd.config.unread import Unread
 from memograd.tasks.memory_qa.settings import OF_ITEMS, MemoryConfig, MemoryQATrainConfig
 
@@ -64,7 +64,7 @@ class WarmStartSettings(Settings):
     """Peak learning rate of AdamW."""
     warmup_steps: Annotated[int, Field(ge=0)] = 5
     """Steps of linear learning-rate warm-up."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: NotNegative = 0.0
     """Decoupled weight decay of AdamW."""
     max_grad_norm: Positive = 1.0
     """Gradients are clipped to this norm."""

@@ -11,11 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings
+from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings, Share
 from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class LaterConfig(Settings):
