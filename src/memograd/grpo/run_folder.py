@@ -381,7 +381,8 @@ class RunFolder:
         return target
 
     def remove_untouched(self) -> None:
-        """Remove the folder of a new run where nothing stands in it but what it was told."""
+        """Remove the folder of a new run, whose lock is held, where nothing stands in it but what
+        it was told."""
         if {entry.name for entry in self.path.iterdir()} <= TOLD:
             shutil.rmtree(self.path)
 

@@ -74,14 +74,13 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
         job = world.guarded(lambda: recipe.make_job(config, None))
         # Who cannot be shared, or does not fit, is refused before there is a folder.
         _said(console, job.share(world))
-        new = world.led(lambda: _new_run(out, config, job, task))
-        try:
-            with held(new, world) as run:
+        with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
+            try:
                 return _train_in(world, run, config, job, None, console)
-        except BadInput:
-            if world.leads:  # what is wrong is mended, and the same command given again
-                new.remove_untouched()
-            raise
+            except BadInput:
+                if world.leads:  # what is wrong is mended, and the same command given again
+                    run.remove_untouched()
+                raise
 
 
 def measured_before(job: Job[M], held_out: HeldOut[M]) -> M:
