@@ -37,7 +37,7 @@ def main() -> None:
     given = _arguments()
     embedder = load_embedder(given.embedder)
     config = MemoryConfig(keep="items", policy=given.policy, embedder=given.embedder)
-    keeper = keeper_of(config, embedder, "auto", console)
+    keeper = keeper_of(config, embedder, "auto")
     available = available_conversations(given.data, given.seed)
     named = given.conversation or [available[-1].id]
     for conversation in select_conversations(available, named):

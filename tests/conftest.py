@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -27,6 +27,9 @@ from hypothesis import settings
 
 from memograd.data import Conversation
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
+
+if TYPE_CHECKING:
+    from tests.policy.scripted_vllm import ScriptedVllm
 
 
 @pytest.hookimpl(wrapper=True)
@@ -170,6 +173,27 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def servers(tiny_model_folder: Path) -> Iterator[list[ScriptedVllm]]:
+    """Two servers over the tiny model that speak as vLLM does."""
+    from tests.policy.scripted_vllm import ScriptedVllm
+
+    served = [ScriptedVllm(tiny_model_folder) for _ in range(2)]
+    yield served
+    for one in served:
+        one.stop()
+
+
+@pytest.fixture
+def server(tiny_model_folder: Path) -> Iterator[ScriptedVllm]:
+    """One of them."""
+    from tests.policy.scripted_vllm import ScriptedVllm
+
+    served = ScriptedVllm(tiny_model_folder)
+    yield served
+    served.stop()
 
 
 @pytest.fixture(scope="session")

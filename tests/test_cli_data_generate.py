@@ -33,6 +33,7 @@ def test_the_file_holds_the_logs_of_the_seed(
     [
         (("--language", "fr"), "language is 'fr'"),
         (("--n", "0"), "at least one"),
+        (("--seed", "-1"), "the seed -1"),
         (("hearsay=2",), "hearsay is 2.0"),
         (("colour=red",), "no setting of a life log"),
     ],

@@ -86,6 +86,15 @@ def test_what_the_mirror_does_not_have_is_said_in_one_sentence(
     assert err.count("\n") == 1
 
 
+def test_a_mirror_that_is_no_address_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEMOGRAD_DATA_MIRROR", "mirror.example")
+    _, err = run(capsys, "data", "get", "locomo", "--out", tmp_path, code=2)
+    assert "must begin with http://" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_unknown_set(capsys: pytest.CaptureFixture[str]) -> None:
     _, err = run(capsys, "data", "get", "squad", code=2)
     assert "choose from locomo" in err

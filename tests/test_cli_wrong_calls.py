@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memograd.cli import main
+from memograd.memory.search.ranker.files import save_ranker, shipped_ranker
 
 LONG = "x" * 300
 
@@ -71,14 +72,11 @@ def test_it_is_one_sentence_and_nothing_is_made(
     assert sorted(here.rglob("*")) == before
 
 
-def test_rankers_are_not_learnt_into_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for line, code in (
-        ("memory add 'I live in Rome.' --user a --path memory", 0),
-        ("learn --path memory --user a --ranker-dir file", 2),
-    ):
-        with pytest.raises(SystemExit) as exit_:
-            main(shlex.split(line))
-        assert exit_.value.code == code
+def test_rankers_are_not_kept_in_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_ranker(shipped_ranker(), here / "mine" / "ranker.json")
+    with pytest.raises(SystemExit) as exit_:
+        main(["ranker", "adopt", "mine", "--dir", "file"])
+    assert exit_.value.code == 2
     assert "The folder file cannot be made (File exists)" in capsys.readouterr().err
 
 

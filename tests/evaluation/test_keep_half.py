@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.evaluation.conftest import DIMENSION
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
-from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.baselines.keep_half import (
     ALL_TURNS,
     KeptHalf,
@@ -18,10 +17,7 @@ from memograd.tasks.memory_ops.baselines.keep_half import (
     half_methods,
     head_likes,
 )
-from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
-
-DIMENSION = 64
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +28,6 @@ def turns(trigrams) -> list[EmbeddedLog]:
         for log in logs
     ]
     return embed_logs(real, trigrams(dimension=DIMENSION), view="turns")
-
-
-@pytest.fixture(scope="module")
-def head() -> TrainedHead:
-    fresh = OperationHead(Shape(DIMENSION, width=16, layers=1, heads=2), seed=5).trained("t", {})
-    rng = np.random.default_rng(5)
-    weights = {
-        name: value + rng.normal(0, 0.3, value.shape).astype(np.float32) * ("_std" not in name)
-        for name, value in fresh.weights.items()
-    }
-    return replace(fresh, weights=weights)
 
 
 def test_everybody_keeps_at_most_half(turns, head) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.evaluation.conftest import DIMENSION
 
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
-from memograd.memory.manager.trained.network import Shape
 from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
@@ -35,12 +35,10 @@ from memograd.tasks.memory_ops.baselines.deciders import (
 )
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard, recalled
-from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import report
 from memograd.tasks.memory_ops.walk import Walk
 
-DIMENSION = 64
 STANDARD = AnswerStandard(top_k=3)
 
 
@@ -71,18 +69,6 @@ def life() -> list[Lifelog]:
 @pytest.fixture(scope="module")
 def logs(life: list[Lifelog], trigrams) -> list[EmbeddedLog]:
     return embed_logs(life, trigrams(dimension=DIMENSION))
-
-
-@pytest.fixture(scope="module")
-def head() -> TrainedHead:
-    """Untrained, but with a will of its own: all its weights are random."""
-    fresh = OperationHead(Shape(DIMENSION, width=16, layers=1, heads=2), seed=5).trained("t", {})
-    rng = np.random.default_rng(5)
-    weights = {
-        name: value + rng.normal(0, 0.3, value.shape).astype(np.float32) * ("_std" not in name)
-        for name, value in fresh.weights.items()
-    }
-    return replace(fresh, weights=weights)
 
 
 @pytest.fixture(scope="module")

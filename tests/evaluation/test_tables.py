@@ -14,11 +14,17 @@ from memograd.evaluation import (
     reports_to_json,
     reports_to_markdown,
 )
+from memograd.evaluation.tables import plain_table
 
 IDS, CATEGORIES = ("q1", "q2", "q3"), ("multi-hop", "temporal", "temporal")
 BEFORE = EvaluationReport("无记忆 [v1]", IDS, CATEGORIES, {"locomo_f1": (0.0, 0.5, 0.5)}, 1.25)
 AFTER = EvaluationReport("a|b", IDS, CATEGORIES, {"locomo_f1": (0.5, 1.0, 1.0)}, 2.0)
 FEWER = EvaluationReport("fewer", ("q2",), ("temporal",), {"locomo_f1": (1.0,)}, 1.0)
+
+
+def test_a_plain_table_has_cells_below_their_headings() -> None:
+    table = plain_table(["", "before", "after"], [["turns mean", "1", "12"], ["x", "long one", ""]])
+    assert table == "            before    after\nturns mean  1         12\nx           long one"
 
 
 def test_markdown_table() -> None:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
+import openai
+
 from memograd.gateway.backend import BackendAnswer, OnText
 from memograd.gateway.conversation import TracedConversation
 from memograd.gateway.messages import from_answer
@@ -51,3 +54,13 @@ def looks_up(messages: Sequence[Mapping[str, Any]]) -> str:
     if messages[-1]["role"] == "tool":
         return f"The drug is {messages[-1]['content']}."
     return '<tool_call>\n{"name": "look_up", "arguments": {"patient": 8}}\n</tool_call>'
+
+
+def client_of(rollout) -> openai.OpenAI:
+    """OpenAI's own client, for an agent of that rollout."""
+    return openai.OpenAI(
+        base_url=rollout.base_url,
+        api_key=rollout.api_key,
+        max_retries=0,
+        http_client=httpx.Client(verify=False, timeout=60),
+    )

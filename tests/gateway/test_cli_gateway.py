@@ -11,17 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.store import TraceStore
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.fixture
@@ -103,6 +96,7 @@ def test_traces_are_listed_shown_and_exported(store_url: str, tmp_path: Path, ca
         (["traces", "list", "--store", "sqlite:///none.db"], "no trace store"),
         (["traces", "list", "--state", "happy"], "no state 'happy'"),
         (["traces", "export", "--state", "happy"], "no state 'happy'"),
+        (["traces", "export", "zz", "--state", "failed"], "--state chooses among all"),
         (["traces", "show", "zz"], "No rollout"),
     ],
 )

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import httpx
 import openai
 import pytest
+from scripted import client_of
 
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
-
-
-def client_of(rollout) -> openai.OpenAI:
-    return openai.OpenAI(
-        base_url=rollout.base_url,
-        api_key=rollout.api_key,
-        max_retries=0,
-        http_client=httpx.Client(verify=False, timeout=60),
-    )
 
 
 def test_a_text_is_continued_as_it_stands(gateway, tiny_policy) -> None:

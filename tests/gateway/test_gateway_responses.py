@@ -6,12 +6,11 @@ import asyncio
 import itertools
 import json
 
-import httpx
 import openai
 import pytest
 import torch
 from openai.types.responses import Response
-from scripted import ScriptedBackend, looks_up
+from scripted import ScriptedBackend, client_of, looks_up
 
 from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import CallRefused
@@ -24,15 +23,6 @@ TOOL = {
     "description": "查药",
     "parameters": {"type": "object", "properties": {"patient": {"type": "integer"}}},
 }
-
-
-def client_of(rollout) -> openai.OpenAI:
-    return openai.OpenAI(
-        base_url=rollout.base_url,
-        api_key=rollout.api_key,
-        max_retries=0,
-        http_client=httpx.Client(verify=False, timeout=60),
-    )
 
 
 def checked(response: Response) -> Response:

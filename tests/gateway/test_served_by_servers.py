@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from tests.gateway.test_served_agent import draw, served
-from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.config import LoraConfig, SamplerConfig, TrainConfig
 from memograd.errors import MemogradError
@@ -23,13 +22,6 @@ from memograd.policy.remote.sampler import RemoteSampler
 from memograd.policy.remote.server import VllmServer
 from memograd.rewards import parse_rewards
 from memograd.rollout.types import Scenario
-
-
-@pytest.fixture
-def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
-    made = ScriptedVllm(tiny_model_folder)
-    yield made
-    made.stop()
 
 
 @pytest.fixture

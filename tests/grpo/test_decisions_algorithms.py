@@ -10,11 +10,14 @@ from torch.nn import functional
 
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.learning.algorithms import (
+    DQNMemoryTrainer,
     PPOMemoryTrainer,
     ReinforceMemoryTrainer,
     SupervisedMemoryTrainer,
+    _joined,
+    _last,
+    _take,
 )
-from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer, _joined, _last, _take
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer

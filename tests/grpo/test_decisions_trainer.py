@@ -11,12 +11,12 @@ from torch.nn import functional
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.manager.trained.network import Batch, Shape
 from memograd.tasks.memory_ops.learning.algorithms import (
+    DQNMemoryTrainer,
     PPOMemoryTrainer,
     ReinforceMemoryTrainer,
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer, clipped_loss

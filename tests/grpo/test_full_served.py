@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from ranks import on_ranks
 from small_runs import begun
 from test_distributed import SCENARIOS, low_bytes
 from test_full import check_weights, full, weights_of
-from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.config import SamplerConfig, TrainConfig
 from memograd.errors import BadInput
@@ -31,14 +29,6 @@ log.write_text(log.read_text() + "started\\n" if log.exists() else "started\\n")
 server = ScriptedVllm(pathlib.Path(sys.argv[2]), port=int(sys.argv[sys.argv.index("--port") + 1]))
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def servers(tiny_model_folder) -> Iterator[list[ScriptedVllm]]:
-    served = [ScriptedVllm(tiny_model_folder) for _ in range(2)]
-    yield served
-    for one in served:
-        one.stop()
 
 
 def served(config: TrainConfig, **sampler) -> TrainConfig:

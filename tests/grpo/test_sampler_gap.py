@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from small_runs import begun
-from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.config import SamplerConfig
 from memograd.grpo import RunFolder
@@ -74,13 +73,6 @@ def low_share(prompts, completions, **columns):
 
 
 LOW = [WeightedReward("low", low_share)]
-
-
-@pytest.fixture
-def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
-    served = ScriptedVllm(tiny_model_folder)
-    yield served
-    served.stop()
 
 
 @contextmanager

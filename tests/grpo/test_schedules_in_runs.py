@@ -26,7 +26,7 @@ from memograd.policy.protocol import SampledGroup
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rewards import WeightedReward
 from memograd.rollout import Scenario, TokenTree
-from memograd.rollout.counts import each
+from memograd.rollout.types import each
 
 CURRICULUM = {"curriculum": "pass_rate"}
 SIZES = {"group_sizes": "difficulty", "max_generations": 6}

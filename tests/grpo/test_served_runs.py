@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from small_runs import begun
 from tests.policy.scripted_vllm import ScriptedVllm
 
@@ -15,13 +13,6 @@ from memograd.rewards import WeightedReward
 from memograd.tasks.base.policy import sampling_of
 
 DRAW, LOAD, SLEEP, WAKE = "/v1/completions", "/v1/load_lora_adapter", "/sleep", "/wake_up"
-
-
-@pytest.fixture
-def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
-    served = ScriptedVllm(tiny_model_folder)
-    yield served
-    served.stop()
 
 
 def served(config: TrainConfig, server: ScriptedVllm, **settings) -> TrainConfig:

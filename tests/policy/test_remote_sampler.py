@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
-from tests.policy.scripted_vllm import ScriptedVllm
 
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
@@ -19,13 +18,6 @@ from memograd.policy.remote.server import AnswersWanted, SamplingFailed, VllmSer
 from memograd.policy.remote.weights_server import WeightsServer
 
 TEMPERATURE = 0.8
-
-
-@pytest.fixture
-def server(tiny_model_folder) -> Iterator[ScriptedVllm]:
-    served = ScriptedVllm(tiny_model_folder)
-    yield served
-    served.stop()
 
 
 @pytest.fixture

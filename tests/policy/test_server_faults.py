@@ -19,14 +19,6 @@ DRAW = "/v1/completions"
 
 
 @pytest.fixture
-def servers(tiny_model_folder) -> Iterator[list[ScriptedVllm]]:
-    served = [ScriptedVllm(tiny_model_folder) for _ in range(2)]
-    yield served
-    for one in served:
-        one.stop()
-
-
-@pytest.fixture
 def sampler(servers, tiny_policy, tmp_path) -> Iterator[RemoteSampler]:
     clients = [VllmServer(one.url, seconds=60, load_seconds=60) for one in servers]
     pool = ServerPool(clients, tmp_path / "adapters", patience=0.5, connections=2)

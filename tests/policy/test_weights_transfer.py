@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.policy.scripted_vllm import WHOLE_FAULTS, Broken, ScriptedVllm
+from tests.policy.scripted_vllm import WHOLE_FAULTS, Broken
 
 from memograd.errors import BadInput
 from memograd.policy.full_model import FullModel
@@ -22,14 +22,6 @@ from memograd.policy.remote.weights_server import WeightsServer
 GENERATE, RELOAD = "/inference/v1/generate", "/collective_rpc"
 TEMPERATURE = 0.8
 LIMIT = 2e-3
-
-
-@pytest.fixture
-def servers(tiny_model_folder) -> Iterator[list[ScriptedVllm]]:
-    served = [ScriptedVllm(tiny_model_folder) for _ in range(2)]
-    yield served
-    for one in served:
-        one.stop()
 
 
 @pytest.fixture

@@ -113,6 +113,12 @@ def test_a_file_is_never_written_over(tmp_path) -> None:
         convert(raw, raw)
     with pytest.raises(BadInput, match="must all be different"):
         convert(raw, tmp_path / "a", held_out=tmp_path / "a")
+    kept = write(tmp_path / "kept.jsonl", FORMATS["messages"])
+    before = kept.read_bytes()
+    for files in ({"out": kept}, {"out": tmp_path / "b", "held_out": kept}):
+        with pytest.raises(BadInput, match=r"kept\.jsonl is there already"):
+            convert(raw, **files)
+    assert kept.read_bytes() == before and not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize(

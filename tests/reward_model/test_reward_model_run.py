@@ -106,7 +106,8 @@ def test_merged_weights_score_as_model_and_adapter(polite_run, tmp_path) -> None
 
 
 def test_every_weight_can_be_trained(tmp_path, settings) -> None:
-    run = train_reward_model(settings(out=tmp_path / "run", tuning="full", learning_rate=1e-3))
+    whole = {"tuning": "full", "lora": {}, "learning_rate": 1e-3}
+    run = train_reward_model(settings(out=tmp_path / "run", **whole))
     assert (run / "final" / "model.safetensors").is_file()
     assert not (run / "final" / "adapter_config.json").exists()
     items = [Item("where is the bus?", "gladly")]

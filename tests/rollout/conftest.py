@@ -17,7 +17,7 @@ from memograd.policy import SampledGroup
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import TokenTree
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.counts import each
+from memograd.rollout.types import each
 
 
 @pytest.fixture(scope="session")

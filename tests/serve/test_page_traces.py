@@ -14,8 +14,7 @@ from browsing import Browser
 
 from memograd.errors import BadInput
 from memograd.gateway.records import CallRecord, Choice
-from memograd.gateway.store import TraceStore
-from memograd.gateway.trace_reader import TraceReader
+from memograd.gateway.store import TraceReader, TraceStore
 from memograd.serve.keys import Right
 
 HOSTILE = "<script>alert(1)</script>"

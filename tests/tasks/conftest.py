@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
+from transformers import AutoTokenizer
 
 from memograd.config import LoraConfig, load_settings
 from memograd.data import write_conversations_jsonl
@@ -23,10 +26,42 @@ from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
+Command = Callable[..., str]
+
+TEMPLATE = (
+    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
+    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+
 
 def given_settings(overrides: list[str]) -> ConstructTrainConfig:
     """Settings as typed on the command line."""
     return load_settings(ConstructTrainConfig, None, overrides)
+
+
+@pytest.fixture(scope="session")
+def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The tiny model with a chat template that shows tools."""
+    folder = tmp_path_factory.mktemp("tools") / "tiny"
+    shutil.copytree(tiny_model_folder, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def command(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `memograd ...` in an empty folder; returns what it printed, or its one sentence."""
+
+    def typed(*arguments: str, code: int = 0) -> str:
+        ended, out, error = run(capsys, *arguments)
+        assert ended == code, error
+        return error if code else out
+
+    return typed
 
 
 @pytest.fixture(scope="session")

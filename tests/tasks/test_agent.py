@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.config import known_settings
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment as environments
 from memograd.rollout.tool_calls import ToolCall
+from memograd.tasks.agent.recipe import settled
 from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.agent.setup import settled
 from memograd.tasks.registry import train
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent"
@@ -117,13 +117,6 @@ def config(out: Path, tiny: Path, **given: Any) -> AgentTrainConfig:
         },
     }  # fmt: skip
     return AgentTrainConfig(**{**settings, **given})
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.mark.usefixtures("talkative")

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.grpo import RunFolder
 from memograd.tasks.registry import train
 from memograd.tasks.text.settings import TextTrainConfig
 
 
-def resumed(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main(["train", "text", f"resume={run}"])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
+def resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    return run(capsys, "train", "text", f"resume={folder}")
 
 
 def measured(run: Path) -> list[dict[str, Any]]:

@@ -12,27 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tasks.conftest import Command
 
-from memograd.cli import main
 from memograd.memory import Memory
 from memograd.memory.manager.trained.files import save_head
 
-Command = Callable[..., str]
 QUICK = ("steps=1", "logs=1", "eval_logs=1", "logs_per_step=1")
-
-
-@pytest.fixture
-def command(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `memograd ...` in an empty folder; returns what it printed, or its one sentence."""
-
-    def run(*arguments: str, code: int = 0) -> str:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        assert exit_.value.code == code, printed.err
-        return printed.err if code else printed.out
-
-    return run
 
 
 @pytest.fixture
@@ -64,6 +49,7 @@ def test_a_policy_decides_what_add_writes(command: Command, head: Any) -> None:
 def test_the_life_of_a_policy(command: Command, head: Any, make_head: Callable[..., Any]) -> None:
     assert "adopt one with" in command("policy", "list", "--dir", "p", code=2)
     assert "no trained head" in command("policy", "adopt", "absent", "--dir", "p", code=2)
+    assert not Path("p").exists()
     assert head.version in command("policy", "adopt", "head", "--dir", "p")
     assert "nothing is before it" in command("policy", "rollback", "--dir", "p", code=2)
     save_head(make_head("e5", 384, add=6.0), Path("second"))
@@ -121,6 +107,8 @@ def test_compacting_and_taking_it_back(command: Command, head: Any) -> None:
     command(*again)
     for wrong in ((), ("--budget", "5"), ("--undo", "x", "--user", "alice"), ("--undo", "x")):
         assert command("memory", "compact", *wrong, code=2)
+    undone = ("memory", "compact", "--undo", "x", "--policy", "head")
+    assert "or --undo alone" in command(*undone, code=2)
 
 
 def test_feedback_while_talking(

@@ -219,6 +219,7 @@ def test_what_cannot_be_learnt_on_is_refused(
     told(memory)
     with pytest.raises(BadInput, match="memograd policy adopt"):
         learn_from_feedback(memory, "user:alice", tmp_path / "absent", QUICK)
+    assert not (tmp_path / "absent").exists()
     other = PolicyVersions(tmp_path / "other")
     other.adopt(other.save(make_head("others", 32, add=1.0)))
     with pytest.raises(BadInput, match="trained with the embedder 'others'"):

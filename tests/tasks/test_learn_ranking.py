@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tasks.conftest import Command
 
-from memograd.cli import main
 from memograd.data.lifelog.from_journal import is_held_out
 from memograd.errors import BadInput
 from memograd.memory import Memory
@@ -130,7 +130,7 @@ def test_what_cannot_be_learnt_from_is_one_sentence(memory: Memory, tmp_path: Pa
         learn_ranking(memory, "user:nobody", folder)
     with pytest.raises(BadInput, match="0 to judge by"):
         learn_ranking(memory, "user:a", folder, held_out=0.0)
-    assert not RankerVersions.is_in(folder)
+    assert not folder.exists()
     versions = RankerVersions(folder)
     versions.adopt(versions.save(replace(contrary(), embedder="minilm")))
     with pytest.raises(BadInput, match="trained on vectors of 'minilm', the memory has 'e5'"):
@@ -139,15 +139,10 @@ def test_what_cannot_be_learnt_from_is_one_sentence(memory: Memory, tmp_path: Pa
         versions.save(contrary())
 
 
-def test_at_the_command_line(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def command(*arguments: str, code: int = 0) -> str:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        assert exit_.value.code == code, printed.err
-        return printed.err if code else printed.out
-
+def test_at_the_command_line(command: Command) -> None:
     assert "adopt one with memograd ranker adopt" in command("ranker", "list", "--dir", "r", code=2)
+    assert "There is no ranker" in command("ranker", "adopt", "mine", "--dir", "r", code=2)
+    assert not Path("r").exists()
     save_ranker(contrary(), Path("mine/ranker.json"))
     command("ranker", "adopt", "mine", "--dir", "r")
     learn = ("learn", "--user", "a", "--ranker-dir", "r")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ class Counter:
 
     def make_job(self, config: RunSettings, checkpoint: Path | None) -> Job[Told]:
         def measure(label: str) -> Told:
-            with counting_progress(self.console, label, total=1) as done:
+            with counting_progress(label, total=1, console=self.console) as done:
                 done(1)
             self.measured.append(label)
             return Told(label, math.nan)
@@ -222,6 +223,48 @@ def test_processes_that_cannot_share_are_refused_before_there_is_a_folder(tmp_pa
     with pytest.raises(BadInput, match="one process only"):
         counter.train(out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_new_run_that_is_refused_before_anything_is_measured_leaves_no_folder(
+    tmp_path: Path,
+) -> None:
+    counter = Counter()
+    made = counter.recipe.make_job
+
+    @contextmanager
+    def unreachable(folder: Path, world: World) -> Iterator[None]:
+        raise BadInput("the server is away")
+        yield
+
+    def away(config: RunSettings, checkpoint: Path | None) -> Job[Told]:
+        return replace(made(config, checkpoint), opened=unreachable)
+
+    there = counter.recipe
+    counter.recipe = replace(counter.recipe, make_job=away)
+    with pytest.raises(BadInput, match="the server is away"):
+        counter.train(out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    counter.recipe = there
+    run = counter.train(out=tmp_path / "run", steps=1)
+    counter.recipe = replace(counter.recipe, make_job=away)
+    with pytest.raises(BadInput, match="the server is away"):
+        counter.train(resume=run, steps=2)
+    assert (run / "final" / "count").is_file()
+
+
+def test_a_run_that_is_refused_after_it_was_measured_keeps_its_folder(tmp_path: Path) -> None:
+    counter = Counter()
+    made = counter.recipe.make_job
+
+    def refuse(stage: Stage) -> Counting:
+        raise BadInput("no question is left")
+
+    counter.recipe = replace(
+        counter.recipe, make_job=lambda *given: replace(made(*given), training=refuse)
+    )
+    with pytest.raises(BadInput, match="no question is left"):
+        counter.train(out=tmp_path / "run")
+    assert (tmp_path / "run" / BEFORE).is_file()
 
 
 def test_the_bar_of_training_is_gone_when_measuring_begins(

@@ -204,5 +204,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any], 
 def test_a_damaged_file_of_items_is_one_sentence(line: str, tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_text(f"{line}\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"items.jsonl is damaged; remove it"):
+    with pytest.raises(
+        BadInput, match=r"Line 1 of the items of .*items.jsonl is damaged: remove it"
+    ):
         KeptFile(path)

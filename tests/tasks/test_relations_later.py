@@ -370,7 +370,8 @@ def test_the_written_weights_keep_their_share_of_the_start(
     run = train(
         settings(
             *(batch_file, tmp_path / "run", start),
-            **{"algorithm": "supervised", "steps": 3, "learning_rate": 1e-2, "start_share": share},
+            **{"algorithm": "supervised", "group": 16, "steps": 3},
+            **{"learning_rate": 1e-2, "start_share": share},
         )
     )
     written, began = read_weights(run / "final" / "relations.npz"), read_weights(start)

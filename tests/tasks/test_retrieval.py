@@ -15,13 +15,20 @@ import pytest
 
 from memograd.data import Conversation, Question, load_any, load_written_conversations
 from memograd.errors import BadInput
+from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.memory import RawTurn
 from memograd.memory.chat.chat_model import ChatMessage
 from memograd.memory.search.ranker.features import FALLING, FEATURES, RISING
-from memograd.memory.search.ranker.files import load_ranker
+from memograd.memory.search.ranker.files import (
+    RANKER_FILE,
+    load_ranker,
+    save_ranker,
+    shipped_ranker,
+)
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.reading import Reader
+from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.registry import TASKS
 from memograd.tasks.retrieval.learning import (
     PlackettLuce,
@@ -33,7 +40,7 @@ from memograd.tasks.retrieval.learning import (
     turns_part,
 )
 from memograd.tasks.retrieval.material import rows_of, told_of
-from memograd.tasks.retrieval.recipe import recipe_with, sources_of, split
+from memograd.tasks.retrieval.recipe import evaluate, recipe_with, sources_of, split
 from memograd.tasks.retrieval.settings import RetrievalConfig
 from memograd.tasks.retrieval.trainer import RankerTrainer, answered
 
@@ -281,6 +288,19 @@ def test_whole_conversations_are_held_out(files: list[Path]) -> None:
     ids = [{one.id for source in part for one in source.conversations} for part in (kept, held)]
     assert (len(ids[0]), len(ids[1])) == (3, 2)
     assert not ids[0] & ids[1]
+
+
+def test_nothing_is_measured_that_was_trained_on(files: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"eval_data holds c0, .*, which data holds too"):
+        split(sources_of(files), RetrievalConfig(data=files, eval_data=files))
+    run = tmp_path / "run"
+    told = RetrievalConfig(data=files, held_out=0.4).model_dump_json()
+    RunFolder.create(run, told, task="retrieval")
+    save_ranker(shipped_ranker(), run / "final" / RANKER_FILE)
+    with pytest.raises(BadInput, match=r"was trained on c\d, .* give others with --data"):
+        evaluate(run, Evaluation(files[0]))
+    with pytest.raises(BadInput, match="--conversation and --baselines are for runs on"):
+        evaluate(run, Evaluation(files[0], ["c1"]))
 
 
 def test_a_file_without_evidence_is_refused(tmp_path: Path) -> None:

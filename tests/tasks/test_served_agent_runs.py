@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
@@ -80,13 +80,6 @@ def config(folder: Path, model: Path, agent: str = "run", **given: Any) -> Serve
     }  # fmt: skip
     served = {"agent": f"{folder / 'my_agent.py'}:{agent}", **given.pop("served", {})}
     return ServedTrainConfig(**{**settings, **given, "served": served})
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 def test_from_the_command_line_only_the_writer_is_trained(

@@ -7,26 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.command_line import refused, run
 
-from memograd.cli import main
 from memograd.config import LoraConfig, TrainConfig
 from memograd.config.load import stored_settings
 from memograd.warm_start.settings import DpoSettings, SftSettings, WarmStartSettings
-
-
-def run(capsys, *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code, captured.out, captured.err
-
-
-def refused(capsys, *arguments: object) -> str:
-    code, _, error = run(capsys, *arguments)
-    assert code == 2
-    assert error.startswith("memograd: ") and len(error.splitlines()) == 1
-    return error
 
 
 @pytest.fixture

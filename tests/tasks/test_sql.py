@@ -7,22 +7,22 @@ answer; everything else is real. Real chat templates: `tests/tasks/test_sql_traj
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoTokenizer
+from tests.command_line import run
+from tests.tasks.conftest import TEMPLATE
 
-from memograd.cli import main
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import environment
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall
+from memograd.tasks.agent.recipe import AgentJob
 from memograd.tasks.registry import train
 from memograd.tasks.sql import recipe as sql
 from memograd.tasks.sql import tool as attempt
@@ -32,29 +32,12 @@ from memograd.tasks.sql.settings import SqlConfig, SqlTrainConfig
 from memograd.warm_start.rows import read_sft_rows
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 
-TEMPLATE = (
-    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
-    "{{ message['content'] }}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
 STATEMENTS = (
     "SELECT contraindications FROM drugs_info WHERE med_name = '华法林'",
     "SELECT med_name FROM drugs_info LIMIT 3",
     "SELECT gone FROM disease",
     "SELECT * FROM disease WHERE 0",
 )
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The tiny model with a chat template that shows tools."""
-    folder = tmp_path_factory.mktemp("tools") / "tiny"
-    shutil.copytree(tiny_model_folder, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture
@@ -80,13 +63,6 @@ def config(out: Path, model: str, **given: Any) -> SqlTrainConfig:
     return SqlTrainConfig(**{**settings, **given})
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
-
-
 @pytest.mark.usefixtures("talkative")
 def test_ci_fast_from_the_command_line_and_measured_again(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
@@ -105,7 +81,7 @@ def test_ci_fast_from_the_command_line_and_measured_again(
     ):
         assert f"reward {reward}" in out
     assert "on 168 questions about medical-sample-" in out
-    assert "2 held out, at most 2 turns each" in out
+    assert "2 held out, at most 4 turns each" in out
     assert RunFolder.open(path).task == "sql"
     (row,) = RunFolder.open(path).read_metrics()
     assert set(row["rewards"]) == {"execution", "evidence", "valid_sql"}
@@ -162,14 +138,14 @@ def test_a_warm_start_is_measured_apart_from_what_came_before_and_after(
 ) -> None:
     """The first run's end is the second one's warm start, question by question."""
     adapters: dict[str, str | None] = {}
-    play = sql.play
+    play = AgentJob.play
 
-    def watched(job: Any, config: Any, label: str, console: Any) -> Any:
+    def watched(job: AgentJob, config: Any, label: str) -> Any:
         layer = next(m for m in job.policy.model.modules() if hasattr(m, "lora_A"))
         adapters[label] = None if layer.disable_adapters else layer.active_adapter[0]
-        return play(job, config, label, console)
+        return play(job, config, label)
 
-    monkeypatch.setattr(sql, "play", watched)
+    monkeypatch.setattr(AgentJob, "play", watched)
     settings: dict[str, Any] = {"learning_rate": 0.3, "warmup_steps": 0, "sql": {"max_eval": 6}}
     first = train(config(tmp_path / "first", model, **settings))
     second = train(config(tmp_path / "second", model, adapter=str(first), **settings))

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from memograd.cli import main
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.gateway import local
@@ -33,24 +32,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("agents") is None, reason="openai-agents is not installed"
 )
 AGENT = f"{Path(__file__).resolve().parents[2] / 'examples' / 'sql' / 'agent_openai.py'}:run"
-TEMPLATE = (
-    "{# <tool_call> #}{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}"
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n"
-    "{{ message['content'] }}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
 STATEMENTS = ("SELECT med_name FROM drugs_info LIMIT 1", "SELECT gone FROM disease")
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The tiny model with a chat template that shows tools."""
-    folder = tmp_path_factory.mktemp("tools") / "tiny"
-    shutil.copytree(tiny_model_folder, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    return str(folder)
 
 
 def called(text: str, name: str = TOOL) -> tuple[str, tuple[dict[str, Any], ...]]:
@@ -76,13 +58,6 @@ def config(folder: Path, model: str) -> SqlTrainConfig:
         num_generations=2, max_completion_length=4, text=RowsConfig(eval_fraction=0),
         lora=LoraConfig(r=2), served=ServedConfig(agent=AGENT, retries=0),
     )  # fmt: skip
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main([*arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
 
 
 @pytest.mark.slow  # without --agent it is run in test_sql.py

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command_line import run
 
-from memograd.cli import main
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -57,11 +57,8 @@ def settings(tiny_model_folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main(["train", "text", *arguments])
-    shown = capsys.readouterr()
-    return int(exit_.value.code or 0), shown.out, shown.err
+def train_text(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return run(capsys, "train", "text", *arguments)
 
 
 DATA = ("--data", "rows.jsonl", "--rewards", "mine.py:vowels,sometimes:0.1,length(low=1,high=9)")
@@ -79,7 +76,7 @@ def config(out: Path, tiny: Path, **given: Any) -> TextTrainConfig:
 def test_a_run_from_the_command_line(
     folder: Path, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = run(capsys, *DATA, "out=run", "steps=1", *settings)
+    code, out, _ = train_text(capsys, *DATA, "out=run", "steps=1", *settings)
     assert code == 0
     path = folder / "run"
     assert "reward sometimes (yours), weight 0.1\nreward length (built in), weight 1\n" in out
@@ -226,7 +223,7 @@ def test_bad_input_leaves_nothing(
     change: list[str],
     message: str,
 ) -> None:
-    code, _, error = run(capsys, *DATA, "out=run", *settings, *change)
+    code, _, error = train_text(capsys, *DATA, "out=run", *settings, *change)
     assert code == 2
     assert message in error
     assert len(error.strip().splitlines()) == 1
@@ -248,7 +245,7 @@ def test_a_checkpoint_without_an_adapter_is_not_begun_with(
 def test_rewards_must_be_named(
     folder: Path, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, error = run(capsys, "--data", "rows.jsonl", *settings)
+    code, _, error = train_text(capsys, "--data", "rows.jsonl", *settings)
     assert (code, "give --rewards" in error) == (2, True)
 
 
@@ -293,7 +290,7 @@ def test_every_row_of_the_example_can_be_answered_right() -> None:
 def test_the_example_runs(
     folder: Path, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = run(
+    code, out, _ = train_text(
         capsys,
         *("--data", str(EXAMPLE / "prompts.jsonl")),
         *("--rewards", f"{EXAMPLE / 'my_rewards.py'}:exact_format,correct:0.5"),

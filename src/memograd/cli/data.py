@@ -17,10 +17,9 @@ import typer
 from memograd.cli import show
 from memograd.cli.given import AsJson
 from memograd.cli.help import epilog
-from memograd.cli.training import GivenSettings, SettingsFile, room
-from memograd.config import load_settings
+from memograd.cli.training import GivenSettings, SettingsFile, room, told
 from memograd.errors import BadInput
-from memograd.tasks.registry import TASKS, tasks_that_read
+from memograd.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     from memograd.data.lifelog import Lifelog
@@ -197,10 +196,8 @@ def memory_ops_rows(
 def _write(
     name: str, out: Path, settings: list[str] | None, data: Path | None, config: Path | None
 ) -> None:
-    overrides = [] if data is None else [f"data={data}"]
-    overrides += settings or []
     task = TASKS[name]
-    resolved = load_settings(task.settings, config, overrides, read_elsewhere=tasks_that_read)
+    resolved = told(task.settings, {"data": data}, settings, config)
     count = room(task.recipe.removeprefix("memograd.")).warm_start_rows(resolved, out)
     typer.echo(f"{out}: {count} rows.")
 

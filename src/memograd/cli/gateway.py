@@ -263,6 +263,8 @@ def export_traces(
     """Write rollouts with their calls, one JSON line each."""
     from memograd.gateway.export import export_lines
 
+    if rollouts and state is not None:
+        raise BadInput("--state chooses among all rollouts: leave it out, or the ids.")
     traces = _opened(store)
     if rollouts:
         ids = [_found(traces, rollout).id for rollout in rollouts]

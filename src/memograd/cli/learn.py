@@ -22,9 +22,9 @@ from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OnlineConfig
 
 if TYPE_CHECKING:
-    from memograd.memory.manager.trained.files import PolicyVersions
+    from memograd.memory.manager.trained.files import PolicyVersions, TrainedHead
     from memograd.memory.records.versions import VersionsFolder
-    from memograd.memory.search.ranker.files import RankerVersions
+    from memograd.memory.search.ranker.files import Ranker, RankerVersions
 
 app = typer.Typer()
 
@@ -127,13 +127,13 @@ def _of_versions(
     kind: str,
     example: str,
     opened: Callable[[Path], Any],
-    saved: Callable[[Any, Path], str],
+    loaded: Callable[[Path], Any],
     about: Callable[[Any, str], Mapping[str, Any]],
 ) -> typer.Typer:
     """The commands of a folder of versions.
 
-    opened: the versions of a folder. saved: keeps what a training wrote into a folder, and returns
-    its version. about: what a version says of itself.
+    opened: the versions of a folder. loaded: what a training wrote into a folder. about: what a
+    version says of itself.
     """
     adopt_one = f"  memograd {kind} adopt runs/my-run/final --dir {example}\n"
     listed = f"  memograd {kind} list --dir {example}"
@@ -170,8 +170,10 @@ def _of_versions(
         """Make a trained one, or one of the versions, the current one."""
         versions: VersionsFolder = opened(folder)
         known = chosen in versions.versions()
+        # Before the folder of the versions is made.
+        trained = None if known else loaded(Path(chosen).expanduser())
         with versions.held():
-            version = chosen if known else saved(versions, Path(chosen).expanduser())
+            version = chosen if known else versions.save(trained)
             versions.adopt(version)
         typer.echo(f"The version {version} is current now.")
 
@@ -193,10 +195,10 @@ def _policies(folder: Path) -> PolicyVersions:
     return PolicyVersions(folder)
 
 
-def _save_policy(versions: PolicyVersions, written: Path) -> str:
+def _head(written: Path) -> TrainedHead:
     from memograd.memory.manager.trained.files import load_head
 
-    return versions.save(load_head(written))
+    return load_head(written)
 
 
 def _rankers(folder: Path) -> RankerVersions:
@@ -205,24 +207,24 @@ def _rankers(folder: Path) -> RankerVersions:
     return RankerVersions(folder)
 
 
-def _save_ranker(versions: RankerVersions, written: Path) -> str:
+def _ranker(written: Path) -> Ranker:
     from memograd.memory.search.ranker.files import load_ranker
 
-    return versions.save(load_ranker(written))
+    return load_ranker(written)
 
 
 policy_app = _of_versions(
     "policy",
     "policies",
     _policies,
-    _save_policy,
+    _head,
     lambda versions, version: versions.load(version).about,
 )
 ranker_app = _of_versions(
     "ranker",
     "rankers",
     _rankers,
-    _save_ranker,
+    _ranker,
     lambda versions, version: versions.load(version).made_from,
 )
 

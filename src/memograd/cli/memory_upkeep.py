@@ -69,7 +69,7 @@ def compact(
 ) -> None:
     """Merge what is said twice and retire what is worth least, until the rest fits a budget."""
     scope = given.ids(user, agent, run)
-    if (undo is None) == (budget is None) or (undo is not None and any((user, agent, run))):
+    if (undo is None) == (budget is None) or (undo is not None and any((user, agent, run, policy))):
         raise BadInput("Give either --budget with --user, --agent or --run, or --undo alone.")
     with given.open_memory(path, policy=policy) as memory:
         if undo is not None:

@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
-from memograd.cli.training import GivenSettings, SettingsFile, room
-from memograd.config import load_settings
+from memograd.cli.training import GivenSettings, SettingsFile, room, told
 from memograd.optimize.settings import OptimizeConfig
 
 app = typer.Typer(no_args_is_help=True)
@@ -85,7 +84,6 @@ def memory_qa(
         # An option that is given twice means both.
         **{name: ",".join(values) for name, values in lists.items() if values},
     }
-    given = [f"{name}={value}" for name, value in options.items() if value is not None]
-    resolved = load_settings(OptimizeConfig, config, [*given, *(settings or [])])
+    resolved = told(OptimizeConfig, options, settings, config)
     folder = room("optimize.memory_qa", "gateway,optimize").optimize(resolved)
     typer.echo(f"Programs and table are in {folder}")

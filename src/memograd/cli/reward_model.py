@@ -13,9 +13,8 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
-from memograd.cli.training import room
+from memograd.cli.training import GivenSettings, Out, SettingsFile, room, told
 from memograd.cli.warm_start import NumberType
-from memograd.config.load import load_settings
 from memograd.errors import BadInput, Stopped
 from memograd.warm_start.settings import RewardModelSettings
 
@@ -71,8 +70,9 @@ def convert(
         typer.Option(metavar="FILE", help="A part of the conversations, kept for measuring."),
     ] = None,
     fraction: Annotated[
-        float, typer.Option(min=0.001, max=0.999, help="The size of that part.")
-    ] = 0.1,
+        float | None,
+        typer.Option(min=0.001, max=0.999, help="The size of that part; else 0.1."),
+    ] = None,
     apart_from: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Pairs to measure on; their conversations are left out."),
@@ -83,20 +83,22 @@ def convert(
     string_prompts: Strings = StringPrompts.chat,
 ) -> None:
     """Bring raw preference data into one format, and list what is wrong with it."""
+    from memograd.data.record_files import check_new, write_new
+
+    if fraction is not None and held_out is None:
+        raise BadInput("--fraction is the size of the part in --held-out: name its file too.")
+    if report is not None:
+        check_new(report)
     done = room("warm_start.reward_model_rows", "trl,gateway").convert(
         data,
         out,
         held_out=held_out,
-        fraction=fraction,
+        fraction=0.1 if fraction is None else fraction,
         apart_from=apart_from,
         string_prompts=string_prompts.value,
     )
     if report is not None:
-        try:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            report.write_text(done.as_json(), encoding="utf-8")
-        except OSError as error:
-            raise BadInput(f"{report} cannot be written ({error.strerror}).") from error
+        write_new(report, done.as_json())
     for line in done.lines():
         typer.echo(line)
 
@@ -111,10 +113,7 @@ def convert(
     )
 )
 def train(
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-    ] = None,
+    settings: GivenSettings = None,
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Pairs with prompt, chosen and rejected.")
     ] = None,
@@ -126,15 +125,12 @@ def train(
         Path | None,
         typer.Option("--from", metavar="RUN", help="Reward model whose adapter this begins with."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")
-    ] = None,
+    out: Out = None,
+    config: SettingsFile = None,
 ) -> None:
     """Train a reward model on pairs and measure it on held-out ones (needs memograd[trl])."""
     options = {"data": data, "eval_data": evaluate, "adapter": begun, "out": out}
-    given = [f"{key}={value}" for key, value in options.items() if value is not None]
-    resolved = load_settings(RewardModelSettings, config, [*given, *(settings or [])])
+    resolved = told(RewardModelSettings, options, settings, config)
     run = room("warm_start.reward_model", "trl,gateway").train_reward_model(resolved)
     typer.echo(f"The run is in {run}")
 

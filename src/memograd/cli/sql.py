@@ -12,9 +12,7 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog
-from memograd.cli.training import room
-from memograd.config import load_settings
-from memograd.tasks.registry import tasks_that_read
+from memograd.cli.training import room, told
 from memograd.tasks.sql.settings import SqlTrainConfig
 
 app = typer.Typer(
@@ -49,9 +47,7 @@ def warm_start_rows(
 ) -> None:
     """Write gold attempts at training questions, for memograd sft."""
     options = {"sql.database": database, "data": data}
-    overrides = [f"{key}={value}" for key, value in options.items() if value is not None]
-    overrides += settings or []
-    resolved = load_settings(SqlTrainConfig, None, overrides, read_elsewhere=tasks_that_read)
+    resolved = told(SqlTrainConfig, options, settings)
     room("tasks.sql.recipe", "train,sql").warm_start_rows(resolved, out, share)
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from memograd.cli.help import epilog, examples, setting_paragraphs
-from memograd.config import load_settings
+from memograd.config import RunSettings, Settings, load_settings
 from memograd.errors import BadInput
 from memograd.tasks.memory_ops.settings import OperationsEvaluation
 from memograd.tasks.registry import TASKS, Task, tasks_that_read
@@ -43,6 +43,19 @@ GivenSettings = Annotated[
 ]
 SettingsFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")]
+S = TypeVar("S", bound=Settings)
+
+
+def told(
+    kind: type[S],
+    options: Mapping[str, object],
+    settings: Sequence[str] | None,
+    config: Path | None = None,
+) -> S:
+    """A command's settings: those of its file, over them its options, over these what is typed."""
+    given = [f"{key}={value}" for key, value in options.items() if value is not None]
+    of_tasks = {"read_elsewhere": tasks_that_read} if issubclass(kind, RunSettings) else {}
+    return load_settings(kind, config, [*given, *(settings or [])], **of_tasks)
 
 
 def add_task(name: str) -> None:
@@ -65,17 +78,11 @@ def _command(task: Task) -> Callable[..., None]:
     presets = {_parameter(flag): settings for flag, (_, settings) in task.presets.items()}
 
     def command(**given: Any) -> None:
-        overrides = [one for flag, some in presets.items() if given[flag] for one in some]
-        overrides += [
-            f"{key}={given[name]}" for name, key in keys.items() if given[name] is not None
-        ]
-        if given["out"] is not None:
-            overrides.append(f"out={given['out']}")
-        overrides += given["settings"] or []
-        config = load_settings(
-            task.settings, given["config"], overrides, read_elsewhere=tasks_that_read
-        )
-        say_where(task.train(config))
+        chosen = [one for flag, some in presets.items() if given[flag] for one in some]
+        options: dict[str, Any] = dict(one.split("=", 1) for one in chosen)
+        options |= {key: given[name] for name, key in keys.items() if given[name] is not None}
+        options |= {"out": given["out"]}
+        say_where(task.train(told(task.settings, options, given["settings"], given["config"])))
 
     parameters = [_keyword("settings", GivenSettings)]
     parameters += [

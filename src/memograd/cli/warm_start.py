@@ -6,7 +6,6 @@ a command runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +13,7 @@ from typing import Annotated
 import typer
 
 from memograd.cli.help import epilog, setting_paragraphs
-from memograd.cli.training import room
-from memograd.config.load import load_settings
+from memograd.cli.training import GivenSettings, Out, SettingsFile, room, told
 from memograd.warm_start.settings import DpoSettings, SftSettings
 
 app = typer.Typer()
@@ -29,16 +27,10 @@ class NumberType(StrEnum):
     float16 = "float16"
 
 
-GivenSettings = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings that win over the file and options."),
-]
 Begun = Annotated[
     Path | None,
     typer.Option("--from", metavar="RUN", help="Run whose adapter this begins with."),
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="New folder of the run.")]
-File = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in a TOML file.")]
 
 
 @app.command(
@@ -69,7 +61,7 @@ def sft(
     ] = None,
     begun: Begun = None,
     out: Out = None,
-    config: File = None,
+    config: SettingsFile = None,
 ) -> None:
     """Train a model on given answers (needs memograd[trl])."""
     options = {
@@ -80,7 +72,7 @@ def sft(
         "adapter": begun,
         "out": out,
     }
-    resolved = load_settings(SftSettings, config, [*_given(options), *(settings or [])])
+    resolved = told(SftSettings, options, settings, config)
     run = room("warm_start.sft", "trl").sft(resolved)
     typer.echo(f"The run is in {run}")
 
@@ -101,11 +93,11 @@ def dpo(
     ] = None,
     begun: Begun = None,
     out: Out = None,
-    config: File = None,
+    config: SettingsFile = None,
 ) -> None:
     """Train a model on which of two answers is better (needs memograd[trl])."""
     options = {"data": data, "adapter": begun, "out": out}
-    resolved = load_settings(DpoSettings, config, [*_given(options), *(settings or [])])
+    resolved = told(DpoSettings, options, settings, config)
     run = room("warm_start.dpo", "trl").dpo(resolved)
     typer.echo(f"The run is in {run}")
 
@@ -127,7 +119,3 @@ def merge(
     """Write model and trained adapter as one model, which loads without peft."""
     folder = room("warm_start.merge").merge(run, out, dtype.value)
     typer.echo(f"The model is in {folder}")
-
-
-def _given(options: Mapping[str, Path | str | None]) -> list[str]:
-    return [f"{key}={value}" for key, value in options.items() if value is not None]

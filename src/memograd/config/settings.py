@@ -36,6 +36,7 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Tracking = Literal["tensorboard", "wandb", "swanlab", "trackio"]
 
@@ -327,7 +328,7 @@ class TrainConfig(RunSettings):
     # The value head, which advantage=gae trains beside the adapter.
     gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Discount of what comes one token later."""
-    gae_lambda: Annotated[float, Field(ge=0, le=1)] = 0.95
+    gae_lambda: Share = 0.95
     """How far an advantage looks ahead: one token (0), or to the end of the rollout (1)."""
     value_coef: Positive = 0.1
     """Weight of the value loss."""

@@ -36,7 +36,10 @@ def refuse_unread(config: _Told) -> None:
     if not rules:
         return
     # What presets go by, and what must be there.
-    chosen = ("algorithm", "tuning", "data", "task")
+    chosen = (
+        *("algorithm", "tuning", "data", "task"),
+        *("optimizer", "program", "run", "seeds", "prompt"),
+    )
     given = {name: getattr(config, name) for name in chosen if hasattr(config, name)}
     left_out = type(config)(**given)  # what presets fill in was not given
     for rule in rules:

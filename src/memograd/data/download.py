@@ -63,13 +63,13 @@ def get_data(
     fetch the file by hand, when it cannot be reached, is not what it should be, or does not fit.
     """
     wanted = data_set(name)
+    sources = [(file, _address(name, file)) for file in wanted.files]
     target = Path(folder) / name
     try:
         target.mkdir(parents=True, exist_ok=True)
         with FileLock(target / ".lock").acquire(timeout=0):
             return [
-                _get_file(file, _address(name, file), target / file.name, progress)
-                for file in wanted.files
+                _get_file(file, address, target / file.name, progress) for file, address in sources
             ]
     except Timeout:
         raise MemogradError(

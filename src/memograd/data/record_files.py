@@ -1,8 +1,10 @@
 """Reading JSON and Parquet files of unknown health: every fault becomes one sentence.
 
-A Parquet file is read as plain Python values, one batch in memory at a time. Invariant: a file or
-record that is not as expected raises BadInput that says what is wrong and where (file, position,
-field), also for a Git LFS pointer in the file's place and for a missing library.
+A Parquet file is read as plain Python values, one batch in memory at a time. Files that a command
+makes anew, such as rows for a warm start, are checked before any work is done for them: what is
+there already is not written over. Invariant: a file or record that is not as expected raises
+BadInput that says what is wrong and where (file, position, field), also for a Git LFS pointer in
+the file's place and for a missing library.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -205,3 +208,28 @@ def warn_of(path: Path | str, peculiar: Mapping[str, Sequence[object]]) -> None:
     for sentence, found in peculiar.items():
         if found:
             logger.warning("%s: %s (first: %s)", path, sentence.format(len(found)), found[0])
+
+
+def as_lines(records: Iterable[Mapping[str, Any]]) -> str:
+    """The records as JSON, one on each line."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def check_new(path: Path) -> None:
+    """Raise BadInput where something is at `path`, or no file can be made there."""
+    if path.exists():
+        raise BadInput(f"{path} is there already; choose another name, or remove it.")
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir():
+        raise BadInput(f"{path} cannot be written ({above} is a file); choose another.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise BadInput(f"{path} cannot be written ({above} is read-only); choose another.")
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file, and the folders above it. Raises BadInput where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written ({error.strerror}); choose another.") from error

@@ -26,10 +26,11 @@ from memograd.errors import BadInput
 
 _BLOCK: Final = 200  # resamples drawn at once, of few values
 _DRAWN: Final = 1_000_000  # values drawn at once, of many
+CONFIDENCE: Final = 0.95
 
 
 def bootstrap_interval(
-    values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    values: Sequence[float], *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean of `values` [n], as (low, high).
 
@@ -54,7 +55,6 @@ def paired_bootstrap_difference(
     before: Sequence[float],
     after: Sequence[float],
     *,
-    confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float, float]:
@@ -68,9 +68,7 @@ def paired_bootstrap_difference(
             f"Cannot pair {len(before)} values with {len(after)}; one each per question."
         )
     differences = np.subtract(after, before, dtype=np.float64)
-    low, high = bootstrap_interval(
-        differences.tolist(), confidence=confidence, resamples=resamples, seed=seed
-    )
+    low, high = bootstrap_interval(differences.tolist(), resamples=resamples, seed=seed)
     return float(differences.mean()), low, high
 
 
@@ -79,7 +77,6 @@ def clustered_interval(
     clusters: Sequence[Hashable],
     *,
     weights: Sequence[float] | None = None,
-    confidence: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
@@ -99,7 +96,7 @@ def clustered_interval(
             f"Each of {len(values_N)} values needs its cluster and its weight; got "
             f"{len(clusters)} and {len(weights_N)}."
         )
-    _check(values_N, confidence, resamples)
+    _check(values_N, CONFIDENCE, resamples)
     if not (np.isfinite(weights_N).all() and (weights_N >= 0).all() and weights_N.any()):
         raise BadInput("Weights must be finite, none below 0 and not all 0.")
     names = list(dict.fromkeys(clusters))
@@ -122,7 +119,7 @@ def clustered_interval(
         summed = np.add.reduceat(weighed_N[rows], firsts)
         # A resample without any weight (all of it in clusters not drawn) says nothing.
         means += (summed[total > 0] / total[total > 0]).tolist()
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 

@@ -48,7 +48,27 @@ def evaluate_policy(
     `conversation`, whose question it is. `on_progress` hears how many are done.
     """
     start = time.perf_counter()
-    prompts = [policy.encode(scenario.messages) for scenario in scenarios]
+    answers = greedy_answers(
+        policy,
+        scenarios,
+        max_completion_length=max_completion_length,
+        batch_size=batch_size,
+        on_progress=on_progress,
+    )
+    seconds = time.perf_counter() - start
+    return scored_answers(answers, scenarios, method=method, seconds=seconds)
+
+
+def greedy_answers(
+    policy: Policy,
+    scenarios: Sequence[Scenario],
+    *,
+    max_completion_length: int,
+    batch_size: int,
+    on_progress: Callable[[int], None],
+) -> list[str]:
+    """One answer to each scenario, so many at once; `on_progress` hears how many are done."""
+    prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
     answers: list[str] = []
     for first in range(0, len(prompts), batch_size):
         groups = policy.sample(
@@ -60,8 +80,7 @@ def evaluate_policy(
         )
         answers.extend(group.texts[0] for group in groups)
         on_progress(len(answers))
-    seconds = time.perf_counter() - start
-    return scored_answers(answers, scenarios, method=method, seconds=seconds)
+    return answers
 
 
 def scored_answers(

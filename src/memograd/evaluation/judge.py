@@ -6,10 +6,9 @@ the word metrics (`metrics.py`) and never replaces them, and its model and promp
 
 The judge sees question, gold and answer as JSON, so no answer can pass for an instruction of ours.
 Its reply is checked, and asked for once more with the fault named; a reply that stays unusable, or
-an endpoint that fails, is an error that names the question. Verdicts are kept by a hash of model,
-prompt and texts, so judging goes on where it stopped, and whoever changes a prompt judges anew: a
-JSON object a line, appended under a lock, whole, so that several processes may write one file. A
-last line that a crash cut off is dropped when the next one is written; other damage is said.
+an endpoint that fails, is an error that names the question. Verdicts are kept (`KeptRows`) by a
+hash of model, prompt and texts, so judging goes on where it stopped, and whoever changes a prompt
+judges anew.
 
 There are two prompts, in English and Chinese. `strict` asks for every part of the gold answer and
 nothing wrong beside it; `lenient` asks whether the answer gets the point. Numbers under the two are
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from memograd.errors import BadInput, MemogradError
+from memograd.evaluation.kept_rows import KeptRows
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel, UnusableAnswer, ask_checked
 from memograd.memory.language import Language
 from memograd.rewards.squad import squad_f1
@@ -81,7 +81,7 @@ class Judge:
             raise BadInput(f'There is no judge prompt "{strictness}"; use {known}.')
         self._chat = chat
         self._strictness: Strictness = strictness
-        self._cache = JudgeCache(cache)
+        self._cache = kept_verdicts(cache)
         self._max_tokens = max_tokens
         self.calls = 0
         """How many answers were given to the model, and not found in the cache."""
@@ -200,62 +200,11 @@ thing, place, number or time than the gold answer, or does not answer.
 """What the judge is told before it sees question, gold answer and answer."""
 
 
-class JudgeCache:
-    """The verdicts in a file, or in memory alone where `path` is None.
-
-    A row holds at least `correct` (true or false) and `reason` (a text), and is found by a hash of
-    all that went into it. Raises BadInput when the file cannot be read or a line of it is damaged.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self._rows: dict[str, Mapping[str, Any]] = _read(path) if path is not None else {}
-
-    def get(self, key: str) -> Mapping[str, Any] | None:
-        """What was put under the key, or None."""
-        return self._rows.get(key)
-
-    def put(self, key: str, row: Mapping[str, Any]) -> None:
-        """Keep the row, on disk before this returns; MemogradError where it cannot be written."""
-        self._rows[key] = row
-        if self.path is not None:
-            line = json.dumps({"key": key, **row}, ensure_ascii=False) + "\n"
-            try:
-                append_line(self.path, line.encode("utf-8"))
-            except OSError as error:
-                raise MemogradError(
-                    f"The judge's verdicts cannot be kept in {self.path}: {error}."
-                ) from error
-
-
-def _read(path: Path) -> dict[str, Mapping[str, Any]]:
-    try:
-        lines = path.read_bytes().split(b"\n") if path.exists() else []
-    except OSError as error:
-        raise BadInput(f"The judge's verdicts {path} cannot be read: {error}.") from error
-    rows: dict[str, Mapping[str, Any]] = {}
-    for number, line in enumerate(lines[:-1], start=1):  # behind the last line break: cut off
-        try:
-            row = json.loads(line)
-            whole = isinstance(row["correct"], bool) and isinstance(row["reason"], str)
-            rows[row.pop("key")] = row
-        except (ValueError, KeyError, TypeError, AttributeError):
-            whole = False
-        if not whole:
-            raise BadInput(
-                f"Line {number} of the judge's verdicts {path} is damaged; remove it to have that "
-                "answer judged again."
-            )
-    return rows
-
-
-def append_line(path: Path, line: bytes) -> None:
-    """Write a whole line to the end, under a lock; what a crash cut off there before is dropped."""
-    from filelock import FileLock
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"), open(path, "a+b") as file:
-        file.seek(0)
-        whole = file.read()
-        file.truncate(whole.rfind(b"\n") + 1)
-        file.write(line)
+def kept_verdicts(path: Path | None) -> KeptRows:
+    """The verdicts in a file, by a hash of all that went into each."""
+    return KeptRows(
+        path,
+        "judge's verdicts",
+        "that answer judged again",
+        lambda row: isinstance(row["correct"], bool) and isinstance(row["reason"], str),
+    )

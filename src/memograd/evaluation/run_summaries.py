@@ -21,7 +21,7 @@ from memograd.config import Settings
 from memograd.config.load import values_of_kind
 from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.metrics_file import flat, last_means
-from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints
+from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints, read_object
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import run_state
 
@@ -112,7 +112,7 @@ def show_run(path: Path, kind_of: Callable[[str], type[Settings] | None]) -> Run
     return RunDetails(
         summary=summarise_run(path),
         changed=changed_settings(run, kind_of(_config(run).get("recipe") or run.task)),
-        environment=_environment(path / "environment.json"),
+        environment=read_object(path / "environment.json"),
         metrics=rows[-1] if rows else {},
         checkpoints=list_checkpoints(path),
         bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
@@ -163,15 +163,6 @@ def compare_runs(paths: Sequence[Path], last: int) -> dict[str, dict[str, list[A
 def _side_by_side(columns: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for column in columns for name in column)
     return {name: [column.get(name) for column in columns] for name in names}
-
-
-def _environment(file: Path) -> dict[str, Any]:
-    """Where a run began, as far as it is written down and can be read."""
-    try:
-        environment = json.loads(file.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return environment if isinstance(environment, dict) else {}
 
 
 def _config(run: RunFolder) -> dict[str, Any]:

@@ -82,6 +82,15 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(_escape(cell) for cell in row) + " |" for row in lines)
 
 
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same for a terminal, however narrow it is: no frame, every cell below its heading."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    )
+
+
 def print_reports(
     reports: Sequence[EvaluationReport],
     comparisons: Sequence[Comparison] = (),

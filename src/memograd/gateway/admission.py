@@ -5,7 +5,7 @@ A rollout's own key opens that rollout and nothing else. The gateway's key, wher
 listens on this machine only.
 
 Invariants: no key opens another rollout's paths; a place among the calls is free again however a
-call ends. (`memograd.web.body_limit` counts the bytes of a request, `slow_body` its seconds.)
+call ends. (`memograd.web.body_limit` counts the bytes of a request and its seconds.)
 """
 
 from __future__ import annotations

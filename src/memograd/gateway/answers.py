@@ -25,8 +25,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.gateway.backend import BackendAnswer
 from memograd.gateway.conversation import answer_message
 from memograd.gateway.database import dump
-from memograd.gateway.field_errors import field_error
-from memograd.gateway.protocol import CallRefused, ChatRequest, error_body
+from memograd.gateway.protocol import CallRefused, ChatRequest, error_body, field_error
 from memograd.gateway.store import WrongState
 from memograd.web.allowed import allowed
 

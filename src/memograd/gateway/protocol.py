@@ -2,13 +2,18 @@
 
 `ChatRequest` is what backends take; the other APIs are made into one (`completions_api`,
 `responses_request`). Only what the gateway reads is named here; other fields are kept in
-`model_extra`, and each backend says which of them it can serve. Invariant: a body that is not
-understood is a 400 in OpenAI's error form, whatever it holds.
+`model_extra`, and each backend says which of them it can serve.
+
+pydantic lists every way in which a value does not fit, each alternative of a field by itself;
+`field_error` makes one sentence of it that names the field. Invariants: a body that is not
+understood is a 400 in OpenAI's error form, whatever it holds; the sentence is about the alternative
+that the value came nearest to, and names all kinds of values that would do where it is of none.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -217,3 +222,58 @@ class FailureRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     error: Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+WANTED: Final[Mapping[str, str]] = {
+    "string_type": "a text",
+    "string_unicode": "a text that can be written as UTF-8",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
+"""What would have done, by the kind of pydantic's error."""
+
+
+def field_error(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The field, empty for the whole request, and the sentence about it."""
+    located = [(_field(error["loc"]), error) for error in errors]
+    while True:
+        field, first = located[0]
+        if first["type"] not in WANTED:
+            return _told(field, _sentence(first))
+        of_field = [one for one in located if one[0][: len(field)] == field]
+        nearer = [one for one in of_field if one[0] != field or one[1]["type"] not in WANTED]
+        if not nearer:
+            kinds = dict.fromkeys(WANTED[error["type"]] for _, error in of_field)
+            return _told(field, f"{' or '.join(kinds)} is wanted")
+        located = nearer
+
+
+def _told(field: tuple[str, ...], what: str) -> tuple[str, str]:
+    where = ".".join(field)
+    return where, f"{where or 'The request'}: {what}."
+
+
+def _field(place: Sequence[str | int]) -> tuple[str, ...]:
+    """A place in a request without what pydantic adds: where it was looked for (`body`), and names
+    of alternatives, which have brackets and dashes in them."""
+    parts = map(str, place[1:] if place[:1] in (("body",), ("query",), ("path",)) else place)
+    return tuple(part for part in parts if part.isalnum() or part.isidentifier())
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    kind = error["type"]
+    if kind == "missing":
+        return "it is missing"
+    if kind == "extra_forbidden":
+        return "this field is not known here"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message.replace(" after validation", "").rstrip(".")

@@ -21,19 +21,19 @@ from memograd.policy.remote.server import AnswersWanted, ServedAnswer
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = 256
+
 
 class RemoteEngine:
-    """Draws jobs from the servers of `sampler`, `at_once` of them together.
+    """Draws jobs from the servers of `sampler`, `AT_ONCE` of them together.
 
     end_ids: tokens that end an answer.
     """
 
-    def __init__(
-        self, sampler: RemoteSampler, end_ids: frozenset[int], *, at_once: int = 256
-    ) -> None:
+    def __init__(self, sampler: RemoteSampler, end_ids: frozenset[int]) -> None:
         self._sampler = sampler
         self._end_ids = tuple(sorted(end_ids))
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="memograd-remote-engine")
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="memograd-remote-engine")
         self._live: set[EngineJob] = set()
         self._changed = threading.Condition()
         self._asked: RemoteSampling | None = None

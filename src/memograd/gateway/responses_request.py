@@ -19,7 +19,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from memograd.gateway.field_errors import field_error
 from memograd.gateway.protocol import (
     CallRefused,
     ChatRequest,
@@ -28,6 +27,7 @@ from memograd.gateway.protocol import (
     Text,
     TopLogprobs,
     TopP,
+    field_error,
 )
 
 API: Final = "responses"

@@ -33,9 +33,8 @@ from memograd.grpo.experience import Experience, joined_tables
 from memograd.grpo.objective import Objective
 from memograd.policy.protocol import Policy, SampledGroup
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards, environment_column
-from memograd.rollout.counts import one_or_each
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Group, Rollout, Scenario, Turn
+from memograd.rollout.types import Group, Rollout, Scenario, Turn, one_or_each
 
 if TYPE_CHECKING:
     import torch

@@ -11,6 +11,7 @@ Invariant: whenever the process is killed, whatever then bears a checkpoint's na
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import re
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -188,6 +189,15 @@ def replace_text(path: Path, text: str) -> None:
     write_synced(aside, text)
     os.replace(aside, path)
     sync(path.parent)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where it is missing or is none."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def sync(path: Path) -> None:

@@ -28,12 +28,13 @@ import datetime
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EACCES, ENOTDIR
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -42,7 +43,10 @@ import memograd
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import checkpoint_folder
 from memograd.grpo.checkpoint_folder import checkpoint_step, replace_text
-from memograd.grpo.run_state import LOCK_FILE, recorded
+from memograd.grpo.run_state import LOCK_FILE, STATE_FILE, recorded
+
+TOLD: Final = {"config.json", "run.json", "environment.json", STATE_FILE, LOCK_FILE}
+"""What stands in the folder of a run before anything is measured or trained."""
 
 
 def plain_json(value: object) -> str:
@@ -84,6 +88,11 @@ def plain(value: object) -> Any:
 
 
 __all__ = ["RunFolder", "checkpoint_step"]
+
+
+def unnamed(kind: str) -> Path:
+    """The folder of a run that was given none: runs/<kind>-<timestamp>."""
+    return Path("runs") / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def damaged_data(folder: Path) -> BadInput:
@@ -370,6 +379,12 @@ class RunFolder:
         target = self.path / name
         checkpoint_folder.publish(target, step, writer)
         return target
+
+    def remove_untouched(self) -> None:
+        """Remove the folder of a new run, whose lock is held, where nothing stands in it but what
+        it was told."""
+        if {entry.name for entry in self.path.iterdir()} <= TOLD:
+            shutil.rmtree(self.path)
 
     def replace_config(self, config_json: str) -> None:
         """Write down the settings that a resumed run goes on with."""

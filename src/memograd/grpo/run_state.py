@@ -53,7 +53,7 @@ def recorded(run: Path) -> Iterator[None]:
 
     `BadInput` leaves the earlier state: a refused attempt to go on is no part of the run's history.
     """
-    before = _read(run)
+    before = checkpoint_folder.read_object(run / STATE_FILE)
     begun = {"pid": os.getpid(), "began": _now()}
     _write(run, {"state": "running", **begun})
     try:
@@ -73,7 +73,7 @@ def run_state(run: Path) -> RunState:
     """The state of the run in that folder; nothing in it is changed."""
     if is_locked(run):
         return RunState("running")
-    written = _read(run)
+    written = checkpoint_folder.read_object(run / STATE_FILE)
     match written.get("state"):
         case "finished":
             return RunState("finished")
@@ -108,14 +108,6 @@ def _now() -> str:
 
 def _write(run: Path, state: dict[str, Any]) -> None:
     checkpoint_folder.replace_text(run / STATE_FILE, json.dumps(state, ensure_ascii=False))
-
-
-def _read(run: Path) -> dict[str, Any]:
-    try:
-        written = json.loads((run / STATE_FILE).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return written if isinstance(written, dict) else {}
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -10,11 +10,11 @@ for TRL. Invariant: the reward of a trace is the total of our rewards for its la
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from memograd.data.record_files import as_lines, check_new
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of
 from memograd.rewards import with_absolute_files
@@ -87,12 +87,11 @@ def write_taskset(rows: Sequence[TextRow], rewards: str, folder: Path) -> None:
     """
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", folder.name):
         raise BadInput(f"{folder.name} cannot be imported; name it with a-z, 0-9 and _ alone.")
-    if folder.exists():
-        raise BadInput(f"{folder} is there already; choose another name, or remove it.")
+    check_new(folder)
     rewards = with_absolute_files(rewards)
     rewards_of(rewards)
     told = [{"id": row.id, "prompt": row.prompt, "columns": row.columns} for row in rows]
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told)
+    lines = as_lines(told)
     try:
         folder.mkdir(parents=True)
         (folder / "rows.jsonl").write_text(lines, encoding="utf-8")

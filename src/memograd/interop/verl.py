@@ -17,15 +17,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.interop.scoring import rewards_of, score
 from memograd.tasks.text.rows import TextRow
 
+SOURCE: Final = "memograd"
+
 
 def verl_rows(
-    rows: Sequence[TextRow], rewards: str, *, source: str = "memograd", split: str = "train"
+    rows: Sequence[TextRow], rewards: str, *, split: str = "train"
 ) -> list[dict[str, Any]]:
     """The rows as verl's; `rewards` is the specification that `compute_score` computes.
 
@@ -33,7 +36,7 @@ def verl_rows(
         BadInput: the specification cannot be read.
     """
     rewards_of(rewards)
-    return [_row(row, number, rewards, source, split) for number, row in enumerate(rows)]
+    return [_row(row, number, rewards, split) for number, row in enumerate(rows)]
 
 
 def write_verl(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -45,16 +48,15 @@ def write_verl(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """
     if path.suffix not in (".parquet", ".jsonl"):
         raise BadInput(f"{path} must end in .parquet or .jsonl.")
-    if path.exists():
-        raise BadInput(f"{path} is there already; choose another name, or remove it.")
+    check_new(path)
+    if path.suffix == ".jsonl":
+        write_new(path, as_lines(rows))
+        return
     try:
-        if path.suffix == ".jsonl":
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-            path.write_text("".join(lines), encoding="utf-8")
-            return
         import pyarrow
         from pyarrow import parquet
 
+        path.parent.mkdir(parents=True, exist_ok=True)
         parquet.write_table(pyarrow.Table.from_pylist([dict(row) for row in rows]), path)
     except ModuleNotFoundError:
         raise BadInput("Parquet needs pyarrow; run pip install 'memograd[parquet]'.") from None
@@ -75,16 +77,16 @@ def compute_score(
     return score(str(extra_info["rewards"]), prompt, solution_str, columns)
 
 
-def _row(row: TextRow, number: int, rewards: str, source: str, split: str) -> dict[str, Any]:
+def _row(row: TextRow, number: int, rewards: str, split: str) -> dict[str, Any]:
     prompt = [{"role": "user", "content": row.prompt}]
     if not isinstance(row.prompt, str):
         prompt = [{"role": one["role"], "content": one["content"]} for one in row.prompt]
     answer = row.columns.get("answer")
     truth = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     return {
-        "data_source": source,
+        "data_source": SOURCE,
         "prompt": prompt,
-        "ability": source,
+        "ability": SOURCE,
         "reward_model": {"style": "rule", "ground_truth": "" if answer is None else truth},
         "extra_info": {
             "index": number,

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-
+from memograd.config.unread import refuse_unread
 from memograd.data import ConversationSplit
 from memograd.errors import BadInput
 from memograd.evaluation import Judge
@@ -27,6 +25,7 @@ from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.store import TraceStore
 from memograd.gateway.upstream import UpstreamBackend
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import unnamed
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
 from memograd.optimize.optimizers import optimised
@@ -38,6 +37,7 @@ from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import parse_rewards
 from memograd.tasks.memory_qa.recipe import policy_to_measure
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
@@ -49,7 +49,6 @@ from memograd.tasks.memory_qa.setup import (
     thinned,
 )
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
 PROMPT_KEY, EVALUATION_KEY = "MEMOGRAD_PROMPT_KEY", "MEMOGRAD_EVALUATION_KEY"
 PROPOSAL_TOKENS = 2048
 """Tokens of a proposal, at most."""
@@ -77,6 +76,7 @@ def optimize(config: OptimizeConfig) -> Path:
         BadInput: settings, data, programs or runs do not fit.
         MemogradError: a call failed.
     """
+    refuse_unread(config)
     settings = config.questions()
     rewards = parse_rewards(config.rewards)
     split = _split(settings)
@@ -94,7 +94,7 @@ def optimize(config: OptimizeConfig) -> Path:
     for file in config.program:
         load_program(file)
     trained = [_trained(run, config, split) for run in config.run]
-    out = config.out or Path("runs") / f"optimize-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = config.out or unnamed("optimize")
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"The folder {out} is not empty: name a new one by out=.")
     judge = _judge(config.evaluation, out)
@@ -110,12 +110,13 @@ def optimize(config: OptimizeConfig) -> Path:
         console.print(
             f"{len(questions.train)} questions to optimise on, {len(questions.held_out)} held out"
         )
-        rows, programs = _searched(config, plans, rewards, policy, questions, store, out, saved)
+        table = _Comparison(config, questions, store, saved)
+        table.search(plans, rewards, policy, out / "programs")
         for place, one in enumerate(trained):
-            _measure_trained(rows, programs, config, place, one, questions.held_out, store)
+            table.measure_trained(one, place)
     finally:
         store.close()
-    console.print(write_results(list(rows.values()), questions.held_out, judge, out))
+    console.print(write_results(list(table.rows.values()), questions.held_out, judge, out))
     return out
 
 
@@ -172,90 +173,91 @@ def _questions(
     return _Questions(setup.scenarios(split.train), setup.scenarios(split.eval))
 
 
-def _searched(
-    config: OptimizeConfig,
-    plans: dict[str, OptimizerPlan],
-    rewards: Sequence[WeightedReward],
-    policy: ModelPolicy,
-    questions: _Questions,
-    store: TraceStore,
-    out: Path,
-    saved: dict[str, list[Path]],
-) -> tuple[dict[str, TableRow], dict[str, list[Path]]]:
-    """The rows without an adapter, and the files of the programs by the names of their rows."""
-    programs = dict(saved)
-    rows: dict[str, TableRow] = {}
-    with _answering(config, policy, store) as model, _proposing(config, store) as proposer:
-        rows[UNTRAINED] = TableRow(UNTRAINED)
-        _measure(rows[UNTRAINED], MemoryQAProgram(), config, 0, questions.held_out, model)
-        for name, sized in plans.items():
-            rows[name], programs[name] = TableRow(name), []
-            for seed in config.seeds:
-                file = out / "programs" / f"{name}-{seed}.json"
-                with (
-                    model.caller(name, seed, temperature=0.0) as asked,
-                    _caller(proposer, name, seed) as writer,
-                ):
-                    program, unread = optimised(
-                        sized,
-                        questions.train,
-                        rewards,
-                        asked=asked,
-                        proposer=writer,
-                        demos=config.demos,
-                        seed=seed,
-                        threads=config.threads,
-                    )
-                    rows[name].calls.append(asked.spent.calls)
-                    rows[name].unread.append(unread)
-                    rows[name].proposals.append(Spent() if writer is None else writer.spent)
-                program.save(str(file))
-                programs[name].append(file)
-                console.print(f"{file}: {rows[name].calls[-1]} of {config.budget} calls")
-        for name, files in programs.items():
-            row = rows.setdefault(name, TableRow(name))
-            for seed, file in zip(config.seeds, files, strict=False):
-                _measure(row, load_program(file), config, seed, questions.held_out, model)
-    return rows, programs
+@dataclass
+class _Comparison:
+    """The rows of the table, and the files of the programs by the names of their rows."""
 
+    config: OptimizeConfig
+    questions: _Questions
+    store: TraceStore
+    programs: dict[str, list[Path]]
+    rows: dict[str, TableRow] = field(default_factory=dict)
 
-def _measure_trained(
-    rows: dict[str, TableRow],
-    programs: dict[str, list[Path]],
-    config: OptimizeConfig,
-    place: int,
-    trained: _Trained,
-    held_out: Sequence[Scenario],
-    store: TraceStore,
-) -> None:
-    """Add the run's adapter, and its adapter with each program, to the rows of all seeds."""
-    policy = load_policy(trained.config, trained.checkpoint)
-    every = len(config.run) == 1
-    with _answering(config, policy, store) as model:
-        row = rows.setdefault(GRPO, TableRow(GRPO))
-        row.rollouts.append(trained.rollouts)
-        _measure(row, MemoryQAProgram(), config, config.seeds[place], held_out, model)
-        for name, files in programs.items():
-            both = rows.setdefault(f"{GRPO} + {name}", TableRow(f"{GRPO} + {name}"))
-            both.calls, both.unread = rows[name].calls, rows[name].unread
-            both.proposals = rows[name].proposals
-            both.rollouts.append(trained.rollouts)
-            of_seed = files if every or len(files) == 1 else [files[place]]
-            for file in of_seed:
-                _measure(both, load_program(file), config, config.seeds[place], held_out, model)
+    def search(
+        self,
+        plans: dict[str, OptimizerPlan],
+        rewards: Sequence[WeightedReward],
+        policy: ModelPolicy,
+        folder: Path,
+    ) -> None:
+        """Optimise into `folder`, and add the rows without an adapter."""
+        config, rows = self.config, self.rows
+        with (
+            _answering(config, policy, self.store) as model,
+            _proposing(config, self.store) as proposer,
+        ):
+            rows[UNTRAINED] = TableRow(UNTRAINED)
+            self._measure(rows[UNTRAINED], MemoryQAProgram(), 0, model)
+            for name, sized in plans.items():
+                rows[name], self.programs[name] = TableRow(name), []
+                for seed in config.seeds:
+                    file = folder / f"{name}-{seed}.json"
+                    with (
+                        model.caller(name, seed, temperature=0.0) as asked,
+                        _caller(proposer, name, seed) as writer,
+                    ):
+                        program, unread = optimised(
+                            sized,
+                            self.questions.train,
+                            rewards,
+                            asked=asked,
+                            proposer=writer,
+                            demos=config.demos,
+                            seed=seed,
+                            threads=config.threads,
+                        )
+                        rows[name].calls.append(asked.spent.calls)
+                        rows[name].unread.append(unread)
+                        rows[name].proposals.append(Spent() if writer is None else writer.spent)
+                    program.save(str(file))
+                    self.programs[name].append(file)
+                    console.print(f"{file}: {rows[name].calls[-1]} of {config.budget} calls")
+            for name, files in self.programs.items():
+                row = rows.setdefault(name, TableRow(name))
+                for seed, file in zip(config.seeds, files, strict=False):
+                    self._measure(row, load_program(file), seed, model)
 
+    def measure_trained(self, trained: _Trained, place: int) -> None:
+        """Add the adapter of a run, and it with each program, to the rows of all seeds."""
+        config, rows = self.config, self.rows
+        policy = load_policy(trained.config, trained.checkpoint)
+        every = len(config.run) == 1
+        with _answering(config, policy, self.store) as model:
+            row = rows.setdefault(GRPO, TableRow(GRPO))
+            row.rollouts.append(trained.rollouts)
+            self._measure(row, MemoryQAProgram(), config.seeds[place], model)
+            for name, files in self.programs.items():
+                both = rows.setdefault(f"{GRPO} + {name}", TableRow(f"{GRPO} + {name}"))
+                both.calls, both.unread = rows[name].calls, rows[name].unread
+                both.proposals = rows[name].proposals
+                both.rollouts.append(trained.rollouts)
+                of_seed = files if every or len(files) == 1 else [files[place]]
+                for file in of_seed:
+                    self._measure(both, load_program(file), config.seeds[place], model)
 
-def _measure(
-    row: TableRow,
-    program: MemoryQAProgram,
-    config: OptimizeConfig,
-    seed: int,
-    held_out: Sequence[Scenario],
-    model: CountedModel,
-) -> None:
-    with model.caller(f"measure {row.name}", seed, temperature=0.0) as asked:
-        answered = answers_of(program, held_out, asked, method=row.name, threads=config.threads)
-    row.answered.append(answered)
+    def _measure(
+        self, row: TableRow, program: MemoryQAProgram, seed: int, model: CountedModel
+    ) -> None:
+        with model.caller(f"measure {row.name}", seed, temperature=0.0) as asked:
+            row.answered.append(
+                answers_of(
+                    program,
+                    self.questions.held_out,
+                    asked,
+                    method=row.name,
+                    threads=self.config.threads,
+                )
+            )
 
 
 @contextlib.contextmanager

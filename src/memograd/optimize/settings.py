@@ -7,12 +7,13 @@ a model to write proposals is not begun without one.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from memograd.config.settings import Count, Seed, Settings, Text
-from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
+from memograd.config.unread import Unread
+from memograd.tasks.memory_qa.settings import OF_ITEMS, MemoryConfig, MemoryQATrainConfig
 
 Optimizer = Literal["bootstrap", "simba", "miprov2", "gepa"]
 PROPOSING: tuple[Optimizer, ...] = ("miprov2", "gepa")
@@ -27,9 +28,24 @@ class EndpointConfig(Settings):
     url: Text = "https://api.openai.com/v1"
     """Address of the server, up to its /v1; memograd gateway is one too."""
 
+    @model_validator(mode="after")
+    def _of_a_model(self) -> EndpointConfig:
+        if self.model is None and "url" in self.model_fields_set:
+            raise ValueError(f"url={self.url} would be ignored without a model there: set model")
+        return self
+
 
 class OptimizeConfig(Settings):
-    """Everything that `memograd optimize memory-qa` can be told."""
+    """Everything that `memograd optimize memory-qa` can be told.
+
+    unread: which of its settings nothing reads, and where.
+    """
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        OF_ITEMS,
+        Unread(("budget", "demos"), lambda c: not c.optimizer, "optimizer names none that is run"),
+        Unread(("demos",), lambda c: c.optimizer == ["gepa"], "gepa takes no demonstrations"),
+    )
 
     optimizer: list[Optimizer] = []
     """Optimisers, each with the same calls: bootstrap, simba, miprov2, gepa."""
@@ -86,6 +102,11 @@ class OptimizeConfig(Settings):
             raise ValueError(
                 f"{needing[0]} needs a model that writes proposals: set prompt.model, and "
                 "prompt.url if it is not OpenAI's"
+            )
+        if self.prompt.model is not None and set(self.optimizer) <= {"bootstrap"}:
+            raise ValueError(
+                f"prompt.model={self.prompt.model} would be ignored, for no optimizer that writes"
+                " proposals is named: leave it out, or name one"
             )
         if len(self.run) not in (0, 1, len(self.seeds)):
             raise ValueError(

@@ -128,7 +128,7 @@ class LearnerMemory:
 
 
 def learner_memory(
-    shape: ModelShape, work: Workload, *, ranks: int, tokens: float, number: int = NUMBER
+    shape: ModelShape, work: Workload, *, ranks: int, tokens: float
 ) -> LearnerMemory:
     """What one of `ranks` devices holds while a micro-batch of `tokens` tokens is computed.
 
@@ -142,19 +142,19 @@ def learner_memory(
     gathered = shape.layer_weights if ranks > 1 else 0
     copy = layers / ranks + outside + gathered
     if work.train == "lora":
-        weights = copy * number  # under an adapter the base is the reference
+        weights = copy * NUMBER  # under an adapter the base is the reference
         trained = 16.0 * shape.lora_weights(work.rank)
     else:
         # A layer's share is its master, so only a whole one has a copy to compute with.
         here = outside + gathered if ranks > 1 else copy
-        weights = (here + copy * work.reference) * number
+        weights = (here + copy * work.reference) * NUMBER
         trained = 16 * layers / ranks + (12 / ranks + 4) * outside
-    layer = saved_bytes(shape, work.train, rank=work.rank, number=number)
+    layer = saved_bytes(shape, work.train, rank=work.rank)
     if work.checkpointing:
-        activations = tokens * (shape.layers * shape.hidden * number + layer)
+        activations = tokens * (shape.layers * shape.hidden * NUMBER + layer)
     else:
         activations = tokens * shape.layers * layer
-    logits = min(tokens, LOGIT_TOKENS) * shape.vocabulary * (4 + number)
+    logits = min(tokens, LOGIT_TOKENS) * shape.vocabulary * (4 + NUMBER)
     return LearnerMemory(weights, trained, activations, logits, RESERVED)
 
 

@@ -42,8 +42,8 @@ def time_rows(placement: Placement) -> list[list[str]]:
     return [[name, f"{seconds:.2f}"] for name, seconds in parts.items()]
 
 
-def placement_rows(plan: RankedPlacements, *, most: int = 8) -> list[list[str]]:
-    """The placements, the fastest first."""
+def placement_rows(plan: RankedPlacements) -> list[list[str]]:
+    """The eight fastest placements, the fastest first."""
     return [
         [
             placement.name,
@@ -52,7 +52,7 @@ def placement_rows(plan: RankedPlacements, *, most: int = 8) -> list[list[str]]:
             str(placement.micro_batch),
             f"{placement.memory.total / GIB:.0f}",
         ]
-        for placement in plan.placements[:most]
+        for placement in plan.placements[:8]
     ]
 
 

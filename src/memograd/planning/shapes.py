@@ -82,9 +82,9 @@ class ModelShape:
         """Weights of an adapter on all seven matrices of every layer."""
         return self.layers * rank * (self.matrix_inputs + self.matrix_outputs)
 
-    def kv_bytes(self, number_bytes: int = 2) -> int:
-        """Bytes of keys and values that one token keeps in all layers."""
-        return 2 * self.layers * self.kv_size * number_bytes
+    def kv_bytes(self) -> int:
+        """Bytes of keys and values, of two bytes each, that one token keeps in all layers."""
+        return 2 * self.layers * self.kv_size * 2
 
 
 _QWEN25 = 151936

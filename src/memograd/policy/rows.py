@@ -22,9 +22,8 @@ from memograd.policy.batching import batches_by_tokens
 from memograd.policy.sampler import SampledTree, TokenDraw
 from memograd.policy.token_logprobs import CHUNK, BranchLogprobs, restricted
 from memograd.policy.value_head import ValueHead
-from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import TokenMask, TokenMasks
+from memograd.rollout.types import TokenMask, TokenMasks, each
 
 ROW_TOKENS = 32_768
 """Padded tokens of all rows that are decoded together."""

@@ -27,8 +27,8 @@ from memograd.policy.kv_cache import NOTHING, KeptPrefixes, KVBuffer
 from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import common_beginning, prefill
 from memograd.policy.tree_forward import additive_mask
-from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
+from memograd.rollout.types import each
 
 Stopped = Callable[[Sequence[int]], bool]
 """Whether an answer of these token ids is over, though its last one is no end token."""

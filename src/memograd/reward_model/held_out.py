@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memograd.data.record_files import as_lines
 from memograd.errors import BadInput
 from memograd.evaluation.bootstrap import bootstrap_interval
 from memograd.evaluation.plots import BLUE, GREY, GRID, INK, new_figure, save_figure
@@ -203,8 +204,6 @@ def report_markdown(report: HeldOutReport) -> str:
 
 def write_report(report: HeldOutReport, folder: Path, name: str = "held_out") -> None:
     """Write `name`.json, `name`.md and `name`.png (the plots) into `folder`."""
-    from memograd.reward_model.held_out import plot_held_out
-
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
@@ -224,8 +223,7 @@ def write_pairs(pairs: Sequence[ScoredPair], folder: Path, name: str = "held_out
         }
         for pair in pairs
     ]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    (folder / f"{name}.jsonl").write_text(as_lines(lines), encoding="utf-8")
 
 
 def _percent(value: float | None) -> str:

@@ -29,9 +29,8 @@ from transformers import PreTrainedTokenizerBase
 from memograd.config.settings import LoraConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo.run_folder import RunFolder
-from memograd.policy.adapter_weights import fresh_adapter, quiet_peft
 from memograd.policy.batching import batches_by_tokens
-from memograd.policy.loading import choose_device
+from memograd.policy.loading import choose_device, fresh_adapter, quiet_libraries
 from memograd.reward_model.api import Item, Prompt
 from memograd.reward_model.classifier import (
     open_backbone,
@@ -98,7 +97,7 @@ class RewardModel:
         set_padding(tokenizer, base)
         module: torch.nn.Module = cast(torch.nn.Module, base)
         if adapter is not None:
-            with quiet_peft():
+            with quiet_libraries():
                 module = PeftModel.from_pretrained(base, adapter, is_trainable=True)
         elif lora is not None:
             module = fresh_adapter(base, lora, seed=seed, name=model, task_type="SEQ_CLS")
@@ -135,7 +134,7 @@ class RewardModel:
             )
         base = open_backbone(card.backbone, where, seed=0)
         base.config.get_text_config().pad_token_id = tokenizer.pad_token_id
-        with quiet_peft():
+        with quiet_libraries():
             module = PeftModel.from_pretrained(base, folder)
         return cls(module, tokenizer, card, name=str(place), length_control=length_control)
 

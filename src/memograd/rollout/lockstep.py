@@ -25,10 +25,9 @@ import numpy as np
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError
 from memograd.rollout.async_calls import Waiting, run_together
 from memograd.rollout.chat_ids import ChatIds, NextTurn
-from memograd.rollout.counts import one_or_each
 from memograd.rollout.episode import Episode, EpisodeError, Limits, Step
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import Message, Rollout, Turn, VersionSpan
+from memograd.rollout.types import Message, Rollout, Turn, VersionSpan, one_or_each
 
 if TYPE_CHECKING:
     import torch

@@ -9,12 +9,14 @@ server may exchange the weights while a turn is drawn, so a turn carries *spans*
 under this version, then so many under that one. Of an answer that was held to a grammar, a turn
 also keeps which tokens were allowed, one mask a token (None where everything was), since its
 log-probabilities are those of the distribution over these alone; so learning needs neither the
-grammar nor the library that read it.
+grammar nor the library that read it. How often prompts are answered (`num_generations`) is one
+number for all of them, or each its own.
 
 Invariants: an action is stored as the token ids that the model emitted, with the log-probability
 that the sampler gave each of them; text is derived from ids, never the other way round (tokens in,
 tokens out). The spans of a turn have as many tokens as the turn, or there are none, and then the
-weights that are about to learn drew it. `unpacked(packed(masks)) == masks`.
+weights that are about to learn drew it. `unpacked(packed(masks)) == masks`; `each` undoes
+`one_or_each`.
 """
 
 from __future__ import annotations
@@ -215,3 +217,23 @@ def unpacked(data: bytes) -> TokenMasks:
     size = len(body) // kinds if kinds else 0
     distinct = [body[size * number : size * (number + 1)] for number in range(kinds)]
     return tuple(None if number < 0 else distinct[number] for number in which)
+
+
+def one_or_each(counts: Sequence[int]) -> int | list[int]:
+    """The one number that all `counts` are, or the counts; what a policy's `sample` takes.
+
+    A policy that knows one number only can so be trained with groups of one size.
+    """
+    return counts[0] if len(set(counts)) == 1 else list(counts)
+
+
+def each(num_generations: int | Sequence[int], prompts: int) -> list[int]:
+    """How often each of so many `prompts` is answered.
+
+    Raises `ValueError` if the numbers are not as many as the prompts.
+    """
+    if isinstance(num_generations, int):
+        return [num_generations] * prompts
+    if len(num_generations) != prompts:
+        raise ValueError(f"{len(num_generations)} counts were given for {prompts} prompts")
+    return list(num_generations)

@@ -32,10 +32,9 @@ from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.serve.warming import warming
 from memograd.web.allowed import allowed
-from memograd.web.body_limit import BodyLimit
+from memograd.web.body_limit import BodyLimit, SlowBody
 from memograd.web.host_check import HostCheck, checked_host
 from memograd.web.safe_headers import SAFE, SafeHeaders
-from memograd.web.slow_body import SlowBody
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 

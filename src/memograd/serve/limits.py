@@ -1,7 +1,7 @@
 """What a server takes on at most: calls at once, threads of one owner, calls a minute of one key,
 characters of a text and of an owner's name, conditions of a filter.
 
-`memograd.web.body_limit` counts the bytes and `slow_body` the seconds of a body. Invariants: a
+`memograd.web.body_limit` counts the bytes and the seconds of a body. Invariants: a
 place and a turn are free again however a call ends; the calls of one owner leave most threads to
 all others; a body is read of somebody known.
 """

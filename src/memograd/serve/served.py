@@ -16,7 +16,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from memograd.gateway.trace_reader import TraceReader
+from memograd.gateway.store import TraceReader
 from memograd.memory import Memory
 from memograd.serve.access import KEPT_DAYS, AccessLog
 from memograd.serve.database import ServeDatabase

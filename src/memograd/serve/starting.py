@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
-from memograd.gateway.trace_reader import TraceReader
+from memograd.gateway.store import TraceReader
 from memograd.serve.access import KEPT_DAYS
 from memograd.serve.database import ServeDatabase
 from memograd.serve.identity import MOST_SECRET

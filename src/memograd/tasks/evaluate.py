@@ -50,11 +50,7 @@ def evaluate(run: Path, asked: Evaluation) -> None:
 
 def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: Evaluation) -> None:
     run, data = folder.path, asked.data
-    if asked.conversations or asked.baselines:
-        raise BadInput(
-            f"{run} is a run of {task.name}: --conversation and --baselines are for runs on "
-            "conversations."
-        )
+    asked.check_by_data(run, task.name)
     config: Any = stored_config(folder, task.settings)
     if isinstance(config, TrainConfig):  # the servers that it was drawn from may be gone
         config = config.model_copy(update={"sampler": SamplerConfig()})

@@ -10,7 +10,6 @@ length.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import torch
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import unnamed
 from memograd.reward_model.api import Item
 from memograd.reward_model.held_out import (
     ScoredPair,
@@ -32,6 +32,7 @@ from memograd.reward_model.held_out import (
 )
 from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
+from memograd.tasks.base.progress import console
 from memograd.warm_start.merge import NumberType, check_free, merged_weights, write_model
 from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
@@ -43,7 +44,7 @@ from memograd.warm_start.reward_model_rows import (
 )
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import RewardModelSettings
-from memograd.warm_start.training import begin, console, create_run, train
+from memograd.warm_start.training import begin, create_run, train
 
 SAME_WHEN_CUT = "chosen and rejected are the same within max_length"
 
@@ -150,7 +151,7 @@ def evaluate_reward_model(
 
     Raises BadInput if there is no such model, no pair, or `out` is taken.
     """
-    out = out or Path("runs") / f"reward-model-evaluation-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = out or unnamed("reward-model-evaluation")
     check_free(out)
     rows = without_trained(read_pairs(data, string_prompts), Path(model))
     learnt = len(rows.left_out.get(LEARNT, []))

@@ -22,10 +22,10 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.warm_start.preference_rows import PreferenceRow, read_preference_rows
 from memograd.warm_start.rows import Rows
@@ -200,6 +200,8 @@ def convert(
     files = [path.resolve() for path in (data, out, held_out, apart_from) if path is not None]
     if len(set(files)) < len(files):
         raise BadInput("The files that are read and written must all be different ones.")
+    for path in filter(None, (out, held_out)):
+        check_new(path)
     rows = read_pairs(data, string_prompts)
     total = rows.total
     if apart_from is not None:
@@ -209,19 +211,9 @@ def convert(
         split = split_pairs(rows, fraction)
         parts = {out: split.train.used, held_out: split.held_out.used}
     for path, pairs in parts.items():
-        _write(path, pairs)
+        write_new(path, as_lines(map(_record, pairs)))
     counts = {str(path): len(pairs) for path, pairs in parts.items()}
     return Conversion(str(data), total, counts, rows.left_out)
-
-
-def _write(path: Path, rows: Sequence[PreferenceRow]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            for row in rows:
-                file.write(json.dumps(_record(row), ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written ({error.strerror}); choose another.") from error
 
 
 def _record(row: PreferenceRow) -> dict[str, object]:

@@ -18,9 +18,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, LoraConfig, Positive, Settings, Text
+from memograd.config.settings import Count, LoraConfig, NotNegative, Positive, Settings, Text
 from memograd.config.unread import Unread
-from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
+from memograd.tasks.memory_qa.settings import OF_ITEMS, MemoryConfig, MemoryQATrainConfig
 
 
 class WarmStartSettings(Settings):
@@ -64,7 +64,7 @@ class WarmStartSettings(Settings):
     """Peak learning rate of AdamW."""
     warmup_steps: Annotated[int, Field(ge=0)] = 5
     """Steps of linear learning-rate warm-up."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: NotNegative = 0.0
     """Decoupled weight decay of AdamW."""
     max_grad_norm: Positive = 1.0
     """Gradients are clipped to this norm."""
@@ -101,6 +101,7 @@ class SftSettings(WarmStartSettings):
             lambda c: c.task is not None,
             "it is of rows of data, and task=memory-qa asks by itself",
         ),
+        OF_ITEMS,
     )
 
     task: Literal["memory-qa"] | None = None
@@ -184,6 +185,12 @@ class RewardModelSettings(WarmStartSettings):
             ("eval_fraction",),
             lambda c: c.eval_data is not None,
             "eval_data names what is measured on",
+        ),
+        Unread(
+            # The preset stands for others, so it is named before them.
+            tuple(f"lora.{name}" for name in reversed(RewardLoraConfig.model_fields)),
+            lambda c: c.tuning == "full",
+            "tuning=full trains no adapter",
         ),
     )
 

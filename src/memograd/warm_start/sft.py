@@ -30,6 +30,7 @@ from memograd.policy.model_parts import body_of
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards.matching import accepted_answers
 from memograd.rollout.types import Message
+from memograd.tasks.base.progress import console
 from memograd.tasks.memory_qa.setup import (
     MemoryQASetup,
     available_conversations,
@@ -40,7 +41,6 @@ from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.tokens import IGNORED, sft_sequences
 from memograd.warm_start.training import (
     begin,
-    console,
     create_run,
     longest_row,
     open_policy,

@@ -9,13 +9,11 @@ arrives in `metrics.jsonl` line by line, a NaN included (it stops the run).
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import math
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,21 +22,20 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
-from rich.console import Console
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 
 from memograd.config.unread import refuse_unread
-from memograd.errors import BadInput
+from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
+from memograd.grpo.run_folder import unnamed
 from memograd.policy.language_model import LanguageModel
+from memograd.policy.loading import quiet_libraries
 from memograd.tasks.base.policy import settings_with_adapter
-from memograd.tasks.base.progress import training_progress
+from memograd.tasks.base.progress import console, training_progress
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import WarmStartSettings
 
 logger = logging.getLogger(__name__)
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 METRICS = {
     "loss": "loss",
     "grad_norm": "grad_norm",
@@ -100,12 +97,9 @@ class Trainee(Protocol):
 
 def begin(config: S) -> tuple[S, Path]:
     """Refuse what can be refused at once; the settings as resolved, and the run's path."""
-    for package in ("trl", "datasets"):
-        if importlib.util.find_spec(package) is None:
-            raise BadInput(f"This needs the package {package}; run pip install 'memograd[trl]'.")
+    need_packages("This training", ("trl", "datasets"), "trl")
     refuse_unread(config)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    out = config.out or Path("runs") / f"{config.recipe}-{stamp}"
+    out = config.out or unnamed(config.recipe)
     RunFolder.check_free(out)
     config = settings_with_adapter(config, config.recipe)
     model = str(Path(config.model).resolve()) if Path(config.model).is_dir() else config.model
@@ -142,7 +136,12 @@ def create_run(
     """The new run folder; warns about rows that were left out or cut, and lists them in it.
 
     `examples` is how many sequences or pairs the rows became; `lost` says what a cut row lost.
+    Raises BadInput where TRL would train on several GPUs.
     """
+    if policy.device.type == "cuda" and torch.cuda.device_count() > 1:
+        raise BadInput(
+            "Several GPUs are visible, but this trains on one: set CUDA_VISIBLE_DEVICES=0."
+        )
     limit = longest_row(config, policy)
     notes = [
         f"{len(places)} of {rows.total} rows of {rows.source} left out: {reason} "
@@ -198,7 +197,7 @@ def train(
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda done: min(1.0, (done + 1) / (config.warmup_steps + 1))
         )
-        with _quiet_libraries():
+        with quiet_libraries():
             trainer = make_trainer(
                 arguments,
                 model=policy.peft_model,
@@ -208,7 +207,7 @@ def train(
             )
         trainer.remove_callback(PrinterCallback)
         progress = training_progress(console, total=steps, describe=_describe)
-        with _quiet_libraries(), progress as on_step:
+        with quiet_libraries(), progress as on_step:
             trainer.add_callback(_Recorder(config, policy, run, steps, on_step))
             trainer.train()
         policy.peft_model.eval()
@@ -216,22 +215,10 @@ def train(
 
 
 @contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Without the notices that TRL and peft use a name which transformers has renamed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*gradient_checkpointing")
-        yield
-
-
-@contextmanager
 def _trl_arguments(
     config: WarmStartSettings, policy: Trainee, steps: int
 ) -> Iterator[dict[str, Any]]:
     """TRL's training arguments: exact numbers, every step logged, nothing written by TRL."""
-    if policy.device.type == "cuda" and torch.cuda.device_count() > 1:
-        raise BadInput(
-            "several GPUs are visible, but this trains on one: set CUDA_VISIBLE_DEVICES=0"
-        )
     micro = min(config.micro_batch_size, config.batch_size)
     with tempfile.TemporaryDirectory() as unused:
         yield {

@@ -1,11 +1,12 @@
-"""A limit on the size of request bodies, counted as they arrive, for every server of ours.
+"""Limits on request bodies, their size and how long they take, for every server of ours.
 
 The declared length is checked first; a body without one (chunked), or longer than it declared, is
 cut off at the limit. A refused client is still sending: were the connection closed at once, what it
 sent would be answered by a reset, which may overtake the refusal. So the refusal goes out first,
 and what still comes is read and thrown away for a moment (the lingering close of RFC 9112, 9.6).
-Invariants: the application never holds more than `limit` bytes of a body, and a client that sends
-on reads the refusal. Pure ASGI.
+Who sends a body slowly, or never to its end, holds a connection and what came of the body: never a
+thread, and only for so long. Invariants: the application never holds more than `limit` bytes of a
+body, and a client that sends on reads the refusal. Pure ASGI.
 """
 
 from __future__ import annotations
@@ -97,3 +98,36 @@ def still_sending(scope: Scope, receive: Receive) -> Receive | None:
     """
     waits = dict(scope["headers"]).get(b"expect", b"").lower() == b"100-continue"
     return None if waits else receive
+
+
+class SlowBody:
+    """ASGI middleware that answers 408, with `refusal` as JSON, to a body that does not arrive
+    within some seconds."""
+
+    def __init__(self, app: Application, seconds: float, refusal: Mapping[str, Any]) -> None:
+        self._app, self._seconds = app, seconds
+        self._refusal = json.dumps(refusal).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what arrives in time."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        complete = False
+
+        async def in_time() -> MutableMapping[str, Any]:
+            nonlocal complete
+            if complete:
+                return await receive()
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+            complete = message["type"] != "http.request" or not message.get("more_body", False)
+            return message
+
+        try:
+            await self._app(scope, in_time, send)
+        except TimeoutError:
+            if complete:
+                raise
+            await refuse(send, None, 408, self._refusal)

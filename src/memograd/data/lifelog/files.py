@@ -6,14 +6,13 @@ BadInput with its number. The format is described in `docs/lifelog.md`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from memograd.data.conversation import Question
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
-from memograd.data.record_files import field, iso_time, json_lines, typed
+from memograd.data.record_files import as_lines, field, iso_time, json_lines, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
@@ -23,9 +22,8 @@ LANGUAGES = ("en", "zh")
 
 def write_lifelogs(logs: Iterable[Lifelog], path: Path | str) -> None:
     """One log a line; raises BadInput when the file cannot be written."""
-    lines = [json.dumps(_log_to_json(log), ensure_ascii=False) + "\n" for log in logs]
     try:
-        Path(path).write_text("".join(lines), encoding="utf-8")
+        Path(path).write_text(as_lines(map(_log_to_json, logs)), encoding="utf-8")
     except OSError as error:
         raise BadInput(f"The file {path} cannot be written ({error.strerror}).") from None
 

@@ -26,11 +26,13 @@ FRIEND_SHARE = 0.5  # share of logs in which a friend listens, not an assistant
 def generate_lifelogs(n: int, seed: int, settings: LifelogSettings | None = None) -> list[Lifelog]:
     """`n` logs with the ids `life-<language>-<split>-<seed>-<number>`.
 
-    Raises BadInput for fewer than one.
+    Raises BadInput for fewer than one, and for a seed below 0.
     """
     settings = settings or LifelogSettings()
     if n < 1:
         raise BadInput(f"Cannot generate {n} life logs: ask for at least one.")
+    if seed < 0:
+        raise BadInput(f"Cannot generate life logs from the seed {seed}: give one from 0 on.")
     name = f"life-{settings.language}-{settings.split}-{seed}"
     return [_generate(f"{name}-{number}", settings) for number in range(n)]
 

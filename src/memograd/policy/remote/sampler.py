@@ -37,9 +37,8 @@ from memograd.policy.remote.server import (
     ServedAnswers,
     VllmServer,
 )
-from memograd.rollout.counts import each
 from memograd.rollout.token_tree import TokenTree
-from memograd.rollout.types import VersionSpan, one_span
+from memograd.rollout.types import VersionSpan, each, one_span
 
 SEEDS = 2**31
 """Seeds are below this; those of one request's answers follow each other."""

@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse
 
 from memograd.errors import BadInput
 from memograd.gateway.records import STATES, CallRecord
-from memograd.gateway.trace_reader import TraceReader
+from memograd.gateway.store import TraceReader
 from memograd.serve.page.view import PageRefused, View, Viewing
 
 PAGE_ROLLOUTS: Final = 50

@@ -14,17 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.grpo.batch import reward_rollouts
-from memograd.grpo.run_state import seed_everything
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode_metrics import episode_metrics
-from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.settings import AgentTrainConfig
-from memograd.tasks.agent.setup import AgentJob
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.measure import MeasuredRows, report
 
@@ -37,13 +32,6 @@ class MeasuredEpisodes:
     counts: dict[str, Any]
 
 
-def measure_episodes(
-    job: AgentJob, config: AgentTrainConfig, label: str, console: Console
-) -> MeasuredEpisodes:
-    """Play one greedy episode of every held-out row, and reward it."""
-    return measured(job.rewards, job.evaluation, play(job, config, label, console))
-
-
 def measured(
     rewards: Sequence[WeightedReward], scenarios: Sequence[Scenario], rollouts: list[Rollout]
 ) -> MeasuredEpisodes:
@@ -53,52 +41,24 @@ def measured(
     return MeasuredEpisodes(MeasuredRows(said, table), episode_metrics(rollouts))
 
 
-def play(job: AgentJob, config: AgentTrainConfig, label: str, console: Console) -> list[Rollout]:
-    """One greedy episode of every held-out row."""
-    seed_everything(config.seed)
-    rollouts: list[Rollout] = []
-    scenarios = job.evaluation
-    with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
-        for first in range(0, len(scenarios), config.eval_batch_size):
-            chosen = scenarios[first : first + config.eval_batch_size]
-            played = run_in_lockstep(
-                job.policy.in_turns(),
-                job.chat,
-                [job.task.episodes(scenario, 1) for scenario in chosen],
-                rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
-                limits=job.limits,
-                temperature=0.0,
-                max_completion_length=config.max_completion_length,
-                generator=None,
-            )
-            rollouts += [rollout for (rollout,) in played]
-            on_progress(len(rollouts))
-    return rollouts
-
-
 def report_episodes(
     before: MeasuredEpisodes,
     after: MeasuredEpisodes,
     held_out: Sequence[Scenario],
     folder: Path,
-    console: Console,
 ) -> None:
     """Print the comparison and write it into `folder`, the counts of episodes too."""
-    report(before.measured, after.measured, held_out, folder, console)
-    lines = [("", "before", "after"), *_counts(before.counts, after.counts)]
-    for line in lines:
-        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    report(before.measured, after.measured, held_out, folder)
+    header, rows = ("", "before", "after"), _counts(before.counts, after.counts)
+    console.print(plain_table(header, rows))
     counts = {"before": before.counts, "after": after.counts}
     (folder / "episodes.json").write_text(json.dumps(counts, indent=2), encoding="utf-8")
-    header, *rows = lines
-    table = [header, ("---", "---:", "---:"), *rows]
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
-        file.write("\nHow the episodes went:\n\n")
-        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+        file.write(f"\nHow the episodes went:\n\n{markdown_table(header, rows)}\n")
 
 
 def held_out_episodes(
-    scenarios: Sequence[Scenario], measure: Callable[[str], MeasuredEpisodes], console: Console
+    scenarios: Sequence[Scenario], measure: Callable[[str], MeasuredEpisodes]
 ) -> HeldOut[MeasuredEpisodes]:
     """What a job measures whose held-out rows are `scenarios`."""
     return HeldOut(
@@ -106,9 +66,7 @@ def held_out_episodes(
         MeasuredEpisodes,
         measure=measure,
         score=lambda played: played.measured.score,
-        report=lambda before, after, folder: report_episodes(
-            before, after, scenarios, folder, console
-        ),
+        report=lambda before, after, folder: report_episodes(before, after, scenarios, folder),
     )
 
 

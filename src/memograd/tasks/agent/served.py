@@ -23,14 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
-
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError, need_packages
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
-from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.tool_template import read_template
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
@@ -39,19 +36,18 @@ from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode_metrics import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
+from memograd.tasks.agent.recipe import located_episodes
 from memograd.tasks.agent.settings import ServedTrainConfig
-from memograd.tasks.agent.setup import located_episodes
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
-    check_columns,
-    parse_rewards,
     policy_job,
     with_section,
 )
 from memograd.tasks.text.measure import describe_rewards
+from memograd.tasks.text.recipe import rewards_of_rows
 from memograd.tasks.text.rows import TextRow, told_apart
 
 if TYPE_CHECKING:
@@ -62,8 +58,6 @@ C = TypeVar("C", bound=TrainConfig)
 
 TRACES = "traces.db"
 PROGRAM = "exec:"
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 class Serving:
@@ -129,14 +123,14 @@ class Serving:
         """Stop reasons, turns, rows, mismatches."""
         return episode_metrics(rollouts)
 
-    def play(self, scenarios: Sequence[Scenario], label: str, console: Console) -> list[Rollout]:
+    def play(self, scenarios: Sequence[Scenario], label: str) -> list[Rollout]:
         """One attempt at each scenario at temperature 0."""
         import torch
 
         generator = torch.Generator().manual_seed(self._config.seed)
         size = self._config.eval_batch_size
         rollouts: list[Rollout] = []
-        with counting_progress(console, f"playing, {label}", total=len(scenarios)) as on_progress:
+        with counting_progress(f"playing, {label}", total=len(scenarios)) as on_progress:
             for start in range(0, len(scenarios), size):
                 chosen = scenarios[start : start + size]
                 names = [[f"evaluation {scenario.id}"] for scenario in chosen]
@@ -194,7 +188,7 @@ class ServedJob:
 
     def measure(self, label: str) -> MeasuredEpisodes:
         """How the agent fares on the held-out rows."""
-        rollouts = self.serving.play(self.evaluation, label, console)
+        rollouts = self.serving.play(self.evaluation, label)
         return measured(self.rewards, self.evaluation, rollouts)
 
 
@@ -212,7 +206,7 @@ def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[Measured
         job.rewards,
         lambda world: job.train,
         config,
-        held_out_episodes(job.evaluation, job.measure, console),
+        held_out_episodes(job.evaluation, job.measure),
         describe=partial(_describe, job, config),
         drawing=job.serving,
         opened=partial(job.serving.opened, job.policy, job.rewards),
@@ -233,15 +227,9 @@ def prepare(config: ServedTrainConfig, checkpoint: Path | None) -> ServedJob:
     if config.data is None:
         raise BadInput("An agent needs rows to train on; give --data FILE.jsonl.")
     serving = Serving(config)
-    rewards = parse_rewards(config.rewards)
     train, evaluation = told_apart(config.data, config.text, by_columns=True)
     files = (config.data, config.text.eval_data or config.data)
-    for part, file in zip((train, evaluation), files, strict=True):
-        if part:
-            told = f"the rows of {file}"
-            check_columns(rewards, part[0].columns, told, given=(ENVIRONMENT_COLUMN,))
-    if not evaluation:
-        check_unmeasured(config)
+    rewards = rewards_of_rows(config, train, evaluation, files, (ENVIRONMENT_COLUMN,))
     if config.episodes.chat_template is not None:
         read_template(config.episodes.chat_template)
     policy = load_policy(config, checkpoint)
@@ -260,7 +248,7 @@ def _scenarios(rows: Sequence[TextRow]) -> list[Scenario]:
 
 def _describe(job: ServedJob, config: ServedTrainConfig, run: RunFolder) -> None:
     """Say who is trained on what, and by what."""
-    describe_rewards(job.rewards, console)
+    describe_rewards(job.rewards)
     named = ", ".join(config.served.optimize_agents) or "all agents"
     console.print(
         f"training {job.policy.name} as {named} of {config.served.agent} on {len(job.train)} rows, "

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeVar
@@ -25,7 +24,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.checkpoint_folder import replace_text
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import check_task, resumed_config, stored_config
-from memograd.grpo.run_folder import plain_json
+from memograd.grpo.run_folder import plain_json, unnamed
 from memograd.grpo.trackers import check_trackers, open_trackers
 from memograd.grpo.trainer import Stage
 from memograd.tasks.base.policy import (
@@ -76,7 +75,12 @@ def train_task(task: str, recipe: Recipe[C, M], config: C) -> Path:
         # Who cannot be shared, or does not fit, is refused before there is a folder.
         _said(console, job.share(world))
         with held(world.led(lambda: _new_run(out, config, job, task)), world) as run:
-            return _train_in(world, run, config, job, None, console)
+            try:
+                return _train_in(world, run, config, job, None, console)
+            except BadInput:
+                if world.leads:  # what is wrong is mended, and the same command given again
+                    run.remove_untouched()
+                raise
 
 
 def measured_before(job: Job[M], held_out: HeldOut[M]) -> M:
@@ -104,7 +108,7 @@ def _check_before_loading(config: RunSettings, world: World) -> None:
 
 
 def _free_folder(config: RunSettings, task: str) -> Path:
-    out = config.out or Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = config.out or unnamed(task)
     RunFolder.check_free(out)
     check_trackers(config.track)
     return out

@@ -235,7 +235,7 @@ def sampling_of(
     from memograd.policy.remote.pool import ServerPool
     from memograd.policy.remote.probe import probe
     from memograd.policy.remote.sampler import RemoteSampler
-    from memograd.policy.remote.server import VllmServer
+    from memograd.policy.remote.server import SamplingFailed, VllmServer
     from memograd.policy.remote.weights_server import WeightsServer
 
     whole = isinstance(policy, FullModel)
@@ -276,7 +276,10 @@ def sampling_of(
             # One rank at a time can exchange the weights of a server.
             if probed and (world.leads or not whole):
                 limit = GapLimits.of(config, policy.dtype).stop
-                probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
+                try:
+                    probe(policy, sampler, policy.encode(PROBE_TEXT), limit=limit)
+                except SamplingFailed as error:
+                    raise BadInput(f"sampler.url: {error}") from error
             return sampler
 
         policy.remote = world.guarded(opened)

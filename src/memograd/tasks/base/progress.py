@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console: Final = Console(markup=False, highlight=False, soft_wrap=True)
+"""Where runs say what they do; of several processes that train together, the first one alone does
+(`joined_ranks`)."""
 
 
 def describe_step(metrics: dict[str, Any]) -> str:
@@ -49,7 +53,7 @@ def training_progress(
 
 @contextmanager
 def counting_progress(
-    console: Console, label: str, *, total: int
+    label: str, *, total: int, console: Console = console
 ) -> Iterator[Callable[[int], None]]:
     """Yields what is called with the number of things done so far."""
     if not console.is_terminal:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memograd.data import Question
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.judge import append_line
+from memograd.evaluation.kept_rows import KeptRows
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel
 from memograd.memory.language import Language
 from memograd.rollout.types import Message
@@ -51,8 +51,13 @@ class Reader:
     """
 
     def __init__(self, chat: ChatModel, *, cache: Path | None = None) -> None:
-        self._chat, self._cache = chat, cache
-        self._known = _read(cache) if cache is not None else {}
+        self._chat = chat
+        self._known = KeptRows(
+            cache,
+            "answers",
+            "that question answered again",
+            lambda row: isinstance(row["answer"], str),
+        )
         self.calls, self.seconds = 0, 0.0
 
     @property
@@ -75,17 +80,15 @@ class Reader:
         ]
         asked = json.dumps([self._chat.name, messages], ensure_ascii=False)
         key = hashlib.sha256(asked.encode()).hexdigest()
-        if key not in self._known:
+        known = self._known.get(key)
+        if known is None:
             began = time.perf_counter()
             said = self._chat.complete(messages, max_tokens=LONGEST_ANSWER)
             self.seconds += time.perf_counter() - began
             self.calls += 1
-            self._known[key] = " ".join(said.split())
-            if self._cache is not None:
-                row = {"key": key, "answer": self._known[key]}
-                line = json.dumps(row, ensure_ascii=False) + "\n"
-                append_line(self._cache, line.encode("utf-8"))
-        return self._known[key]
+            known = {"answer": " ".join(said.split())}
+            self._known.put(key, known)
+        return str(known["answer"])
 
 
 class BaseModelChat:
@@ -131,20 +134,3 @@ def local_chat(named: str, device: str) -> BaseModelChat:
 
     model = LanguageModel.load(named, lora=LoraConfig(r=1), device=device, forward="rows")
     return BaseModelChat(model, named)
-
-
-def _read(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    known: dict[str, str] = {}
-    lines = path.read_bytes().split(b"\n")[:-1]  # behind the last line break: cut off by a crash
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-            known[row["key"]] = row["answer"]
-        except (ValueError, KeyError, TypeError):
-            raise BadInput(
-                f"Line {number} of the answers {path} is damaged: remove it to have that question"
-                " answered again."
-            ) from None
-    return known

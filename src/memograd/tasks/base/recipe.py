@@ -177,6 +177,14 @@ class Evaluation:
     conversations: Sequence[str] = field(default_factory=list)
     baselines: bool = False
 
+    def check_by_data(self, run: Path, task: str) -> None:
+        """Raise BadInput for what only runs on conversations can be asked."""
+        if self.conversations or self.baselines:
+            raise BadInput(
+                f"{run} is a run of {task}: --conversation and --baselines are for runs on"
+                " conversations."
+            )
+
 
 @contextmanager
 def _opened(

@@ -2,6 +2,6 @@
 
 `case` says what is read and asked, `memory_book` is the memory that is built, `answer_format` how a
 model says what to do with it and `view` what it is shown, `walk` goes through one case, `answering`
-scores questions and `credit` says which answer of the model is owed what. `gold` follows the gold
-operations of generated logs. Mem-alpha (arXiv:2509.25911) is where the task comes from.
+scores questions and `credit` says which answer of the model is owed what. Mem-alpha
+(arXiv:2509.25911) is where the task comes from.
 """

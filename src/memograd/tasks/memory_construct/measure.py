@@ -12,15 +12,13 @@ as views show what is to be changed.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-
+from memograd.data.record_files import as_lines
 from memograd.errors import BadInput
 from memograd.evaluation.memory_table import (
     MethodResult,
@@ -30,7 +28,7 @@ from memograd.evaluation.memory_table import (
 )
 from memograd.memory.records.operations import OpKind
 from memograd.rewards.mem_alpha import tool_success
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.memory_construct.answer_format import Call, write
 from memograd.tasks.memory_construct.case import BuildCase
 from memograd.tasks.memory_construct.drawing import Speaker
@@ -110,13 +108,13 @@ class Built:
 
 
 def build(
-    speaker: Speaker, cases: Sequence[BuildCase], texts: Texts, batch: int, label: str, out: Console
+    speaker: Speaker, cases: Sequence[BuildCase], texts: Texts, batch: int, label: str
 ) -> Built:
     """Let the policy read all cases, so many at once."""
     began = time.perf_counter()
     walks = [BookWalk(case, texts, speaker.rules) for case in cases]
     total = sum(len(case.chunks) for case in cases)
-    with counting_progress(out, f"reading chunks, {label}", total=total) as on_progress:
+    with counting_progress(f"reading chunks, {label}", total=total) as on_progress:
         for first in range(0, len(walks), batch):
             of_batch = walks[first : first + batch]
             while live := [walk for walk in of_batch if not walk.over]:
@@ -178,17 +176,14 @@ def _take_every_turn(walk: BookWalk) -> None:
     walk.take(Tried(walk.position, "", outcomes, book))
 
 
-def report(
-    readings: Mapping[str, Reading], folder: Path, console: Console, *, compared_with: str | None
-) -> None:
+def report(readings: Mapping[str, Reading], folder: Path, *, compared_with: str | None) -> None:
     """Write and show the table of all methods by name, and write down what each answered."""
     methods = [replace(one.result, name=name) for name, one in readings.items()]
     table = compare_methods(methods, baseline=compared_with)
     write_table(table, folder, stem="evaluation")
     console.print(table_to_markdown(table))
     lines = [{"method": name, **line} for name, one in readings.items() for line in one.answers]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (folder / "answers.jsonl").write_text(text, encoding="utf-8")
+    (folder / "answers.jsonl").write_text(as_lines(lines), encoding="utf-8")
 
 
 @dataclass

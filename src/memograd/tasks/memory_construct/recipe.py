@@ -10,17 +10,15 @@ Invariant: a run that was killed and resumed gives the numbers of the run that n
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from rich.console import Console
-
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import load_embedder
-from memograd.tasks.base.new_file import check_new, write_new
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
@@ -35,8 +33,6 @@ from memograd.tasks.memory_construct.setup import (
 )
 from memograd.tasks.memory_construct.view import tools_of
 from memograd.tasks.memory_construct.walk import BookWalk
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 UNTRAINED, WARM, TRAINED = "untrained", "warm start", "trained"
 
@@ -65,7 +61,7 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
 
 def measure(job: ConstructJob, config: ConstructTrainConfig, label: str) -> Reading:
     """What the policy makes of the held-out cases as it is now."""
-    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label, console)
+    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label)
     return built.reading(label)
 
 
@@ -84,7 +80,7 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
         for prompt, said in gold_answers(BookWalk(case, texts, rules)):
             messages = [*prompt, {"role": "assistant", "content": said}]
             rows.append({"messages": messages, **({"tools": tools} if tools else {})})
-    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_new(out, as_lines(rows))
     return len(rows)
 
 
@@ -97,7 +93,7 @@ def _report(
         with job.policy.at_start():
             built[WARM] = measure(job, config, WARM)
     began = WARM if WARM in built else UNTRAINED
-    report({**built, TRAINED: after}, folder, console, compared_with=began)
+    report({**built, TRAINED: after}, folder, compared_with=began)
 
 
 def _describe(job: ConstructJob, config: ConstructTrainConfig, run: RunFolder) -> None:

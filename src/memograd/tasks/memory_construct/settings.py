@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
-from memograd.config.settings import Count, NotNegative, Settings, Text, TrainConfig
+from memograd.config.settings import Count, NotNegative, Settings, Share, Text, TrainConfig
 from memograd.config.unread import Unread
 from memograd.tasks.agent.settings import ChatTemplateConfig
 from memograd.tasks.registry import Option, Task
@@ -56,7 +56,7 @@ class ConstructConfig(Settings):
     """Items that a question may find."""
     token_budget: Count = 300
     """Tokens of the items that a question may find."""
-    misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
+    misled_cost: Share = 0.5
     """What a misleading item that stands above the answer takes of it."""
     reader: Text | None = None
     """Model that answers questions from what they find, scored by F1: base (the policy without its

@@ -8,19 +8,18 @@ measured in this very run.
 
 from __future__ import annotations
 
-import json
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from rich.console import Console
 from rich.table import Table
 
+from memograd.data.record_files import as_lines
 from memograd.evaluation.metrics_file import read_metrics
+from memograd.grpo.run_folder import unnamed
 from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import open_embedder
@@ -28,6 +27,7 @@ from memograd.memory.manager.trained.files import TrainedHead, load_head, save_h
 from memograd.memory.manager.trained.observation import operation_of
 from memograd.memory.reader.fact import Fact
 from memograd.memory.records.operations import MemoryOp, OpKind
+from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
@@ -46,8 +46,6 @@ MEMORY: Final = "memory"
 NOTHING: Final = "(nothing)"
 BARS: Final = "▁▂▃▄▅▆▇█"
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 
 def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
     """Train on generated lives (or on those in `data`), measure on others; returns the run."""
@@ -55,7 +53,7 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> Path:
         update={
             "data": [data] if data else [],
             "steps": steps or DEMO.steps,
-            "out": out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
+            "out": out or unnamed("demo"),
         }
     )
     embedder = open_embedder(config.embedder)
@@ -127,8 +125,7 @@ def remember(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
         for question in asked
     ]
     records.sort(key=lambda one: len(set(one["answers"].values())) == 1)  # what differs is first
-    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    (run / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+    (run / "answers.jsonl").write_text(as_lines(records), encoding="utf-8")
 
 
 def _told(log: EmbeddedLog, memory: Memory, user: str) -> dict[str, str]:

@@ -10,16 +10,14 @@ Invariant: a run is never measured on a log or conversation that it was trained 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from memograd.assistant.local_chat import LocalChatModel
 from memograd.config import load_memory_settings
 from memograd.data.lifelog import Lifelog
+from memograd.data.record_files import as_lines
 from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
@@ -31,6 +29,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import open_embedder
 from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.memory_ops.baselines.deciders import ByChat
 from memograd.tasks.memory_ops.baselines.keep_half import (
@@ -69,8 +68,6 @@ from memograd.tasks.memory_ops.settings import OperationsConfig, OperationsEvalu
 TASK: Final = "memory-ops"
 ENDPOINT: Final = "endpoint"
 UNITS: Final[tuple[Unit, ...]] = ("tokens", "turns")
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def evaluate_run(
@@ -179,7 +176,7 @@ def _evaluate(
     if reader is not None:
         asked = Reader(reader, cache=results / "answers.jsonl")
         more += _answers(measured, logs, asked, judge, options.limit_questions, results)
-    report(measured, results, console, more=more)
+    report(measured, results, more=more)
     return results
 
 
@@ -228,8 +225,7 @@ def _answers(
         totals = {"seconds an answer": (reader.seconds - seconds) / asked}
         rows.append(MethodResult(method.name, metrics, totals, groups))
         said += _said(method, found, limit)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in said)
-    (folder / "read.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "read.jsonl").write_text(as_lines(said), encoding="utf-8")
     table = compare_methods(rows, baseline=rows[0].name)
     written = write_table(table, folder, stem="answers")
     text = written[1].read_text(encoding="utf-8")

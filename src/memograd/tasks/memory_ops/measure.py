@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from memograd.evaluation.confusion import confusion_to_markdown, plot_confusion
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
 from memograd.evaluation.tables import markdown_table, terminal_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
+from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import (
     ByHead,
     ByManager,
@@ -177,7 +176,6 @@ def result_of(measured: MeasuredMethod) -> MethodResult:
 def report(
     measured: Mapping[str, Sequence[MeasuredMethod]],
     folder: Path,
-    console: Console,
     *,
     more: Sequence[str] = (),
 ) -> None:
@@ -209,7 +207,7 @@ def report(
         json.dumps(by_category, ensure_ascii=False, indent=2), encoding="utf-8"
     )
     for budget, rows in measured.items():
-        _show(budget, rows, console)
+        _show(budget, rows)
     console.print(f"All tables are in {folder / 'evaluation.md'}")
 
 
@@ -220,7 +218,7 @@ def spread(looked: Sequence[Looked], limit: int) -> list[Looked]:
     return [looked[number * len(looked) // limit] for number in range(limit)]
 
 
-def _show(budget: str, rows: Sequence[MeasuredMethod], console: Console) -> None:
+def _show(budget: str, rows: Sequence[MeasuredMethod]) -> None:
     """The means alone, so that a terminal holds them; intervals are in the files."""
     results = [result_of(row) for row in rows]
     metrics = list(results[0].per_item)

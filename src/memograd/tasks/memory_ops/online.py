@@ -6,7 +6,7 @@
 
 A fixed share of the questions is held out for good, whatever answers they got: what once judged a
 version is never trained on later, and no question is on both sides. Versions are kept in a folder
-(`manager/trained/versions`), whose log holds numbers and no texts.
+(`PolicyVersions`), whose log holds numbers and no texts.
 
 Invariant: the current version changes only when the new one is not worse on held-out feedback, nor
 by more than the tolerance on generated logs of held-out forms.
@@ -83,6 +83,7 @@ def learn_from_feedback(
     config = config or OnlineConfig()
     began = time.perf_counter()
     versions = PolicyVersions(policies)
+    versions.current  # noqa: B018 (refuses where there is none, before the folder is made)
     with versions.held():
         current = versions.load()
         embedder = memory.store.embedder

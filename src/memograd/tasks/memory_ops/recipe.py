@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 
 from memograd.data.lifelog import Lifelog
 from memograd.errors import BadInput
@@ -27,18 +26,19 @@ from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.manager.trained.files import TrainedHead, load_head, save_head
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
 from memograd.tasks.memory_ops.learning.algorithms import (
     NO_GOLD,
+    DQNMemoryTrainer,
     PPOMemoryTrainer,
     ReinforceMemoryTrainer,
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.dqn import DQNMemoryTrainer
 from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import Network, OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
@@ -67,9 +67,6 @@ TRAINERS: dict[str, type[GRPOMemoryTrainer]] = {
     "dqn": DQNMemoryTrainer,
     "supervised": SupervisedMemoryTrainer,
 }
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 
 NetworkFactory = Callable[[Shape, int], Network]
 """Makes a network for the shape of the settings, and from their seed."""
@@ -158,7 +155,7 @@ def recipe_with(
         def finish(folder: Path) -> None:
             unseen = embed_logs(held_out, reader, view=config.view)
             measured = measure_head(load_head(folder / "final"), material, unseen, config, reward)
-            report(measured, folder, console)
+            report(measured, folder)
 
         return Job(
             training=training,

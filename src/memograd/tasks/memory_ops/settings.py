@@ -20,6 +20,7 @@ from memograd.config.settings import (
     RunSettings,
     Seed,
     Settings,
+    Share,
     Text,
 )
 from memograd.config.unread import Unread
@@ -77,7 +78,6 @@ class OnlineConfig(Settings):
 
 
 DecisionAlgorithm = Literal["grpo", "reinforce", "ppo", "dqn", "supervised"]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 _COMPARED: Final = "only algorithm=grpo compares operations, or walks, with each other"

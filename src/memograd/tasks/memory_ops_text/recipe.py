@@ -8,22 +8,20 @@ sft`. Invariant: a run that was killed and resumed gives the numbers of the run 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
+from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.new_file import check_new, write_new
 from memograd.tasks.base.policy import load_policy, room_for_prompt
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -39,8 +37,6 @@ from memograd.tasks.memory_ops.material import embed_logs
 from memograd.tasks.memory_ops_text.decisions import COLUMNS, decision_scenarios
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 from memograd.tasks.text.measure import MeasuredRows, describe_rewards, held_out_rows
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
@@ -58,7 +54,7 @@ def make_job(config: OpsTextTrainConfig, checkpoint: Path | None) -> Job[Measure
         rewards,
         lambda world: known,
         config,
-        held_out_rows(policy, held_out, rewards, config, console),
+        held_out_rows(policy, held_out, rewards, config),
         describe=partial(_describe, policy, rewards, known, held_out),
     )
 
@@ -127,7 +123,7 @@ def warm_start_rows(config: OpsTextTrainConfig, out: Path) -> int:
     ]
     if not rows:
         raise BadInput("The data have no gold operations to learn from; use generated logs.")
-    write_new(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_new(out, as_lines(rows))
     return len(rows)
 
 
@@ -139,7 +135,7 @@ def _describe(
     run: RunFolder,
 ) -> None:
     """Say what is trained on and by what."""
-    describe_rewards(rewards, console)
+    describe_rewards(rewards)
     console.print(
         f"training {policy.name} on {len(known)} decisions, {len(held_out)} held out, on "
         f"{policy.device.type}"

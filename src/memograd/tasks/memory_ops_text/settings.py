@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from memograd.config.settings import Count, Settings, Text, TrainConfig
+from memograd.config.settings import Count, Settings, Share, Text, TrainConfig
 from memograd.config.unread import Unread
 from memograd.tasks.memory_construct.settings import LOGS, LOGS_TO_EVALUATE, OF_GENERATED_LOGS
 from memograd.tasks.registry import Task
@@ -27,7 +27,7 @@ class DecisionLogsConfig(Settings):
     """Generated logs, in held-out words, to measure on."""
     top_k: Count = 5
     """Items that a question may find."""
-    misled_cost: Annotated[float, Field(ge=0, le=1)] = 0.5
+    misled_cost: Share = 0.5
     """What a misleading item that stands above the answer takes of it."""
     embedder: Text = "minilm"
     """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""

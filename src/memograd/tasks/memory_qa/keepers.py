@@ -22,17 +22,16 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-from rich.console import Console
+from typing import Any, Protocol
 
 from memograd.config import MemorySettings
 from memograd.data import Conversation
 from memograd.errors import BadInput
+from memograd.evaluation.kept_rows import KeptRows
 from memograd.grpo import RunFolder
 from memograd.grpo.resume import stored_config
 from memograd.memory import RawTurn, Scope
@@ -56,15 +55,19 @@ from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.scenarios import KeptItem
 from memograd.tasks.memory_qa.settings import MemoryConfig
 
-_KEYS: Final = {"conversation", "turns", "keeper", "items"}
-
 
 class KeptFile:
     """The items of conversations in the file `path`, which need not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._kept: dict[str, dict[str, Any]] = {row["conversation"]: row for row in self._rows()}
+        self._kept = KeptRows(
+            path,
+            "items of conversations",
+            "that one's items made again",
+            lambda row: row.keys() >= {"turns", "keeper", "items"},
+            key="conversation",
+        )
 
     def missing(self, conversations: Sequence[Conversation]) -> list[Conversation]:
         """Those that nothing was kept of yet.
@@ -79,42 +82,30 @@ class KeptFile:
                     f"{self._path} holds the items of another conversation {one.id}: remove the "
                     "file, or give the conversation an id of its own."
                 )
-        return [one for one in conversations if one.id not in self._kept]
+        return [one for one in conversations if self._kept.get(one.id) is None]
 
     def fill(self, conversations: Sequence[Conversation], keeper: Keeper) -> None:
         """Let the keeper make the items of these, and write them down one after the other."""
         for conversation, items in zip(conversations, keeper.keep(conversations), strict=True):
             row = {
-                "conversation": conversation.id,
                 "turns": _fingerprint(conversation),
                 "keeper": keeper.name,
                 "items": [item.to_json() for item in items],
             }
-            self._kept[conversation.id] = row
-            with self._path.open("r+b" if self._path.exists() else "w+b") as file:
-                file.truncate(file.read().rfind(b"\n") + 1)  # what a kill cut off
-                file.seek(0, 2)
-                file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            self._kept.put(conversation.id, row)
 
     def items(self, conversation: Conversation) -> list[KeptItem]:
         """What was kept of a conversation."""
-        return [KeptItem.from_json(item) for item in self._kept[conversation.id]["items"]]
+        return [KeptItem.from_json(item) for item in self._of(conversation)["items"]]
 
     def keeper(self, conversation: Conversation) -> str:
         """Who made the items of a conversation."""
-        return str(self._kept[conversation.id]["keeper"])
+        return str(self._of(conversation)["keeper"])
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        if not self._path.exists():
-            return
-        for line in self._path.read_bytes().split(b"\n")[:-1]:  # behind the last: cut off
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict) or not row.keys() >= _KEYS:
-                raise BadInput(f"{self._path} is damaged; remove it to have the items made again.")
-            yield row
+    def _of(self, conversation: Conversation) -> Mapping[str, Any]:
+        row = self._kept.get(conversation.id)
+        assert row is not None  # `fill` comes before
+        return row
 
 
 def _fingerprint(conversation: Conversation) -> str:
@@ -138,7 +129,7 @@ class Keeper(Protocol):
         ...
 
 
-def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Console) -> Keeper:
+def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str) -> Keeper:
     """The keeper that the settings name; a language model is loaded when it first reads.
 
     Raises:
@@ -148,7 +139,7 @@ def keeper_of(memory: MemoryConfig, embedder: Embedder, device: str, console: Co
     if policy is None:
         return ManagerKeeper(RuleManager(), embedder)
     if _speaks(policy):
-        return ConstructKeeper(policy, device, console)
+        return ConstructKeeper(policy, device)
     manager = _deciding(policy, embedder.name)
     manager.check_embedder(embedder.name, embedder.dimension)
     return ManagerKeeper(manager, embedder)
@@ -241,12 +232,11 @@ class ManagerKeeper:
 class ConstructKeeper:
     """The language model of a memory-construct run, by its run folder or a checkpoint in it."""
 
-    def __init__(self, policy: Path, device: str, console: Console) -> None:
+    def __init__(self, policy: Path, device: str) -> None:
         run, self._checkpoint = _construct_run(policy)
         self._config = stored_config(run, ConstructTrainConfig).model_copy(
             update={"device": device}
         )
-        self._console = console
         self.name = f"{run.path.name}/{self._checkpoint.name}"
 
     def keep(self, conversations: Sequence[Conversation]) -> Iterator[list[KeptItem]]:
@@ -257,7 +247,7 @@ class ConstructKeeper:
         speaker = speaker_for(read, load_policy(config, self._checkpoint), config)
         texts = Texts(load_embedder(config.build.embedder))
         for case, chunks in zip(read, groups, strict=True):
-            built = build(speaker, [case], texts, 1, f"keeping {case.id}", self._console)
+            built = build(speaker, [case], texts, 1, f"keeping {case.id}")
             book = built.walks[0].book
             items = sorted(book.items, key=lambda item: book.written_in[item.id])
             yield [KeptItem(one.text, chunks[book.written_in[one.id]][0].time) for one in items]

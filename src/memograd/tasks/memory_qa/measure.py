@@ -10,9 +10,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from memograd.data import Conversation
+from memograd.data.record_files import as_lines
 from memograd.evaluation import (
     compare_reports,
     print_reports,
@@ -21,7 +20,7 @@ from memograd.evaluation import (
 )
 from memograd.evaluation.harness import PolicyAnswers, evaluate_policy
 from memograd.policy.model_policy import ModelPolicy
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.memory_qa.scenarios import MemoryView
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
@@ -51,11 +50,10 @@ def ask(
     conversations: Sequence[Conversation],
     config: MemoryQATrainConfig,
     method: str,
-    console: Console,
 ) -> PolicyAnswers:
     """Put all questions about `conversations` to the policy as it is, under one of `VIEWS`."""
     scenarios = setup.scenarios(conversations, VIEWS[method])
-    with counting_progress(console, f"asking: {method}", total=len(scenarios)) as on_progress:
+    with counting_progress(f"asking: {method}", total=len(scenarios)) as on_progress:
         return evaluate_policy(
             policy,
             scenarios,
@@ -70,7 +68,6 @@ def report_results(
     answered: Sequence[PolicyAnswers],
     conversations: Sequence[Conversation],
     folder: Path,
-    console: Console,
     *,
     compared_with: str,
 ) -> None:
@@ -91,7 +88,7 @@ def report_results(
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def print_examples(folder: Path, console: Console) -> None:
+def print_examples(folder: Path) -> None:
     """Show the first questions with what was said before and after training, good or bad."""
     lines = (folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     console.print(f"the first {min(EXAMPLES, len(lines))} questions:")
@@ -116,4 +113,4 @@ def _answers(answered: Sequence[PolicyAnswers], conversations: Sequence[Conversa
         }
         for row, question in enumerate(questions)
     ]
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    return as_lines(records)

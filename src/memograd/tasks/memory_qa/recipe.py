@@ -9,15 +9,12 @@ Invariant: what is measured was never trained on (whole conversations are held o
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Final
-
-from rich.console import Console
 
 from memograd.config.load import stored_values
 from memograd.data import Conversation, ConversationSplit, select_conversations
@@ -27,10 +24,12 @@ from memograd.evaluation.harness import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
+from memograd.grpo.run_folder import unnamed
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.policy import REWARD_MODEL, load_policy
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Evaluation,
     HeldOut,
@@ -60,8 +59,6 @@ from memograd.tasks.memory_qa.setup import (
     choose_split,
     thinned,
 )
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 TASK: Final = "memory-qa"
 MEMORY = "memory.db"
@@ -110,7 +107,7 @@ class QAJob:
     def measure(self, label: str) -> PolicyAnswers:
         """Ask the held-out questions of the policy as it is now."""
         method = self.before if label == "before training" else TRAINED
-        return ask(self.policy, self.setup, self.split.eval, self.config, method, console)
+        return ask(self.policy, self.setup, self.split.eval, self.config, method)
 
     @property
     def before(self) -> str:
@@ -122,11 +119,9 @@ class QAJob:
         answered = [before, after]
         if self.config.adapter is not None:
             with self.policy.untrained():
-                alone = ask(
-                    self.policy, self.setup, self.split.eval, self.config, UNTRAINED, console
-                )
+                alone = ask(self.policy, self.setup, self.split.eval, self.config, UNTRAINED)
             answered.insert(0, alone)
-        report_results(answered, self.split.eval, folder, console, compared_with=self.before)
+        report_results(answered, self.split.eval, folder, compared_with=self.before)
 
 
 def settled(config: MemoryQATrainConfig) -> MemoryQATrainConfig:
@@ -217,8 +212,8 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     answered = []
     for method in methods:
         with _as_it_was(policy, method):
-            answered.append(ask(policy, setup, chosen, config, method, console))
-    report_results(answered, chosen, results, console, compared_with=began)
+            answered.append(ask(policy, setup, chosen, config, method))
+    report_results(answered, chosen, results, compared_with=began)
 
 
 def policy_to_measure(
@@ -287,10 +282,10 @@ def demo(data: Path | None, steps: int | None, out: Path | None) -> None:
     config = MemoryQATrainConfig(
         data=data,
         steps=steps or DEMO_STEPS,
-        out=out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
+        out=out or unnamed("demo"),
     )
     run = train_task(TASK, RECIPE, config)
-    print_examples(run, console)
+    print_examples(run)
     for label, name in (
         ("adapter", "final"),
         ("metrics", "metrics.jsonl"),

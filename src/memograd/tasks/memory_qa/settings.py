@@ -50,16 +50,20 @@ class MemoryConfig(Settings):
         return self
 
 
+OF_ITEMS: Final = Unread(
+    ("memory.retrieval",),
+    lambda c: c.memory.keep == "items",
+    "items are found by the nearest vectors, and memory.retrieval is of turns",
+)
+"""What is not read where items are remembered."""
+
+
 class MemoryQATrainConfig(TrainConfig):
     """Everything that `memograd train memory-qa` can be told."""
 
     unread: ClassVar[tuple[Unread, ...]] = (
         *TrainConfig.unread,
-        Unread(
-            ("memory.retrieval",),
-            lambda c: c.memory.keep == "items",
-            "items are found by the nearest vectors, and memory.retrieval is of turns",
-        ),
+        OF_ITEMS,
     )
 
     data: Path | None = None

@@ -16,8 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from memograd.data import (
     Conversation,
     ConversationSplit,
@@ -32,6 +30,7 @@ from memograd.memory.reader import RuleReader
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import room_for_prompt
+from memograd.tasks.base.progress import console
 from memograd.tasks.memory_qa.keepers import Keeper, KeptFile, check_policy, keeper_of, trained_on
 from memograd.tasks.memory_qa.scenarios import (
     ItemMemory,
@@ -42,7 +41,6 @@ from memograd.tasks.memory_qa.scenarios import (
 )
 from memograd.tasks.memory_qa.settings import MemoryConfig, MemoryQATrainConfig
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
 logger = logging.getLogger(__name__)
 
 KEPT: Final = "items.jsonl"
@@ -213,7 +211,7 @@ class MemoryQASetup:
 
     def _keeper(self) -> Keeper:
         config = self._config
-        return keeper_of(config.memory, self._embedder, config.device, console)
+        return keeper_of(config.memory, self._embedder, config.device)
 
     def _keep_items(self, conversations: Sequence[Conversation]) -> None:
         """Make the items that are not in the file yet, and have those of all ready."""

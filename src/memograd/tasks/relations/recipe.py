@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from rich.console import Console
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -25,6 +24,7 @@ from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import Job, Recipe, with_absolute
 from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
@@ -42,8 +42,6 @@ from memograd.tasks.relations.talks import Talks, read_talks
 
 SPLIT: Final = Path("corpus/split.json")
 _FILES: Final = ("data", "eval_data", "pairs", "lives", "talks", "cases")
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:

@@ -7,14 +7,13 @@ of a run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings
+from memograd.config.settings import Count, NotNegative, Positive, RunSettings, Settings, Share
+from memograd.config.unread import Unread
 from memograd.tasks.registry import Option, Task
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class LaterConfig(Settings):
@@ -36,6 +35,39 @@ class LaterConfig(Settings):
 
 class RelationsConfig(RunSettings):
     """Everything that training the relation model can be told."""
+
+    unread: ClassVar[tuple[Unread, ...]] = (
+        Unread(
+            (
+                *("talks", "talk_share", "crowded", "alone_share", "unrelated_weight"),
+                *("dropout", "smoothing", "closing_weight", "worth_weight"),
+            ),
+            lambda c: c.algorithm == "grpo",
+            "algorithm=grpo learns from later questions, not from what is said of each item",
+        ),
+        Unread(
+            ("talk_share", "crowded"), lambda c: not c.talks, "talks names no long conversations"
+        ),
+        Unread(
+            ("case_authors",),
+            # Without data, the cases are those of the weights that ship.
+            lambda c: bool(c.data) and not c.cases,
+            "cases names no behaviour cases",
+        ),
+        Unread(
+            ("group", "advantage", "beta", "later.noise_cost", "later.token_cost"),
+            lambda c: c.algorithm != "grpo",
+            "only algorithm=grpo draws decisions and compares them",
+        ),
+        Unread(
+            tuple(f"later.{name}" for name in LaterConfig.model_fields),
+            lambda c: c.algorithm != "grpo" and bool(c.data) and not c.eval_data,
+            "eval_data names no dialogues whose later questions are measured",
+        ),
+        Unread(
+            ("layer_decay",), lambda c: c.learning_layers == 0, "with learning_layers=0 none learns"
+        ),
+    )
 
     algorithm: Literal["supervised", "grpo"] = "supervised"
     """From what the dialogues say of each item, or by GRPO on their later questions."""

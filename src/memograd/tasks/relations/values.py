@@ -295,6 +295,9 @@ def _batch_of(rows: Sequence[SeenRow]) -> _Batch:
     return _Batch(vectors, parts, hide[:, None, None], message, item, old, new, ends, given, counts)
 
 
+_RATE: Final = 1e-3  # of the optimiser, at its peak
+
+
 def train_pointer(
     rows: Sequence[SeenRow],
     *,
@@ -302,7 +305,6 @@ def train_pointer(
     passes: int = 5,
     width: int = 192,
     layers: int = 2,
-    rate: float = 1e-3,
     dropout: float = 0.3,
     size: int = 32,
 ) -> ValuePointer:
@@ -313,9 +315,9 @@ def train_pointer(
     rng = random.Random(f"values:{seed}:order")
     hidden = rows[0].seen.vectors.shape[1] // len(DEPTHS)
     network = PointerNetwork(hidden, width=width, layers=layers, dropout=dropout)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.05)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, rate, total_steps=passes * -(-len(rows) // size) + 1
+        optimiser, _RATE, total_steps=passes * -(-len(rows) // size) + 1
     )
     for _ in range(passes):
         order = sorted(rows, key=lambda one: len(one.seen.parts) + 8 * rng.random())

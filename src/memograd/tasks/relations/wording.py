@@ -10,8 +10,8 @@ Invariant: what is returned is a function of the dialogue and of the reader's ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
 
@@ -34,30 +34,47 @@ class DialogueReader:
     """Reads a dialogue turn by turn, as a memory hears it."""
 
     def __init__(self) -> None:
-        self._quoted = _Quoted()
-        self._reader = TrainedReader(cast("RelationModel", self._quoted), thresholds=Thresholds())
+        self._reader = reader_keeping(self._quoted, _SURE)
+        self._quotes: list[Span] = []
         self._before: list[RawTurn] = []
 
     def worded(self, role: str, text: str, at: str | None, quotes: Sequence[str]) -> list[str]:
         """The item that each quotation of this turn becomes; "" where the reader keeps none."""
         time = datetime.fromisoformat(at or DAY)
         turn = RawTurn(f"D1:{len(self._before) + 1}", role, text, time, 1, role=role)
-        self._quoted.quotes = [*spans_of(quotes, text)]
+        self._quotes = spans_of(quotes, text)
         heard = self._reader.hear([turn], self._before)[0]
         self._before.append(replace(turn))
         found = []
-        for quote in self._quoted.quotes:
+        for quote in self._quotes:
             common = [in_both(quote, span) for span in spans_of(heard.quotes, text)]
             best = int(np.argmax(common)) if common else -1
             found.append(heard.facts[best].text if best >= 0 and common[best] else "")
         return found
 
+    def _quoted(self, message: str, segments: Sequence[str], role: str) -> list[bool]:
+        """Which segments a quotation says are worth keeping."""
+        return [
+            any(holds(segment, quote) for quote in self._quotes)
+            for segment in spans_of(segments, message)
+        ]
 
-class _Quoted:
-    """Stands in for a relation model: a segment is worth keeping where a quotation says so."""
 
-    def __init__(self) -> None:
-        self.quotes: list[Span] = []
+Keeping = Callable[[str, Sequence[str], str], Sequence[bool]]
+"""Of a message, its segments and the role of who says it: which segments are worth keeping."""
+
+
+def reader_keeping(keeping: Keeping, sure: float = 1.0) -> TrainedReader:
+    """The memory's own reader, with `keeping` in place of a trained model's judgement."""
+    return TrainedReader(cast("RelationModel", _StandIn(keeping, sure)), thresholds=Thresholds())
+
+
+@dataclass(frozen=True)
+class _StandIn:
+    """What a reader asks of a relation model."""
+
+    keeping: Keeping
+    sure: float
 
     def worth(
         self,
@@ -66,10 +83,9 @@ class _Quoted:
         segments: Sequence[str],
         role: str = "user",
     ) -> np.ndarray:
-        found = np.full((len(segments), len(WORTHS)), 1 - _SURE, dtype=np.float32)
-        for number, segment in enumerate(spans_of(segments, message)):
-            fact = any(holds(segment, quote) for quote in self.quotes)
-            found[number, WORTHS.index("fact" if fact else "nothing")] = _SURE
+        found = np.full((len(segments), len(WORTHS)), 1 - self.sure, dtype=np.float32)
+        for number, kept in enumerate(self.keeping(message, segments, role)):
+            found[number, WORTHS.index("fact" if kept else "nothing")] = self.sure
         return found
 
     def may_close(

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,18 +35,13 @@ from memograd.errors import BadInput
 from memograd.memory.embedders import Embedder
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.past import ended, instead
-from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.relations.thresholds import Thresholds
-from memograd.memory.relations.weights import CLOSING, WORTHS
+from memograd.memory.relations.weights import CLOSING
 from memograd.tasks.relations.rows import ROLES, part_of
-from memograd.tasks.relations.wording import DAY, DialogueReader
+from memograd.tasks.relations.wording import DAY, DialogueReader, reader_keeping
 from memograd.tasks.retrieval.material import Asking, MemoryMaterial
-
-if TYPE_CHECKING:
-    from memograd.memory.relations import RelationModel
 
 MOST: Final = 150  # dialogues of an author batch
 TOGETHER: Final = 6  # dialogues that one memory hears
@@ -143,36 +138,14 @@ def _item(name: str, text: str, said: RawTurn) -> MemoryItem:
     )
 
 
-class _WorthByDraw:
-    """Stands in for a relation model: a sentence is worth keeping by a draw of its own."""
-
-    def worth(
-        self,
-        message: str,
-        before: Sequence[tuple[str, str]],
-        segments: Sequence[str],
-        role: str = "user",
-    ) -> np.ndarray:
-        found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
-        for number, segment in enumerate(segments):
-            kept = _draw_of(segment) < KEPT[role]
-            found[number, WORTHS.index("fact" if kept else "nothing")] = 1.0
-        return found
-
-    def may_close(
-        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
-    ) -> bool:
-        return True
-
-    def holds_secret(
-        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
-    ) -> np.ndarray:
-        return np.zeros(len(segments), bool)
+def _drawn(message: str, segments: Sequence[str], role: str) -> list[bool]:
+    """A sentence is worth keeping by a draw of its own."""
+    return [_draw_of(segment) < KEPT[role] for segment in segments]
 
 
 def sittings_of(conversation: Conversation) -> list[Dialogue]:
     """The sittings of a conversation, which ask nothing; who speaks first is the user."""
-    reader = TrainedReader(cast("RelationModel", _WorthByDraw()), thresholds=Thresholds())
+    reader = reader_keeping(_drawn)
     user, by_session = conversation.turns[0].speaker, dict[int, list[RawTurn]]()
     for turn in conversation.turns:
         role = "user" if turn.speaker == user else "assistant"

@@ -5,7 +5,7 @@
     present and new weights on questions that nobody is trained on --> adopt or not
 
 The ridge pulls towards the present weights instead of towards zero, so few questions move little,
-and a question is held out for good (`data/lifelog/held_out`). Turns and memories are judged apart.
+and a question is held out for good (`is_held_out`). Turns and memories are judged apart.
 Probabilities stay those of the present ranker.
 
 Invariant: the current version changes only where the new weights find more of the held-out
@@ -108,24 +108,19 @@ def learn_ranking(
     """
     began = time.perf_counter()
     versions = RankerVersions(rankers)
+    _present(versions, memory)  # what is refused is refused before the folder is made
+    rows, left_out = feedback_rows(memory, owner)
+    judges = [row for row in rows if is_held_out(row.text, held_out)]
+    train = [row for row in rows if not is_held_out(row.text, held_out)]
+    if not train or not judges:
+        why = "; ".join(f"{count} {reason}" for reason, count in left_out.items())
+        raise BadInput(
+            f"The feedback of {owner} is too little for a ranker: {len(train)} questions to"
+            f" learn from, {len(judges)} to judge by{f' ({why})' if why else ''}. Correct"
+            " answers with memory.feedback or memograd memory feedback."
+        )
     with versions.held():
-        present = versions.load() if versions.is_in(versions.folder) else shipped_ranker()
-        if present.embedder != memory.store.embedder.name:
-            raise BadInput(
-                f"The ranker was trained on vectors of {present.embedder!r}, the memory has"
-                f" {memory.store.embedder.name!r}: open it with the first."
-            )
-        rows, left_out = feedback_rows(memory, owner)
-        judges = [row for row in rows if is_held_out(row.text, held_out)]
-        train = [row for row in rows if not is_held_out(row.text, held_out)]
-        if not train or not judges:
-            why = "; ".join(f"{count} {reason}" for reason, count in left_out.items())
-            raise BadInput(
-                f"The feedback of {owner} is too little for a ranker: {len(train)} questions to"
-                f" learn from, {len(judges)} to judge by{f' ({why})' if why else ''}. Correct"
-                " answers with memory.feedback or memograd memory feedback."
-            )
-        new = present
+        new = present = _present(versions, memory)
         found: dict[str, FoundBy] = {}
         for name, part in PARTS.items():
             before: LinearRanking = getattr(present, name)
@@ -157,6 +152,17 @@ def learn_ranking(
         if adopted:
             versions.adopt(after_version)
     return report
+
+
+def _present(versions: RankerVersions, memory: Memory) -> Ranker:
+    """What ranks now; raises BadInput where it knows the vectors of another embedder."""
+    present = versions.load() if versions.is_in(versions.folder) else shipped_ranker()
+    if present.embedder != memory.store.embedder.name:
+        raise BadInput(
+            f"The ranker was trained on vectors of {present.embedder!r}, the memory has"
+            f" {memory.store.embedder.name!r}: open it with the first."
+        )
+    return present
 
 
 def feedback_rows(memory: Memory, owner: str) -> tuple[list[Row], dict[str, int]]:

@@ -191,9 +191,11 @@ class PlackettLuce:
         return total / self.samples / self.temperature, float(reward.mean())
 
 
-def fit_probability(
-    linear: LinearRanking, rows: Sequence[Row], part: Part, *, top: int = 10, ridge: float = 1.0
-) -> Probability:
+_HITS: Final = 10  # of a question, by which the probability of a hit is learnt
+_RIDGE: Final = 1.0
+
+
+def fit_probability(linear: LinearRanking, rows: Sequence[Row], part: Part) -> Probability:
     """The probabilities of a ranker's scores, by logistic regression."""
     facts, answered, hits, is_hit = [], [], [], []
     for row in rows:
@@ -204,15 +206,15 @@ def fit_probability(
         facts.append(with_best(found.facts, scores, found.features[:, AGREE]))
         answered.append(bool(found.hit.any()))
         if found.hit.any():
-            best = np.argsort(-scores, kind="stable")[:top]
+            best = np.argsort(-scores, kind="stable")[:_HITS]
             hits.append(hit_facts(scores)[best])
             is_hit.append(found.hit[best])
     rising = np.array([True, True, False, False])
     rows_of_facts = np.array(facts, np.float64).reshape(-1, len(FACTS))
-    answerable = logistic_fit(rows_of_facts, np.array(answered), ridge, FACT_SIGNS)
+    answerable = logistic_fit(rows_of_facts, np.array(answered), _RIDGE, FACT_SIGNS)
     rows_of_hits = np.concatenate(hits) if hits else np.zeros((0, len(HIT_FACTS)))
     labels = np.concatenate(is_hit) if is_hit else np.zeros(0, bool)
-    hit = logistic_fit(rows_of_hits, labels, ridge, np.where(rising, 1.0, 0.0))
+    hit = logistic_fit(rows_of_hits, labels, _RIDGE, np.where(rising, 1.0, 0.0))
     return Probability(answerable, hit)
 
 

@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from rich.console import Console
 
 from memograd.data import Conversation, load_any
+from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.resume import stored_config
 from memograd.grpo.trainer import Stage
 from memograd.memory.embedders import Embedder
 from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader, local_chat
 from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
@@ -54,8 +56,6 @@ NO_ANSWERS: Final = (
     "No question of data has a right answer beside its evidence, so reward=answer can learn"
     " nothing: give `answer`, or take reward=evidence."
 )
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,18 @@ def generated(config: RetrievalConfig) -> list[Source]:
 
 
 def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Source], list[Source]]:
-    """What is trained on and what judges: of every source, whole conversations by the seed."""
+    """What is trained on and what judges: of every source, whole conversations by the seed.
+
+    Raises BadInput where eval_data holds a conversation of data.
+    """
     if config.eval_data:
-        return list(sources), sources_of(config.eval_data)
+        judging = sources_of(config.eval_data)
+        if seen := _seen(sources, judging):
+            raise BadInput(
+                f"eval_data holds {', '.join(seen[:5])}, which data holds too, and a ranker is not"
+                " judged by what it was trained on: take it out of one of them."
+            )
+        return list(sources), judging
     kept, held = [], []
     for source in sources:
         told = source.conversations
@@ -164,6 +173,14 @@ def split(sources: Sequence[Source], config: RetrievalConfig) -> tuple[list[Sour
             " more conversations, or eval_data."
         )
     return kept, held
+
+
+def _seen(trained: Sequence[Source], measured: Sequence[Source]) -> list[str]:
+    """Ids of the conversations to measure on that are trained on, too."""
+    told = [
+        [told_in(one) for of in some for one in of.conversations] for some in (trained, measured)
+    ]
+    return in_common(*told)
 
 
 @dataclass
@@ -333,18 +350,35 @@ def _report(folder: Path) -> None:
 
 def evaluate(run: Path, asked: Evaluation) -> None:
     """Measure the ranker of a run beside rank fusion, on other data if some are given."""
+    asked.check_by_data(run, TASK)
     ranker = load_ranker(run / "final")
-    config = RetrievalConfig.model_validate_json((run / "config.json").read_text("utf-8"))
+    config = stored_config(RunFolder.open(run), RetrievalConfig)
     if asked.data is None:
         console.print(json.dumps(ranker.made_from["held_out"], indent=1))
         return
-    memories = memories_of(sources_of([asked.data]), config.together, config.seed)
+    sources = sources_of([asked.data])
+    _refuse_seen(run, config, sources)
+    memories = memories_of(sources, config.together, config.seed)
     rows = list(rows_of(memories, open_embedder(ranker.embedder)))
     measured = {
         "turns": guard(rows, turns_part, ranker.turns, config.top_k),
         "items": guard(rows, items_part, ranker.items, config.top_k),
     }
     console.print(json.dumps(measured, indent=1))
+
+
+def _refuse_seen(run: Path, config: RetrievalConfig, measured: Sequence[Source]) -> None:
+    """Raise BadInput where the run was trained on some of what is to be measured on."""
+    try:
+        trained, _ = split(sources_of(config.data) if config.data else generated(config), config)
+    except BadInput as error:
+        console.print(f"nobody can tell whether it was trained on this: {error}")
+        return
+    if seen := _seen(trained, measured):
+        raise BadInput(
+            f"{run} was trained on {', '.join(seen[:5])}; measuring on it would say nothing about"
+            " other conversations, so give others with --data."
+        )
 
 
 def settled(config: RetrievalConfig) -> RetrievalConfig:

@@ -17,16 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from rich.console import Console
-
 from memograd.evaluation.bootstrap import (
     bootstrap_interval,
     paired_bootstrap_difference,
     written_interval,
 )
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
-from memograd.tasks.agent.setup import AgentJob
+from memograd.tasks.agent.recipe import AgentJob
+from memograd.tasks.base.progress import console
 from memograd.tasks.sql.rewards import score_evidence, score_execution, score_valid_sql
 from memograd.tasks.sql.tool import read_attempt
 
@@ -116,12 +116,11 @@ def report_sql(
     after: MeasuredSql,
     job: AgentJob,
     folder: Path,
-    console: Console,
     warm_start: MeasuredSql | None = None,
 ) -> None:
     """Print the comparison and write it into `folder`: `sql.json`, with the scores of every
     question, and a table in `evaluation.md`."""
-    report_episodes(before.episodes, after.episodes, job.evaluation, folder, console)
+    report_episodes(before.episodes, after.episodes, job.evaluation, folder)
     sides = {"before": before, "warm start": warm_start, "after": after}
     measured = {name: side for name, side in sides.items() if side is not None}
     changes = compare_sql(before, after, warm_start)
@@ -138,8 +137,7 @@ def report_sql(
     lines.append(["seconds a question", *(f"{value:.2f}" for value in seconds.values()), ""])
     compared = "difference" if warm_start is None else "after - warm start"
     header = ["SQL", *measured, compared]
-    for line in (header, *lines):
-        console.print("  ".join(cell.ljust(28) for cell in line).rstrip())
+    console.print(plain_table(header, lines))
     content = {
         "measures": [asdict(one) for one in changes],
         "seconds_per_question": seconds,
@@ -150,10 +148,9 @@ def report_sql(
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (folder / "sql.json").write_text(text, encoding="utf-8")
-    table = [header, ["---", *("---:" for _ in header[1:])], *lines]
+    table = markdown_table(header, lines)
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
-        file.write("\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n")
-        file.writelines("| " + " | ".join(line) + " |\n" for line in table)
+        file.write(f"\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n{table}\n")
 
 
 def _estimate(values: Sequence[float]) -> Estimate:

@@ -12,7 +12,6 @@ statement was run; what is wrong with database or questions is found before a mo
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import tempfile
 from collections import defaultdict
@@ -22,17 +21,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
-from memograd.errors import BadInput
+from memograd.data.record_files import as_lines, check_new, write_new
+from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
-from memograd.grpo.drawing import Episodes
 from memograd.rollout.types import Rollout
-from memograd.tasks.agent.measure import play
+from memograd.tasks.agent.recipe import AgentJob, assemble, located_episodes
 from memograd.tasks.agent.served import Serving, check_served, located_served
-from memograd.tasks.agent.setup import AgentJob, assemble, located_episodes
-from memograd.tasks.base.new_file import check_new, write_new
-from memograd.tasks.base.recipe import HeldOut, Job, Recipe, policy_job, with_section
+from memograd.tasks.base.progress import console
+from memograd.tasks.base.recipe import (
+    HeldOut,
+    Job,
+    Recipe,
+    policy_job,
+    with_section,
+)
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
 from memograd.tasks.sql.rows import LeftOut, gold_attempts, make_rows
@@ -60,7 +62,7 @@ def settled(config: SqlTrainConfig) -> SqlTrainConfig:
     Raises:
         BadInput: the package that parses SQL is missing, or a served agent does not go with them.
     """
-    _need_sqlglot()
+    need_packages("The SQL agent", ["sqlglot"], "sql")
     if config.served.agent is not None:
         check_served(config)
     return with_section(
@@ -187,8 +189,6 @@ def _marks(question: SqlQuestion) -> dict[tuple[str, ...], str]:
     return marks | {(one.table, one.row_id, one.field): "evidence" for one in question.evidence}
 
 
-console = Console(markup=False, highlight=False, soft_wrap=True)
-
 SHOWN = 3
 
 
@@ -200,15 +200,15 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
 
     def attempts(label: str) -> list[Rollout]:
         if serving is None:
-            return play(job, config, label, console)
-        return serving.play(job.evaluation, label, console)
+            return job.play(config, label)
+        return serving.play(job.evaluation, label)
 
     def report(before: MeasuredSql, after: MeasuredSql, folder: Path) -> None:
         warm_start = None
         if config.adapter is not None:
             with job.policy.at_start():
                 warm_start = measure_sql(job, lambda: attempts("warm start"))
-        report_sql(before, after, job, folder, console, warm_start)
+        report_sql(before, after, job, folder, warm_start)
 
     return policy_job(
         job.policy,
@@ -225,15 +225,7 @@ def make_job(config: SqlTrainConfig, checkpoint: Path | None) -> Job[MeasuredSql
         describe=partial(_describe, sql, config),
         opened=partial(serving.opened, job.policy, job.rewards) if serving else nullcontext,
         before_alone=True,
-        drawing=serving
-        or Episodes(
-            job.policy,
-            job.chat,
-            job.task,
-            limits=job.limits,
-            num_generations=config.num_generations,
-            max_completion_length=config.max_completion_length,
-        ),
+        drawing=serving or job.drawing(config),
     )
 
 
@@ -255,8 +247,7 @@ def warm_start_rows(config: SqlTrainConfig, out: Path, share: float) -> None:
     chats, left_out = gold_attempts(chosen, sandbox)
     if not chats:
         raise BadInput(f"None of {len(chosen)} questions can be learnt: {left_out[0].reason}.")
-    lines = "".join(json.dumps(chat, ensure_ascii=False) + "\n" for chat in chats)
-    write_new(out, lines)
+    write_new(out, as_lines(chats))
     console.print(
         f"{len(chats)} gold attempts at {len(known)} training questions, {len(held_out)} held out; "
         f"{len(left_out)} left out"
@@ -285,16 +276,11 @@ def write_sample_files(folder: Path) -> tuple[Path, Path]:
     return database, asked
 
 
-def _need_sqlglot() -> None:
-    if importlib.util.find_spec("sqlglot") is None:
-        raise BadInput("The SQL agent needs the package sqlglot; run pip install 'memograd[sql]'.")
-
-
 def _describe(sql: SqlJob, config: SqlTrainConfig, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which questions were left out."""
     job = sql.agent
-    describe_rewards(job.rewards, console)
-    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    describe_rewards(job.rewards)
+    describe_dropped(job.dropped, job.prompt_limit, run.path)
     if sql.left_out:
         listing = [{"id": one.id, "reason": one.reason} for one in sql.left_out]
         text = json.dumps(listing, indent=2, ensure_ascii=False)

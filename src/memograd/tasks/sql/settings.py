@@ -47,7 +47,6 @@ class SqlEpisodesConfig(EpisodesConfig):
 class SqlTrainConfig(AgentTrainConfig, ServedTrainConfig):
     """Everything that `memograd train sql` can be told."""
 
-    # episodes.max_turns is not among them, for --ci-fast gives it with any agent.
     unread: ClassVar[tuple[Unread, ...]] = (
         *AgentTrainConfig.unread,
         Unread(
@@ -56,7 +55,7 @@ class SqlTrainConfig(AgentTrainConfig, ServedTrainConfig):
             "memograd's own agent plays, where served.agent names none",
         ),
         Unread(
-            ("episodes.max_seconds", "episodes.max_failed_turns"),
+            ("episodes.max_turns", "episodes.max_seconds", "episodes.max_failed_turns"),
             lambda c: c.served.agent is not None,
             "the agent of served.agent ends its attempts itself",
         ),
@@ -76,7 +75,7 @@ class SqlTrainConfig(AgentTrainConfig, ServedTrainConfig):
 
 CI_FAST: Final = (
     *("steps=1", "prompts_per_step=1", "num_generations=2", "max_completion_length=32"),
-    *("episodes.max_turns=2", "sql.max_eval=2", "rollout_log_steps=1", "warmup_steps=0"),
+    *("sql.max_eval=2", "rollout_log_steps=1", "warmup_steps=0"),
 )
 
 TASK: Final = Task(

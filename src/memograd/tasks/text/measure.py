@@ -14,27 +14,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import Any, Final
 
 from memograd.config import TrainConfig
+from memograd.data.record_files import as_lines
 from memograd.evaluation.bootstrap import (
     bootstrap_interval,
     paired_bootstrap_difference,
     written_interval,
 )
+from memograd.evaluation.harness import greedy_answers
+from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
-from memograd.tasks.base.progress import counting_progress
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.rows import Dropped
 
 SHOWN_IDS = 5
 
 
-def describe_rewards(rewards: Sequence[WeightedReward], console: Console) -> None:
+def describe_rewards(rewards: Sequence[WeightedReward]) -> None:
     """Print every reward with where it comes from and its weight."""
     for reward in rewards:
         module = str(getattr(reward.function, "__module__", ""))
@@ -43,9 +44,7 @@ def describe_rewards(rewards: Sequence[WeightedReward], console: Console) -> Non
         console.print(f"reward {reward.name} ({origin}), weight {reward.weight:g}")
 
 
-def describe_dropped(
-    dropped: Sequence[Dropped], limit: int, folder: Path, console: Console
-) -> None:
+def describe_dropped(dropped: Sequence[Dropped], limit: int, folder: Path) -> None:
     """Write the rows that were left out for their length into `folder`, and print how many."""
     lines = [json.dumps({"id": row.id, "tokens": row.tokens, "limit": limit}) for row in dropped]
     (folder / "dropped.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -60,6 +59,7 @@ def describe_dropped(
 
 TOTAL = "total"
 """The name of the weighted sum among the rewards of a report."""
+HEADER: Final = ("reward", "before", "after", "difference")
 EXAMPLES = 5
 """Rows whose answers are shown in `evaluation.md`; `answers.jsonl` has all of them."""
 
@@ -101,22 +101,16 @@ def measure(
     rewards: Sequence[WeightedReward],
     config: TrainConfig,
     label: str,
-    console: Console,
 ) -> MeasuredRows:
     """Answer all scenarios greedily and reward the answers."""
-    prompts = [policy.encode(scenario.prompt) for scenario in scenarios]
-    answers: list[str] = []
-    with counting_progress(console, f"answering, {label}", total=len(prompts)) as on_progress:
-        for first in range(0, len(prompts), config.eval_batch_size):
-            groups = policy.sample(
-                prompts[first : first + config.eval_batch_size],
-                num_generations=1,
-                temperature=0.0,
-                max_completion_length=config.max_completion_length,
-                generator=None,
-            )
-            answers += [group.texts[0] for group in groups]
-            on_progress(len(answers))
+    with counting_progress(f"answering, {label}", total=len(scenarios)) as on_progress:
+        answers = greedy_answers(
+            policy,
+            scenarios,
+            max_completion_length=config.max_completion_length,
+            batch_size=config.eval_batch_size,
+            on_progress=on_progress,
+        )
     columns = scenarios[0].columns
     table = compute_rewards(
         rewards,
@@ -133,15 +127,14 @@ def held_out_rows(
     scenarios: Sequence[Scenario],
     rewards: Sequence[WeightedReward],
     config: TrainConfig,
-    console: Console,
 ) -> HeldOut[MeasuredRows]:
     """What a job measures whose held-out rows are `scenarios`."""
     return HeldOut(
         scenarios,
         MeasuredRows,
-        measure=lambda label: measure(policy, scenarios, rewards, config, label, console),
+        measure=lambda label: measure(policy, scenarios, rewards, config, label),
         score=lambda answered: answered.score,
-        report=lambda before, after, folder: report(before, after, scenarios, folder, console),
+        report=lambda before, after, folder: report(before, after, scenarios, folder),
     )
 
 
@@ -173,12 +166,10 @@ def report(
     after: MeasuredRows,
     scenarios: Sequence[Scenario],
     folder: Path,
-    console: Console,
 ) -> None:
     """Print the comparison and write it into `folder` (Markdown, JSON, every answer)."""
     changes = compare(before, after)
-    for line in _table(changes):
-        console.print("  ".join(cell.ljust(24) for cell in line).rstrip())
+    console.print(plain_table(HEADER, _rows(changes)))
     answers = [
         {
             "id": scenario.id,
@@ -192,7 +183,7 @@ def report(
     files = {
         "evaluation.md": _markdown(changes, answers),
         "evaluation.json": json.dumps([asdict(change) for change in changes], indent=2),
-        "answers.jsonl": "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers),
+        "answers.jsonl": as_lines(answers),
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -206,8 +197,8 @@ def _answer(measured: MeasuredRows, row: int) -> dict[str, Any]:
     }
 
 
-def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
-    rows = [["reward", "before", "after", "difference"]]
+def _rows(changes: Sequence[RewardChange]) -> list[list[str]]:
+    rows = []
     for change in changes:
         name = f"{change.reward} (n={change.n})"
         cells = [written_interval(change.before), written_interval(change.after)]
@@ -216,11 +207,9 @@ def _table(changes: Sequence[RewardChange]) -> list[list[str]]:
 
 
 def _markdown(changes: Sequence[RewardChange], answers: Sequence[dict[str, Any]]) -> str:
-    header, *rows = _table(changes)
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     blocks = [
         "Greedy answers to the held-out rows; mean [95% bootstrap interval over rows].",
-        "\n".join("| " + " | ".join(line) + " |" for line in lines),
+        markdown_table(HEADER, _rows(changes)),
     ]
     for entry in answers[:EXAMPLES]:
         prompt = entry["prompt"]

@@ -8,19 +8,20 @@ folder; nothing that is evaluated on is trained on.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
+from memograd.config import TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import check_unmeasured
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import WeightedReward
-from memograd.rollout.types import Scenario
+from memograd.rollout.types import Message, Scenario
 from memograd.tasks.base.policy import load_policy, room_for_prompt
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -37,6 +38,7 @@ from memograd.tasks.text.measure import (
 )
 from memograd.tasks.text.rows import (
     Dropped,
+    TextRow,
     text_scenarios,
     told_apart,
 )
@@ -68,33 +70,71 @@ def prepare(config: TextTrainConfig, checkpoint: Path | None) -> TextJob:
             "The text task needs rewards: give --rewards my_rewards.py:name, or a built-in one "
             "such as exact_match."
         )
-    rewards = parse_rewards(config.rewards)
     train, evaluation = told_apart(config.data, config.text)
-    check_columns(rewards, train[0].columns, f"the rows of {config.data}")
-    if evaluation:
-        file = config.text.eval_data or config.data
-        check_columns(rewards, evaluation[0].columns, f"the rows of {file}")
-    else:
-        check_unmeasured(config)
+    files = (config.data, config.text.eval_data or config.data)
+    rewards = rewards_of_rows(config, train, evaluation, files)
     policy = load_policy(config, checkpoint)
     limit = room_for_prompt(policy.context_length, config)
-    kept, dropped = [], []
-    for name, part in (("train", train), ("evaluate", evaluation)):
+    kept = short_enough(
+        (train, evaluation),
+        string_prompts=config.text.string_prompts,
+        encode=policy.encode,
+        limit=limit,
+        counted="tokens",
+        mend="raise max_prompt_length, or lower max_completion_length",
+    )
+    return TextJob(policy, rewards, *kept, limit)
+
+
+def rewards_of_rows(
+    config: TrainConfig,
+    train: Sequence[TextRow],
+    evaluation: Sequence[TextRow],
+    files: tuple[Path, Path],
+    given: Sequence[str] = (),
+) -> list[WeightedReward]:
+    """The rewards of the settings, for rows that come from these `files`.
+
+    given: columns that are no part of the rows. Raises BadInput where a reward cannot be called on
+    them, or where the settings ask for measures and nothing is held out.
+    """
+    rewards = parse_rewards(config.rewards)
+    for rows, file in zip((train, evaluation), files, strict=True):
+        if rows:
+            check_columns(rewards, rows[0].columns, f"the rows of {file}", given)
+    if not evaluation:
+        check_unmeasured(config)
+    return rewards
+
+
+def short_enough(
+    parts: tuple[Sequence[TextRow], Sequence[TextRow]],
+    *,
+    string_prompts: str,
+    encode: Callable[[str | Sequence[Message]], Sequence[int]],
+    limit: int,
+    counted: str,
+    mend: str,
+) -> tuple[list[Scenario], list[Scenario], list[Dropped]]:
+    """The rows to train on, those to evaluate on, and what was left out of both for its length.
+
+    counted, mend: what is counted, and what can be done, where all of a part would be left out,
+    which is BadInput. See `text_scenarios` for the others.
+    """
+    kept: list[list[Scenario]] = []
+    dropped: list[Dropped] = []
+    for name, rows in zip(("train", "evaluate"), parts, strict=True):
         scenarios, too_long = text_scenarios(
-            part, string_prompts=config.text.string_prompts, encode=policy.encode, limit=limit
+            rows, string_prompts=string_prompts, encode=encode, limit=limit
         )
-        if part and not scenarios:
+        if rows and not scenarios:
             raise BadInput(
-                f"All {len(part)} prompts to {name} on have more than {limit} tokens, "
-                f"{min(row.tokens for row in too_long)} at least; raise max_prompt_length, or "
-                "lower max_completion_length."
+                f"All {len(rows)} prompts to {name} on have more than {limit} {counted}, "
+                f"{min(row.tokens for row in too_long)} at least; {mend}."
             )
         kept.append(scenarios)
         dropped += too_long
-    return TextJob(policy, rewards, kept[0], kept[1], dropped, limit)
-
-
-console = Console(markup=False, highlight=False, soft_wrap=True)
+    return kept[0], kept[1], dropped
 
 
 def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRows]:
@@ -105,7 +145,7 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRo
         job.rewards,
         lambda world: job.train,
         config,
-        held_out_rows(job.policy, job.evaluation, job.rewards, config, console),
+        held_out_rows(job.policy, job.evaluation, job.rewards, config),
         describe=partial(_describe, job),
     )
 
@@ -113,8 +153,8 @@ def make_job(config: TextTrainConfig, checkpoint: Path | None) -> Job[MeasuredRo
 def _describe(job: TextJob, run: RunFolder) -> None:
     """Say what is trained on and by what, and write down which rows were left out."""
     policy = job.policy
-    describe_rewards(job.rewards, console)
-    describe_dropped(job.dropped, job.prompt_limit, run.path, console)
+    describe_rewards(job.rewards)
+    describe_dropped(job.dropped, job.prompt_limit, run.path)
     if policy.tokenizer.chat_template and any(one.text is not None for one in job.train):
         console.print(
             f"string prompts are continued as they stand; {policy.name} has a chat template, which "

@@ -9,11 +9,11 @@ Invariant: no statement shape (names and numbers taken out) and no evidence row 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from memograd.data.record_files import as_lines
 from memograd.tasks.sql.sample.build import diseases, drugs
 
 _PER_TEMPLATE = 16
@@ -58,8 +58,7 @@ def sample_questions() -> list[Record]:
 
 def write_sample_questions(path: Path) -> None:
     """Write the questions as JSONL."""
-    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in sample_questions())
-    path.write_text("".join(lines), encoding="utf-8")
+    path.write_text(as_lines(sample_questions()), encoding="utf-8")
 
 
 def _field_questions(split: str, field: str, wordings: Sequence[str]) -> Iterator[Record]:
