@@ -60,7 +60,7 @@ class Thresholds:
     """Taken back, where no word denies it."""
 
     # What a request to forget means.
-    meant_above: float = 0.45
+    meant_above: float = 0.4
     """A part of an item that is meant."""
     meant_unnamed_above: float = 0.7
     """Among many one that was not just told and has no word of the request."""
