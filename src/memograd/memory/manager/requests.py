@@ -121,11 +121,6 @@ def forgotten(
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
             places.setdefault(part.item, set()).add(part.place)
-    asked = words_of(heard.own)
-    for n in places:
-        of_item = [part for part in parts if part.item == n]
-        if items[n].id in recent and not any(words_of(part.text) & asked for part in of_item):
-            places[n] = {part.place for part in of_item}  # it only points: "keep that to yourself"
     return [_without(heard, items[n], of_item) for n, of_item in places.items()]
 
 
