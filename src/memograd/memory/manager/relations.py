@@ -27,6 +27,7 @@ from memograd.memory.manager.cues import (
     ASIDE,
     CORRECTS,
     DENIED,
+    DENIES,
     comparable,
     leaves_alone,
     of_other_kind,
@@ -35,10 +36,11 @@ from memograd.memory.manager.members import names_members
 from memograd.memory.manager.other_value import gives_other, of_other_value, undecided
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.requests import REQUEST_EVIDENCE, forgotten
+from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from memograd.memory.search import Hit, Query
     from memograd.memory.state import MemoryState
 
+TAKES_BACK: Final = 0.7
+"""How surely what may be a request to forget takes an item back, for both to agree."""
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 
 
@@ -110,12 +114,36 @@ class RelationManager(Rewriter):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
-        if heard.perhaps:
+        if heard.perhaps and self._takes_back(heard, items, recent, found):
             request = _as_request(heard)
             if gone := forgotten(self._model, self.thresholds, request, items, recent):
                 return gone + [self._new(fact, items, None) for fact in request.facts]
         asked = [self._new(fact, items, None) for fact in heard.asked]
         return self._changed(heard, items, recent, found, others) + asked
+
+    def _takes_back(
+        self,
+        heard: Heard,
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+        found: np.ndarray,
+    ) -> bool:
+        """Whether what may be a request surely means an item. A joke that is owned up to does too,
+        and asks for nothing.
+
+        What was just told and a word of asking would take away less surely, but all of an item.
+        Among many items one always looks meant, so there such a word is needed.
+        """
+        said = MAY_ASK.search(heard.own) is not None
+        if DENIES.search(heard.own) or (len(items) > FEW_TO_FORGET and not said):
+            return False
+        retract = self._names.index("retract")
+        return any(
+            float(row[retract])
+            >= (self.thresholds.retract_above if said and item.id in recent else TAKES_BACK)
+            and not is_past(item.text)
+            for item, row in zip(items, found, strict=True)
+        )
 
     def _changed(
         self,
