@@ -82,7 +82,7 @@ CASES = [
     (LIFE, NONE, "Please remove my age.", ["43"]),
     (LIFE, NONE, "Forget everything about my landlord, he'd kill me", ["Pettifer"]),
     (LIFE_ZH, ["阿杰提离职了，做到6月底。"], "阿杰的事都删了吧，人都走了，迟到什么的没必要留着",
-     ["阿杰"]),
+     ["阿杰", "月底"]),
     # What it names by its kind.
     (LIFE, NONE, "Actually my address shouldn't be kept, rub it out", ["Sorrel"]),
     # Nothing has it, or nothing surely enough, so nothing goes.
@@ -105,7 +105,7 @@ CASES = [
         LIFE,
         ["I got to tell you something, I had a beer and two and drove from the Elks on Friday."],
         "That thing just now about the Elks I'd just as soon it was never said",
-        ["Elks"],
+        ["Elks", "a beer"],
     ),
     (
         LIFE,

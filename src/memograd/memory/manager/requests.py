@@ -8,10 +8,9 @@ known of a part (how surely it and its item are taken back, by how much more sur
 which words it shares with the clauses that ask and with those that say what is to stay) is weighed
 by one linear function, fitted to written requests (`tasks/relations/requests.py`).
 
-Invariants: where all that was said is to go ("forget everything I told you"), all goes that was
-just said; else only parts that are meant, and what only goes on about them; what is left of an item
-is made of its own words; without that function a part is meant of which the model is sure both
-ways.
+Invariants: a request that only points, or means all that was said, takes what was just said; else
+only parts that are meant, and what only goes on about them; what is left of an item is made of its
+own words; without that function a part is meant of which the model is sure both ways.
 """
 
 from __future__ import annotations
@@ -67,6 +66,23 @@ _ALL_OF_IT: Final = re.compile(
     r"|的事|[那这]些",
     re.IGNORECASE,
 )
+_POINTS: Final = re.compile(
+    r"\b(?:that|this|it|last (?:message|thing|bit|one|part)"
+    r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
+    r"|i said anything|the (?:whole )?(?:lot|thing))\b"
+    r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
+    re.IGNORECASE,
+)
+_THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
+_OF_ASKING: Final = stems(
+    "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
+    " changed mind again now wait never here there say said tell told get got rid bit thing part"
+    " shouldn typed wrote what which who whom where when how why about used have with from this"
+    " notes memory records your mind head books"
+    " 请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
+)
+"""What requests are worded with, which names nothing."""
 _OF_SOMETHING: Final = re.compile(r"\babout\b|\bof my\b|的事|关于|關於|有关|有關", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
@@ -103,25 +119,40 @@ def forgotten(
     recent: ids of what was just said.
     """
     said = [item for item in items if item.id in recent]
-    if said and ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own):
+    all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
+    if said and (all_said or only_points(heard.own)):
         return [_forgets(heard, item) for item in said]
     parts = parts_of_items(items)
     known = request_evidence(model, heard, items, parts, recent)
+    named, now = (known[:, REQUEST_EVIDENCE.index(name)] for name in ("words_asked", "recent"))
     if model.requests is None:
         both = [REQUEST_EVIDENCE.index(name) for name in ("item_before", "item_alone")]
         odds = known[:, both].min(1)
+        if (named > 0).any():
+            odds[named == 0] = -np.inf
     else:
         odds = model.requests.scores(known)
-    least = np.full(len(parts), log_odds(sure.meant_above))
-    if len(items) > FEW_TO_FORGET:
-        named, now = (known[:, REQUEST_EVIDENCE.index(n)] for n in ("words_asked", "recent"))
-        least[(named == 0) & (now == 0)] = log_odds(sure.meant_unnamed_above)
-    meant = odds >= least
+    unnamed = (named == 0) & (now == 0) & (len(items) > FEW_TO_FORGET)
+    # Compared one by one, for thresholds are watched while they are fitted.
+    meant = [
+        float(one) >= (sure.meant_unnamed_above if is_unnamed else sure.meant_above)
+        for one, is_unnamed in zip(1 / (1 + np.exp(-odds)), unnamed, strict=True)
+    ]
     places: dict[int, set[int]] = {}
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
             places.setdefault(part.item, set()).add(part.place)
     return [_without(heard, items[n], of_item) for n, of_item in places.items()]
+
+
+def only_points(own: str) -> bool:
+    """Whether what asks says nothing of what it means: "Forget that, please", 这句收回,要出大事."""
+    asking = " ".join(one for one in _SENTENCE.findall(own) if MAY_ASK.search(one))
+    if is_chinese(asking):
+        asking = re.split("[，,；;]", asking)[0]
+    points = _POINTS.search(_THAT.sub(" ", asking)) is not None
+    says = stems(MAY_ASK.sub(" ", _POINTS.sub(" ", asking))) - _OF_ASKING
+    return points and MAY_ASK.search(asking) is not None and not says
 
 
 def parts_of_items(items: Sequence[MemoryItem]) -> list[Part]:
