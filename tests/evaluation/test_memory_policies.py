@@ -21,6 +21,7 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.observation import ADD, NONE
 from memograd.memory.records.operations import OpKind
 from memograd.memory.search import retrieve
+from memograd.tasks.memory_ops import measure as measuring
 from memograd.tasks.memory_ops.baselines.deciders import (
     ByChat,
     ByHead,
@@ -36,7 +37,6 @@ from memograd.tasks.memory_ops.baselines.deciders import (
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard, recalled
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
-from memograd.tasks.memory_ops.measure import report
 from memograd.tasks.memory_ops.walk import Walk
 
 STANDARD = AnswerStandard(top_k=3)
@@ -203,10 +203,13 @@ def by_hand(measured: MeasuredMethod) -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def test_no_heading_of_a_narrow_table_is_cut(logs, tmp_path: Path) -> None:
+def test_no_heading_of_a_narrow_table_is_cut(
+    logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [measure("keep everything, the longest first", KeepAll, logs, STANDARD, ks=(1, 3))]
     screen = io.StringIO()
-    report({"all": rows}, tmp_path, Console(file=screen, width=80))
+    monkeypatch.setattr(measuring, "console", Console(file=screen, width=80))
+    measuring.report({"all": rows}, tmp_path)
     shown = screen.getvalue()
     assert "\u2026" not in shown
     for heading in ("answerable", "recall@1", "recall@3", "operations", "balanced", "tokens"):

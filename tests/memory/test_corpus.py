@@ -382,31 +382,3 @@ def test_numbers_are_places_in_the_order_of_insertion() -> None:
     assert corpus.numbers(ids) == list(range(95))
     with pytest.raises(KeyError):
         corpus.numbers(["3"])
-
-
-def test_a_past_moves_vectors_only_once_it_is_searched() -> None:
-    def brought(id: str, place: int) -> Corpus[Note]:
-        corpus: Corpus[Note] = Corpus(D)
-        corpus.add_many([Note(id)], [unit(place)], [["old"]], [place])
-        return corpus
-
-    corpus: Corpus[Note] = Corpus(D)
-    numbers = range(100)
-    notes = [Note(str(n)) for n in numbers]
-    corpus.add_many(notes, [unit(n) for n in numbers], [terms_of(n) for n in numbers], numbers)
-    corpus.count_by("id")
-    past = corpus.went_back(90, {"50"}, brought("fifty", 50))
-    further = past.went_back(80, {"40"}, brought("forty", 40))
-    changed = {40: "forty", 50: "fifty"}
-    assert ids(further) == [changed.get(n, str(n)) for n in range(81)]
-    assert further.count_by("id") == {id: 1 for id in ids(further)}
-    [of_past], [of_further] = past._view.parts, further._view.parts
-    assert of_past.segment.searched.pieces  # nobody has asked for its vectors
-    made_of = [piece.segment for piece in of_further.segment.searched.pieces]
-    assert corpus._view.parts[0].segment in made_of and of_past.segment not in made_of
-    fresh: Corpus[Note] = Corpus(D)
-    terms = [["old"] if n in changed else terms_of(n) for n in range(81)]
-    fresh.add_many(list(further), [unit(n) for n in range(81)], terms)
-    assert further.dense(unit(3), k=81) == fresh.dense(unit(3), k=81)
-    assert further.lexical(["t3", "old"], k=81) == fresh.lexical(["t3", "old"], k=81)
-    assert not of_further.segment.searched.pieces

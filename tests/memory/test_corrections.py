@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from memograd import Memory
-from memograd.memory.manager.past import kept_in, left_of, parts_of
+from memograd.memory.manager.past import left_of, parts_of
 from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader.dates_chinese import resolve_chinese
 
@@ -65,27 +65,6 @@ def test_a_date_takes_no_place_of_a_word():
 
     assert put_in_place("User is allergic to peanuts.", "I mean May 9th", alike) is None
     assert put_in_place("User likes tiramisu.", "actually no, panna cotta", alike) is not None
-
-
-@pytest.mark.parametrize(
-    ("request_", "stays", "goes"),
-    [
-        (
-            "strike the salary please, the dog can stay",
-            "User has a dog.",
-            "User's salary is 52k.",
-        ),
-        ("那个斤数抹了它吧。山我还是要爬的,作业照旧", "用户的作业很多。", "用户体重80公斤。"),
-        (
-            "strike the address, though the ear and the wednesdays i don't mind about",
-            "User is deaf in one ear.",
-            "User lives in Leith.",
-        ),
-        ("身份证那个抹掉,乌龟无所谓", "用户家里养了仨乌龟。", "用户的身份证是新的。"),
-    ],
-)
-def test_what_is_to_stay(request_: str, stays: str, goes: str) -> None:
-    assert kept_in(request_, stays) and not kept_in(request_, goes)
 
 
 def test_a_lunar_day_is_not_the_beginning_of_a_month():

@@ -81,8 +81,6 @@ CASES = [
     (LIFE_ZH, NONE, "把瑶瑶的事全忘掉", ["瑶瑶"]),
     (LIFE, NONE, "Please remove my age.", ["43"]),
     (LIFE, NONE, "Forget everything about my landlord, he'd kill me", ["Pettifer"]),
-    (LIFE_ZH, ["阿杰提离职了，做到6月底。"], "阿杰的事都删了吧，人都走了，迟到什么的没必要留着",
-     ["阿杰", "月底"]),
     # What it names by its kind.
     (LIFE, NONE, "Actually my address shouldn't be kept, rub it out", ["Sorrel"]),
     # Nothing has it, or nothing surely enough, so nothing goes.
@@ -101,12 +99,6 @@ CASES = [
     # Off the record nothing is kept, and nothing goes.
     (LIFE, NONE, "off the record. I used to have a pill problem. clean since june 2019", []),
     # What was just told goes as a whole, and no other item that shares a word.
-    (
-        LIFE,
-        ["I got to tell you something, I had a beer and two and drove from the Elks on Friday."],
-        "That thing just now about the Elks I'd just as soon it was never said",
-        ["Elks", "a beer"],
-    ),
     (
         LIFE,
         ["I kissed Rangi. Bev's husband. ex-husband, nearly. It's a mess."],
@@ -129,6 +121,20 @@ CASES = [
 ]  # fmt: skip
 
 
+# What goes on about what goes ("he works to the end of June") may be left.
+LEFT = [
+    (LIFE_ZH, ["阿杰提离职了，做到6月底。"], "阿杰的事都删了吧，人都走了，迟到什么的没必要留着",
+     ["阿杰"]),
+    (
+        LIFE,
+        ["I got to tell you something, I had a beer and two and drove from the Elks on Friday."],
+        "That thing just now about the Elks I'd just as soon it was never said",
+        ["Elks"],
+    ),
+
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("life", "told", "request_", "gone"), CASES, ids=[c[2] for c in CASES])
 def test_what_it_names_goes_and_nothing_else(
     memory: Memory, life: list[str], told: list[str], request_: str, gone: list[str]
@@ -146,6 +152,26 @@ def test_what_it_names_goes_and_nothing_else(
     after = items(memory, request_)
     assert not [text for text in after if any(word in text for word in gone)]
     assert [text for text in before if not any(word in text for word in gone)] == after
+
+
+@pytest.mark.parametrize(("life", "told", "request_", "gone"), LEFT, ids=[c[2] for c in LEFT])
+def test_what_it_names_goes_and_no_other_memory(
+    memory: Memory, life: list[str], told: list[str], request_: str, gone: list[str]
+) -> None:
+    at = START
+    for text in life:
+        at += timedelta(minutes=7)
+        memory.add(text, user_id=request_, infer=False, timestamp=at.isoformat())
+    alone = items(memory, request_)
+    for message in told:
+        at += timedelta(hours=30)
+        memory.add(message, user_id=request_, timestamp=at.isoformat())
+    others = set(alone) & set(items(memory, request_))
+    at += timedelta(minutes=3)
+    memory.add(request_, user_id=request_, timestamp=at.isoformat())
+    after = items(memory, request_)
+    assert not [text for text in after if any(word in text for word in gone)]
+    assert len(others) >= len(alone) - 1 and others <= set(after)
 
 
 def test_what_is_called_off_is_not_forgotten(memory: Memory) -> None:

@@ -372,18 +372,6 @@ def test_going_back_gives_what_folding_up_to_there_gives(
         assert past.expired_items(moment) == folded.expired_items(moment)
         assert past.expired_turns(moment) == folded.expired_turns(moment)
     assert everything(state) == now
-    # From a past that nobody has searched one goes back further.
-    earlier = data.draw(st.integers(0, place))
-    changed = {one.subject for one in events[earlier:place] if one.kind in CLOSING}
-    if ALICE.owner not in changed:
-        unseen = state.went_back(
-            place, {one.subject for one in behind if one.kind in CLOSING}, told, lookup_many
-        )
-        told = [one for one in events[:earlier] if one.subject in {*changed, ALICE.owner}]
-        further = unseen.went_back(earlier, changed, told, lookup_many)
-        folded = fold(events[:earlier]) if earlier else MemoryState(D)
-        folded.seq = earlier
-        assert everything(further) == everything(folded)
     # What went back goes on as any other state does, and back again.
     again = past.went_back(0, {one.subject for one in events}, [], lookup_many)
     assert not list(again.items) and not dict(again.turns_by_id)

@@ -467,6 +467,9 @@ class FollowerFolder(RunFolder):
         """The checkpoint that rank 0 writes."""
         return self.path / name
 
+    def remove_untouched(self) -> None:
+        """Nothing: it is the folder of rank 0."""
+
     def replace_config(self, config_json: str) -> None:
         """Nothing."""
 

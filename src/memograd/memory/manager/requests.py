@@ -10,7 +10,8 @@ by one linear function, fitted to written requests (`tasks/relations/requests.py
 
 Invariants: a request that only points, or means all that was said, takes what was just said; else
 only parts that are meant, and what only goes on about them; what is left of an item is made of its
-own words; without that function a part is meant of which the model is sure both ways.
+own words; what is said to stay stays; without that function a part is meant of which the model is
+sure both ways.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ def forgotten(
             odds[named == 0] = -np.inf
     else:
         odds = model.requests.scores(known)
+    stays = known[:, REQUEST_EVIDENCE.index("words_to_stay")] > named  # "the dog can stay"
+    odds[stays] = -np.inf
     unnamed = (named == 0) & (now == 0) & (len(items) > FEW_TO_FORGET)
     # Compared one by one, for thresholds are watched while they are fitted.
     meant = [
@@ -142,7 +145,11 @@ def forgotten(
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
             places.setdefault(part.item, set()).add(part.place)
-    return [_without(heard, items[n], of_item) for n, of_item in places.items()]
+    kept = {(part.item, part.place) for part, one in zip(parts, stays, strict=True) if one}
+    return [
+        _without(heard, items[n], gone, {place for m, place in kept if m == n})
+        for n, gone in places.items()
+    ]
 
 
 def only_points(own: str) -> bool:
@@ -268,16 +275,17 @@ def _margin(sure: np.ndarray, n: int) -> float:
     return 0.0 if len(sure) == 1 else float(sure[n] - np.delete(sure, n).max(initial=0.0))
 
 
-def _without(heard: Heard, item: MemoryItem, meant: set[int]) -> Change:
-    """The item without the parts that are meant and what only goes on about them; forgotten where
-    nothing of it is left to read. What it tells of the past goes with any of them."""
+def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) -> Change:
+    """The item without the parts that are meant and what only goes on about them, but for what is
+    to stay; forgotten where nothing of it is left to read. What it tells of the past goes with any
+    of them."""
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
     parts = parts_of(present(item.text))
     stay = [n for n in range(len(parts)) if n not in meant]
-    stay = [n for n in stay if not _hangs_on_what_goes(n, parts, stay)]
-    stay = [n for n in stay if not _is_torn(n, item.text, parts, stay)]
-    if not any(is_readable(item.text, parts[n][0]) for n in stay):
+    stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
+    stay = [n for n in stay if n in kept or not _is_torn(n, item.text, parts, stay)]
+    if not any(n in kept or is_readable(item.text, parts[n][0]) for n in stay):
         return _forgets(heard, item)
     left = left_of(item.text, parts, stay)
     if _OPENS.fullmatch(left) or _SECRET.search(left):

@@ -5,8 +5,6 @@ flat arrays: for every term the rows that hold it, how often, and how long those
 side in one block. A `Part` is a segment as one corpus sees it: the segment and a mask of the rows
 that this corpus has removed; it is replaced, never changed, so a fork that holds the old part sees
 what it always saw. Joining parts makes a new segment of the rows that are alive, in the same order.
-Weaving two makes one whose vectors and postings are made when somebody first searches there: a past
-that is only looked at needs neither.
 
 Invariant: joining changes nothing that a search can see: joined postings are those that building
 them from the joined rows gives, up to the numbering of terms.
@@ -18,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -76,85 +74,19 @@ class Postings:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What a search reads of rows: vectors float32 `[n, d]`, read-only, and postings."""
-
-    matrix: np.ndarray
-    postings: Postings
-
-
-class Lazily:
-    """What a search reads, made when it is first asked for and kept. Two threads may both make it:
-    it is the same.
-
-    pieces: rows of segments that have theirs, which it is made of; empty where it is made.
-    """
-
-    def __init__(self, made: Searched | None, pieces: Sequence[Piece] = ()) -> None:
-        self._made, self.pieces = made, pieces
-
-    def __call__(self) -> Searched:
-        pieces = self.pieces  # read first: they are let go of once it is made
-        if self._made is None:
-            self._made = _searched(pieces)
-            self.pieces = ()
-        return self._made
-
-
-@dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
-    """records `[n]`, lengths in terms int64 `[n]`, the place of the event that brought each, int64
-    `[n]`, 0 without a journal, and what a search reads of them. What is in a list or a dictionary
-    is made when it is first asked for.
+    """records `[n]`, their vectors float32 `[n, d]`, lengths in terms int64 `[n]`, postings, the
+    row of each id, and the place of the event that brought each, int64 `[n]`, 0 without a journal.
     """
 
     records: list[T]
+    matrix: np.ndarray
     lengths: np.ndarray
+    postings: Postings
+    rows: dict[str, int]
     since: np.ndarray
-    searched: Lazily
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
-    numbers: list[dict[str, int]] = field(default_factory=list, compare=False, repr=False)
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """The row of each id."""
-        if not self.numbers:
-            self.numbers.append({record.id: row for row, record in enumerate(self.records)})
-        return self.numbers[0]
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """The vectors, float32 `[n, d]`."""
-        return self.searched().matrix
-
-    @property
-    def postings(self) -> Postings:
-        """Which rows hold a term."""
-        return self.searched().postings
-
-    def pieces(self, rows: np.ndarray, places: np.ndarray) -> list[Piece]:
-        """Some rows, as what another segment holds at these places.
-
-        Of one that nobody searched these are rows of what it is to be made of: a past of a past of
-        a past holds on to no segment in between.
-        """
-        pieces = self.searched.pieces
-        if not pieces:
-            return [Piece(self, rows, places)]
-        at = np.full(len(self.records), -1, np.int64)
-        at[rows] = places
-        moved = [(piece, at[piece.places]) for piece in pieces]
-        return [
-            Piece(piece.segment, piece.rows[to >= 0], to[to >= 0])
-            for piece, to in moved
-            if (to >= 0).any()
-        ]
-
-    def with_matrix(self, matrix: np.ndarray) -> Segment[T]:
-        """The same records with other vectors, which are kept, not copied."""
-        matrix.flags.writeable = False
-        return replace(self, searched=Lazily(Searched(matrix, self.postings)))
 
     def labelled(self, attribute: str) -> SharedTexts:
         """Its records by the text of one attribute; made when it is first asked for."""
@@ -170,15 +102,6 @@ class Segment(Generic[T]):
         if not self.columns:
             self.columns.append(describe(self.records))
         return self.columns[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows of a segment, int64 `[n]`, and where they stand in another one, int64 `[n]`."""
-
-    segment: Segment[Any]
-    rows: np.ndarray
-    places: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +170,8 @@ def build_part(
 ) -> Part[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
-    matrix.flags.writeable = False
-    searched = Lazily(Searched(matrix, build_postings(terms_per_record)))
-    return _part(list(records), lengths, np.array(since, np.int64), searched)
+    postings = build_postings(terms_per_record)
+    return _part(list(records), matrix, lengths, postings, np.array(since, np.int64))
 
 
 def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
@@ -263,70 +185,53 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
         offset += len(rows)
         rows_of_parts.append(rows)
         renumbered.append((part.segment.postings, new_rows))
-    taken = list(zip(parts, rows_of_parts, strict=True))
-    matrix = np.concatenate(
-        [p.segment.matrix if p.dead is None else p.segment.matrix[rows] for p, rows in taken]
-    )
-    matrix.flags.writeable = False
     joined = _part(
         [record for part in parts for record in part],
-        np.concatenate([p.segment.lengths[rows] for p, rows in taken]),
-        np.concatenate([p.segment.since[rows] for p, rows in taken]),
-        Lazily(Searched(matrix, join_postings(renumbered))),
+        np.concatenate(
+            [
+                p.segment.matrix if p.dead is None else p.segment.matrix[rows]
+                for p, rows in zip(parts, rows_of_parts, strict=True)
+            ]
+        ),
+        np.concatenate(
+            [p.segment.lengths[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
+        ),
+        join_postings(renumbered),
+        np.concatenate(
+            [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
+        ),
     )
     known = [part.segment.columns for part in parts]
     if all(known):
-        rows_known = zip(known, rows_of_parts, strict=True)
-        joined.segment.columns.append(join_columns([c[0].taken(rows) for c, rows in rows_known]))
+        taken = zip(known, rows_of_parts, strict=True)
+        joined.segment.columns.append(join_columns([one[0].taken(rows) for one, rows in taken]))
     return joined
 
 
 def weave_parts(first: Part[T], second: Part[T]) -> Part[T]:
     """One part with the living rows of both, in the order of the events that brought them."""
-    taken = [(part, part.alive_rows()) for part in (first, second)]
-    since = np.concatenate([part.segment.since[rows] for part, rows in taken])
-    lengths = np.concatenate([part.segment.lengths[rows] for part, rows in taken])
+    parts = (first, second)
+    rows_of_parts = [part.alive_rows() for part in parts]
+    since = np.concatenate(
+        [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
+    )
     order = np.argsort(since, kind="stable")
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
-    pieces = [
-        piece
-        for (part, rows), places in zip(taken, np.split(ranks, [first.alive]), strict=True)
-        for piece in part.segment.pieces(rows, places)
-    ]
-    records: list[T] = [*first, *second]
-    woven = _part(
-        [records[at] for at in order.tolist()], lengths[order], since[order], Lazily(None, pieces)
-    )
-    for attribute in first.segment.labels:
-        labels = _labels_of(taken, attribute)
-        woven.segment.labels[attribute] = replace(labels, codes=labels.codes[order])
-    return woven
-
-
-def _searched(pieces: Sequence[Piece]) -> Searched:
-    """What a search reads of the rows that these pieces are, all of a segment."""
-    n_rows = sum(len(piece.rows) for piece in pieces)
-    matrix = np.empty((n_rows, pieces[0].segment.matrix.shape[1]), np.float32)
-    renumbered = []
-    for piece in pieces:
-        matrix[piece.places] = piece.segment.matrix[piece.rows]
-        new_rows = np.full(len(piece.segment.records), -1, np.int32)
-        new_rows[piece.rows] = piece.places
-        renumbered.append((piece.segment.postings, new_rows))
-    matrix.flags.writeable = False
-    return Searched(matrix, _rising(join_postings(renumbered), n_rows))
-
-
-def _labels_of(taken: Sequence[tuple[Part[T], np.ndarray]], attribute: str) -> SharedTexts:
-    """Some rows of several parts by the text of an attribute, one part after the other."""
-    numbers: dict[str, int] = {}
-    codes = []
-    for part, rows in taken:
-        known = part.segment.labelled(attribute)
-        new = np.array([numbers.setdefault(text, len(numbers)) for text in known.texts], np.int64)
-        codes.append(new[known.codes[rows]])
-    return SharedTexts(tuple(numbers), np.concatenate(codes))
+    records: list[T] = [record for part in parts for record in part]
+    matrix = np.empty((len(order), first.segment.matrix.shape[1]), np.float32)
+    lengths = np.empty(len(order), np.int64)
+    renumbered, offset = [], 0
+    for part, rows in zip(parts, rows_of_parts, strict=True):
+        mine = ranks[offset : offset + len(rows)]
+        offset += len(rows)
+        matrix[mine] = part.segment.matrix[rows]
+        lengths[mine] = part.segment.lengths[rows]
+        new_rows = np.full(part.size, -1, np.int32)
+        new_rows[rows] = mine
+        renumbered.append((part.segment.postings, new_rows))
+    postings = _rising(join_postings(renumbered), len(order))
+    return _part([records[at] for at in order.tolist()], matrix, lengths, postings, since[order])
 
 
 def _rising(postings: Postings, n_rows: int) -> Postings:
@@ -343,11 +248,14 @@ def _rising(postings: Postings, n_rows: int) -> Postings:
 
 def _part(
     records: list[T],
+    matrix: np.ndarray,
     lengths: np.ndarray,
+    postings: Postings,
     since: np.ndarray,
-    searched: Lazily,
 ) -> Part[T]:
-    segment = Segment(records, lengths, since, searched)
+    matrix.flags.writeable = False
+    rows = {record.id: row for row, record in enumerate(records)}
+    segment = Segment(records, matrix, lengths, postings, rows, since)
     return Part(segment, None, len(records), int(lengths.sum()))
 
 
