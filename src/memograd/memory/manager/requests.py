@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 THE_PAST: Final = -1  # the place of what an item says was so before
 FEW_TO_FORGET: Final = 5  # so many items are few: among more one always looks meant
+FEW_POINTED_AT: Final = 3
 CLAUSES: Final = 8  # of a request that are read alone
 REQUEST_EVIDENCE: Final = (
     "item_before", "item_alone", "part_before", "part_alone", "margin_in_item", "margin_before",
@@ -121,7 +122,9 @@ def forgotten(
     """
     said = [item for item in items if item.id in recent]
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
-    if said and (all_said or only_points(heard.own)):
+    # "It" is one thing: of a message that told ten the readings say which.
+    points = len(said) <= FEW_POINTED_AT and only_points(heard.own)
+    if said and (all_said or points):
         return [_forgets(heard, item) for item in said]
     parts = parts_of_items(items)
     known = request_evidence(model, heard, items, parts, recent)
@@ -153,7 +156,10 @@ def forgotten(
 
 
 def only_points(own: str) -> bool:
-    """Whether what asks says nothing of what it means: "Forget that, please", 这句收回,要出大事."""
+    """Whether a request says nothing of what it means: "Forget that, please", 这句收回,要出大事.
+
+    Of a Chinese one the clause that asks is read, which stands first.
+    """
     asking = " ".join(one for one in _SENTENCE.findall(own) if MAY_ASK.search(one))
     if is_chinese(asking):
         asking = re.split("[，,；;]", asking)[0]
