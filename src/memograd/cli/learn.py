@@ -168,7 +168,7 @@ def _of_versions(
     )
     def adopt(chosen: Chosen, folder: Folder) -> None:
         """Make a trained one, or one of the versions, the current one."""
-        versions: VersionsFolder = opened(folder)
+        versions = opened(folder)
         known = chosen in versions.versions()
         # Before the folder of the versions is made.
         trained = None if known else loaded(Path(chosen).expanduser())
