@@ -18,7 +18,9 @@ from tests.memory.test_write_path import texts as written
 from memograd.memory import Memory, MemoryItem, RawTurn, Scope
 from memograd.memory.manager.past import goes_on, with_subject
 from memograd.memory.manager.requests import (
+    CLAUSES,
     REQUEST_EVIDENCE,
+    clauses_of,
     parts_of_items,
     request_evidence,
 )
@@ -270,6 +272,42 @@ def test_the_order_of_the_items_decides_nothing() -> None:
         assert np.abs(row - other[text]).max() < 1.0
     words = REQUEST_EVIDENCE.index("words_to_stay")
     assert {text for text, row in one.items() if row[words] > 0} == {"User has goats"}
+
+
+def test_of_a_long_message_the_clauses_that_ask_are_read() -> None:
+    told = ", ".join(f"the train of {n} was late" for n in range(20))
+    found = clauses_of(f"{told}, please forget my debt, the goats can stay")
+    assert found[:2] == ["please forget my debt", "the goats can stay"] and len(found) == CLAUSES
+
+
+def test_forget_that_means_all_of_a_message_and_it_one_thing(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    """Whatever the model thinks: here it sees no relation."""
+    told = "I have a cat. I live in Leith. I am 58. I play the tuba. My son is called Bo."
+    for asked, gone in (
+        ("Forget that, please.", True),
+        ("My knee is nobody's business. Please forget it.", False),
+    ):
+        model = Answering()
+        with opened(tmp_path / asked[:6], trigrams(), model) as memory:
+            memory.add(told, user_id="u")
+            assert len(written(memory)) == 5
+            model.worth_ = "forget"
+            memory.add(asked, user_id="u")
+            assert (written(memory) == []) is gone
+
+
+def test_what_is_said_to_stay_stays_whatever_the_model_says(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    model = Answering("retract", sure=0.9)
+    with opened(tmp_path, trigrams(), model) as memory:
+        model.relation = "unrelated"
+        memory.add("I keep nine goats. I owe the bank a fortune.", user_id="u")
+        model.worth_, model.relation = "forget", "retract"
+        memory.add("Please delete my debts, the goats can stay.", user_id="u")
+        assert written(memory) == ["User keeps nine goats."]
 
 
 def test_without_what_weighs_them_a_part_is_meant_of_which_the_model_is_sure(

@@ -335,7 +335,11 @@ class RelationManager(Rewriter):
             odds = weighed(
                 self._model,
                 self._model.crowded,
-                *(heard, items, recent, found, places),
+                heard,
+                items,
+                recent,
+                found,
+                places,
                 least=log_odds(least),
                 to_the_end=to_the_end,
             )

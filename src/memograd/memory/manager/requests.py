@@ -11,7 +11,7 @@ by one linear function, fitted to written requests (`tasks/relations/requests.py
 Invariants: a request that only points, or means all that was said, takes what was just said; else
 only parts that are meant, and what only goes on about them; what is left of an item is made of its
 own words; what is said to stay stays; without that function a part is meant of which the model is
-sure both ways.
+sure both ways, and where some have words of the request these alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 THE_PAST: Final = -1  # the place of what an item says was so before
 FEW_TO_FORGET: Final = 5  # so many items are few: among more one always looks meant
-FEW_POINTED_AT: Final = 3
+FEW_POINTED_AT: Final = 3  # so many items just said may be the "it" of a request that says more
 CLAUSES: Final = 8  # of a request that are read alone
 REQUEST_EVIDENCE: Final = (
     "item_before", "item_alone", "part_before", "part_alone", "margin_in_item", "margin_before",
@@ -122,8 +122,7 @@ def forgotten(
     """
     said = [item for item in items if item.id in recent]
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
-    # "It" is one thing: of a message that told ten the readings say which.
-    points = len(said) <= FEW_POINTED_AT and only_points(heard.own)
+    points = only_points(heard.own) and (len(said) <= FEW_POINTED_AT or not _says(heard.own))
     if said and (all_said or points):
         return [_forgets(heard, item) for item in said]
     parts = parts_of_items(items)
@@ -164,8 +163,12 @@ def only_points(own: str) -> bool:
     if is_chinese(asking):
         asking = re.split("[，,；;]", asking)[0]
     points = _POINTS.search(_THAT.sub(" ", asking)) is not None
-    says = stems(MAY_ASK.sub(" ", _POINTS.sub(" ", asking))) - _OF_ASKING
-    return points and MAY_ASK.search(asking) is not None and not says
+    return points and MAY_ASK.search(asking) is not None and not _says(asking)
+
+
+def _says(text: str) -> frozenset[str]:
+    """The words of a request for what it means."""
+    return stems(MAY_ASK.sub(" ", _POINTS.sub(" ", text))) - _OF_ASKING
 
 
 def parts_of_items(items: Sequence[MemoryItem]) -> list[Part]:
@@ -201,12 +204,11 @@ def request_evidence(
         found: np.ndarray = model.relate(message, before, texts)[:, closing].sum(1)
         return found
 
-    texts, of = [part.text for part in parts], [part.item for part in parts]
+    texts = [part.text for part in parts]
     wholes = [present(item.text) for item in items]
     part_before, part_alone = (read(heard.turn.text, b, texts) for b in (heard.before, ()))
     item_before, item_alone = (read(heard.turn.text, b, wholes) for b in (heard.before, ()))
-    clauses = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
-    clauses = clauses[:CLAUSES] or [own]
+    clauses = clauses_of(own)
     by_clause = np.stack([read(one, (), texts) for one in clauses])
     stays = np.array([KEEPS.search(one) is not None for one in clauses])
     asks = np.array([MAY_ASK.search(one) is not None for one in clauses]) & ~stays
@@ -236,7 +238,7 @@ def request_evidence(
             "recent": told_now[part.item],
             "share_recent": np.mean(told_now),
             "all_of_it": _ALL_OF_IT.search(own) is not None,
-            "of_surest_item": of[n] == surest,
+            "of_surest_item": part.item == surest,
             "place": min(max(part.place, 0), 3),
             "parts": min(part.among, 6),
             "items": np.log(len(items)),
@@ -249,6 +251,14 @@ def request_evidence(
             )
         rows.append([known[name] for name in REQUEST_EVIDENCE])
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(REQUEST_EVIDENCE))
+
+
+def clauses_of(own: str) -> list[str]:
+    """The clauses of a request that are read: of a long message those that ask, or say what is to
+    stay, go first."""
+    found = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
+    found.sort(key=lambda one: not (MAY_ASK.search(one) or KEEPS.search(one)))
+    return found[:CLAUSES] or [own]
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -60,7 +60,7 @@ _HEAD: Final = re.compile(
 )
 # A choice on a line of its own, behind its number.
 _LISTED: Final = re.compile(
-    r"^\s*(?:\d{1,2}|[a-dA-D])[.)、：:]\s*(?P<choice>[^\n]+?)\s*$", re.MULTILINE
+    r"^[ \t]*(?:\d{1,2}|[a-dA-D])[.)、：:][ \t]*(?P<choice>[^\n]+?)[ \t]*$", re.MULTILINE
 )
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _PREPOSITION: Final = re.compile(

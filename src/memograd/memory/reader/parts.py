@@ -155,8 +155,9 @@ def is_short(text: str, words: int = SHORT_ANSWER) -> bool:
     return len(text.split()) <= words and not subject
 
 
+_LONGEST_ASKED: Final = 240  # characters of a question, with the choices below it
 _CHOICES: Final = re.compile(
-    r"([^\n.!。！]{3,}[?？])\s*\n(?:\s*(?:\d{1,2}|[a-dA-D])[.)、][^\n]+(?:\n|$)){2,}\s*$"
+    r"([^\n.!。！]{3,200}[?？])\s*\n(?:[ \t]*(?:\d{1,2}|[a-dA-D])[.)、][^\n]+(?:\n+|$)){2,}$"
 )
 
 
@@ -164,11 +165,11 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     """The question that the turn may answer; a short one with the exchange before it."""
     if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
         return None
-    if listed := _CHOICES.search(past[-1].text):  # "Which exam?", and the choices below it
-        points = len(listed[0]) <= 240 and chosen(listed[0], turn.text)
-        return listed[0].strip() if points else listed[1].strip()
+    # Only the end is looked at, which costs nothing however much was said.
+    if listed := _CHOICES.search(past[-1].text.rstrip()[-_LONGEST_ASKED:]):
+        return (listed[0] if chosen(listed[0], turn.text) else listed[1]).strip()
     sentences = split_sentences(past[-1].text)
-    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > 240:
+    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > _LONGEST_ASKED:
         return None
     question = sentences[-1]
     if is_short(question) and len(sentences) > 1:
