@@ -30,6 +30,7 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
         ("Should I call you Mrs. Okafor or Ms. Okafor?", "first", "Mrs. Okafor"),
         ("Is it St. Mary's or St. Luke's?", "the latter", "St. Luke's"),
         ("Do you go by bus or by train?", "the first one", "by bus"),
+        ("We can meet on Zoom or in person. Which do you want?", "the latter", "in person"),
         ("您想让我叫您李老师还是李教授?", "第二个", "李教授"),
         ("你想约在上午还是下午？", "后者", "下午"),
         ("您平时喝咖啡还是茶呢？", "第二个吧", "茶"),

@@ -136,6 +136,8 @@ def test_a_corrected_secret_is_no_item_either(tmp_path: Path, embedder: Any) -> 
         "补办的密码又是身份证后六位",
         "医保卡密码我给改成了外婆祭日",
         "网银口令就是狗的名字",
+        "新补的那张6228 4803 2910 5567 813一直没到账",
+        "配置里写的是sk-9f8e7d6c5b4a3210吧",
     ],
 )
 def test_a_secret_inside_a_longer_sentence(text: str) -> None:
@@ -157,6 +159,8 @@ def test_a_secret_inside_a_longer_sentence(text: str) -> None:
         "typing this on a framework 13",
         "my alarm is 0630 these days",
         "our card has four digits in gold",
+        "快递单号773012345678901",
+        "退货单号是5501238876543210",
     ],
 )
 def test_numbers_alone_are_no_secrets(text: str) -> None:
@@ -182,6 +186,7 @@ def test_a_code_may_be_told_in_two_sentences(text: str, tells: bool) -> None:
         ("I forgot my PIN. Was it 6627? I always think it's 6627.", "I think it's 6627.", True),
         ("I forgot my PIN. Was it 6627? I live in Hull.", "I live in Hull.", False),
         ("I changed my password. My rent is 1200 now.", "My rent is 1200 now.", False),
+        ("Can I change a PIN online? Mine's 5083 still.", "Mine's 5083 still.", True),
     ],
 )
 def test_a_code_of_another_sentence_is_a_secret(message: str, sentence: str, repeats: bool) -> None:

@@ -63,6 +63,8 @@ _LISTED: Final = re.compile(
     r"^[ \t]*(?:\d{1,2}|[a-dA-D])[.)、：:][ \t]*(?P<choice>[^\n]+?)[ \t]*$", re.MULTILINE
 )
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
+_WHICH_THEN: Final = re.compile(r"(?<=\w)[.?!] +(?:which|what)\b[^.?!]*[?.! ]*$", re.IGNORECASE)
+"""A question behind the sentence that has the choices."""
 _PREPOSITION: Final = re.compile(
     r"(?:at|in|on|for|to|by|with|from|of|as|is|are|was|do|you|your|it|be|prefer|want|like|use|take"
     r"|drink|eat|have|get|about|say)\s+",
@@ -120,7 +122,8 @@ def _place(found: re.Match[str], choices: int) -> int | None:
 
 def _choices_english(question: str) -> list[Span]:
     """Where the choices stand in the last clause that has an "or"; empty where it has none."""
-    end = len(question.rstrip(" ?!."))
+    wanted = _WHICH_THEN.search(question)  # "in blue or in red. Which would you like?"
+    end = wanted.start() if wanted else len(question.rstrip(" ?!."))
     ors = list(re.finditer(r"\s+or\s+", question[:end], re.IGNORECASE))
     if not ors:
         return []

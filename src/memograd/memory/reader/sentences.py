@@ -172,8 +172,11 @@ _SECRET: Final = re.compile(
     r"(?:(?:[换換改设設][成为為]|就?用的?)了?(?!新|别|別|更|复|複|什|啥|哪|一个|一個)"
     r"|(?<![不只但可])[就又还還]?是(?!什|啥|多少|几|幾|不是|否|对|對|错|錯|[上昨今前刚剛每]|个|個|安全|必须|必須|为了|為了|怎))"
     r"[^，。！？\s]{2,}"
-    r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
-    r"|-----BEGIN [A-Z ]+KEY|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{17}[\dXx](?!\d)",
+    # Chinese characters are letters to \b: 卡6217003388201149到 has no border there.
+    r"|(?<![A-Za-z\d])(?<![单單][号號])(?<![单單][号號][是:：])(?:\d[ -]?){12,18}\d(?![A-Za-z\d])"
+    r"|(?<![A-Za-z])(?:sk|pk|ghp|gho|xox[bp]|AKIA|AIza)[-_A-Za-z0-9]{8,}"
+    r"|-----BEGIN [A-Z ]+KEY|(?<![A-Za-z\d])\d{3}-\d{2}-\d{4}(?![A-Za-z\d])"
+    r"|(?<!\d)\d{17}[\dXx](?!\d)",
     re.IGNORECASE,
 )
 
@@ -255,7 +258,12 @@ def repeats_code(message: str, sentence: str) -> bool:
     told = _CODE_TOLD.search(message)
     if told is None or told["code"] not in sentence:
         return False
-    return re.search(rf"\b(?:it|that)(?:['’]s| is| was)? {told['code']}\b", message) is not None
+    return (
+        re.search(
+            rf"\b(?:it|that|mine)(?:['’]s| is| was)? {told['code']}\b", message, re.IGNORECASE
+        )
+        is not None
+    )
 
 
 def has_secret(text: str) -> bool:
