@@ -88,8 +88,8 @@ async def _events(
     yield ": listening\n\n"
     while not served.ending.is_set():
         try:
-            await check_known()
             found = await asyncio.to_thread(memory.operations, after=place, limit=BATCH)
+            await check_known()  # last: a key may be revoked while they are read
         except Refused as error:
             yield f": {error.detail}\n\n"
             return
