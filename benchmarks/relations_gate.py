@@ -5,12 +5,14 @@
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only secrets
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only crowded
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only requests
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only worth --others as
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
 
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
 calibrated them, and to what assistants say in the conversations that they were trained on, the
 bound chosen by the other ones. What weighs many items is learnt from lives that the weights have
-not read, what weighs a request to forget from dialogues that they have not read. `--others` are
+not read, what weighs a request to forget and what corrects the worth of a user's sentences from
+dialogues that they have not read. `--others` are
 batches that neither has read, `--talks` other conversations with assistants (every tenth of them).
 `--write` puts the gate beside the weights; with `--only` one function is fitted anew and the others
 stay as they are. Ten minutes of one core, two for secrets alone, fifteen for many items.
@@ -27,7 +29,7 @@ from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.values import read_pointer, values_file
-from memograd.memory.relations.weights import read_weights
+from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.gate import (
     answers,
     fitted,
@@ -41,6 +43,7 @@ from memograd.tasks.relations.gate import (
 from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
+from memograd.tasks.relations.worth import fitted_worth, judged_worth, told_worths
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
@@ -80,6 +83,11 @@ def requests(weights: Path, names: list[str]) -> Linear:
     )
 
 
+def worth(weights: Weights, names: list[str]) -> Linear:
+    """What corrects the worth of a user's sentences, learnt from these files of the corpus."""
+    return fitted_worth(told_worths(RelationModel(weights), written(names)))
+
+
 def main() -> None:
     """Fit, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -89,7 +97,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
     parser.add_argument(
         "--only",
-        choices=["secrets", "crowded", "requests"],
+        choices=["secrets", "crowded", "requests", "worth"],
         help="fit this function, keep the others",
     )
     arguments = parser.parse_args()
@@ -98,6 +106,7 @@ def main() -> None:
     gate = read_gate(gate_file(arguments.weights), weights)
     went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
     learnt_of = split["train"] + went_on
+    worth_of = split["worth_of"] + split["requests_of"]
     if arguments.only:
         if gate is None:
             parser.error(
@@ -110,6 +119,8 @@ def main() -> None:
                 told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
             )
             gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
+        elif arguments.only == "worth":
+            gate = replace(gate, worth=worth(weights, worth_of))
         elif arguments.only == "crowded":
             gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
         else:
@@ -124,6 +135,7 @@ def main() -> None:
             talked(learnt),
             talked([name for name in every if name not in learnt]),
         )
+        gate = replace(gate, worth=worth(weights, worth_of))
         if arguments.write:  # what is weighed is read through the rest of the gate
             write_gate(gate, gate_file(arguments.weights))
             gate = replace(
@@ -140,6 +152,11 @@ def main() -> None:
             found = judged(gate, seen(model, turns), weights.about.thresholds.link_above)
             print(json.dumps({"bench": "relations_gate", "batch": batch, "language": language}
                              | asdict(found)), flush=True)  # fmt: skip
+            if gate.worth is not None:
+                found_worth = told_worths(model, turns)
+                kept = judged_worth(gate.worth, found_worth, weights.about.thresholds.keep_above)
+                print(json.dumps({"bench": "worth", "batch": batch, "language": language}
+                                 | asdict(kept)), flush=True)  # fmt: skip
             if gate.secrets is not None:
                 of_secrets = judged_secrets(gate.secrets, told(model, turns))
                 print(json.dumps({"bench": "secrets", "batch": batch, "language": language}

@@ -27,6 +27,7 @@ KINDS = set(
         "dates",
         "said_by_others",
         "life",
+        "chat",
     ]
 )
 ROLES = {"u", "a", "t", "s"}

@@ -27,6 +27,7 @@ from memograd.memory.relations import (
     load_relation_model,
 )
 from memograd.memory.relations.gate import (
+    WORTH_SEEN,
     Gate,
     Linear,
     digest,
@@ -141,7 +142,9 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
     assert read_gate(gate_file(file), weights) is None
     gate = gate_of(weights, -2.0)
     secret = replace(gate, secrets=keeping(gate, 0.5).keeps)
-    for one in (keeping(gate, 1.5), gate, secret, keeping(secret, 1.5)):
+    wide = np.arange(2 * weights.hidden + WORTH_SEEN, dtype=np.float32)
+    worth = replace(gate, worth=Linear(wide, 0.5, 0.0))
+    for one in (keeping(gate, 1.5), gate, secret, keeping(secret, 1.5), worth):
         write_gate(one, gate_file(file))
         found = read_gate(gate_file(file), weights)
         assert found is not None and found.of == gate.of
@@ -149,6 +152,7 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
             (one.closes, found.closes),
             (one.keeps, found.keeps),
             (one.secrets, found.secrets),
+            (one.worth, found.worth),
         ):
             assert (ours is None) == (read is None)
             if ours is not None and read is not None:
@@ -165,7 +169,7 @@ def test_what_is_written_is_read_and_belongs_to_its_weights(
         read_gate(gate_file(file), replace(weights, matrices=others))
 
 
-@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape", "keeps", "secrets"])
+@pytest.mark.parametrize("spoilt", ["", "PK", "nan", "shape", "keeps", "secrets", "worth"])
 def test_a_spoilt_gate_is_one_sentence(weights: Weights, tmp_path: Path, spoilt: str) -> None:
     file = tmp_path / "x.gate.npz"
     gate = gate_of(weights, 0.0)
@@ -178,6 +182,8 @@ def test_a_spoilt_gate_is_one_sentence(weights: Weights, tmp_path: Path, spoilt:
         write_gate(replace(gate, keeps=gate.closes), file)
     elif spoilt == "secrets":
         write_gate(replace(gate, secrets=gate.closes), file)
+    elif spoilt == "worth":
+        write_gate(replace(gate, worth=gate.closes), file)
     else:
         file.write_text(spoilt)
     with pytest.raises(BadInput, match="is not the gate of the relation model"):

@@ -399,7 +399,8 @@ def test_without_data_it_is_trained_on_what_the_split_says(
 def test_the_split_names_batches_once_each() -> None:
     corpus = Path(__file__).resolve().parents[2] / "corpus"
     split = json.loads((corpus / "split.json").read_text())["relations"]
-    uses = ("train", "chosen_by", "continued_with", "weighed_by", "requests_of", "never_read")
+    taught = ("train", "chosen_by", "continued_with", "weighed_by", "requests_of", "worth_of")
+    uses = (*taught, "never_read")
     named = [name for use in uses for name in split[use] if name.startswith("dialogues")]
     there = {f"dialogues/{path.stem}" for path in (corpus / "dialogues").glob("*.jsonl")}
     assert len(named) == len(set(named)) and set(named) == there

