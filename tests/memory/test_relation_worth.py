@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.memory.test_relation_model import BEFORE, MESSAGE, small_weights
 from memograd import Memory
 from memograd.errors import BadInput
 from memograd.memory.relations import RelationModel
-from memograd.memory.relations.gate import WORTH_SEEN, Linear
+from memograd.memory.relations.gate import WORTH_SEEN, Linear, read_gate, write_gate
 from memograd.memory.relations.weights import WORTHS, Weights
 from memograd.tasks.relations.rows import read_dialogues
 from memograd.tasks.relations.worth import Worths, fitted_worth, judged_worth, told_worths
@@ -32,7 +33,7 @@ def correcting(weights: Weights, bias: float) -> RelationModel:
     drawn = np.random.default_rng(3).normal(size=2 * weights.hidden + WORTH_SEEN) / 50
     gate = gate_of(weights, 0.0)
     worth = Linear(drawn.astype(np.float32), bias, 0.0)
-    return RelationModel(weights, gate.__class__(gate.closes, gate.of, worth=worth))
+    return RelationModel(weights, replace(gate, worth=worth))
 
 
 def test_fact_and_nothing_share_anew_what_is_no_wish(weights: Weights) -> None:
@@ -83,14 +84,17 @@ def test_it_is_learnt_of_what_the_writer_marks(weights: Weights, tmp_path: Path)
     )
     assert learnt.fact.sum() == 5 and learnt.chat.all() and len(learnt.fact) == 10
     assert learnt.seen.shape == (10, 2 * weights.hidden + WORTH_SEEN)
-    assert set(fitted_worth(learnt).weight.shape) == {2 * weights.hidden + WORTH_SEEN}
+    gate = gate_of(weights, 0.0)
+    write_gate(replace(gate, worth=fitted_worth(learnt)), tmp_path / "x.gate.npz")
+    found = read_gate(tmp_path / "x.gate.npz", weights)
+    assert found is not None and found.worth is not None
     some = Worths(learnt.seen, np.zeros(10, bool), learnt.chat)
     with pytest.raises(BadInput, match="facts only, or none"):
         fitted_worth(some)
     sure = Linear(np.zeros(learnt.seen.shape[1], np.float32), 9.0, 0.0)
-    found = judged_worth(sure, other, 0.36)
-    assert (found.sentences, found.facts) == (6, 3)
-    assert (found.kept_facts, found.kept_others) == (1.0, 1.0)
+    judged = judged_worth(sure, other, 0.36)
+    assert (judged.sentences, judged.facts) == (6, 3)
+    assert (judged.kept_facts, judged.kept_others) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

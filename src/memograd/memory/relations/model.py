@@ -374,11 +374,11 @@ class RelationModel:
         both = _beside(row, row.segments, self._encode(*_key(row)))
         found = _softmax(self._through(both, "worths") / self.about.worth_temperature)
         worth = None if self._gate is None or role != "user" else self._gate.worth
-        if worth is not None:
+        if worth is not None and not _answers(before):
             fact, rest = WORTHS.index("fact"), WORTHS.index("nothing")
             told = found[:, fact] + found[:, rest]
             seen = _worth_evidence(row, both, found, _answers(before))
-            found[:, fact] = told / (1 + np.exp(-worth.scores(seen)))
+            found[:, fact] = np.minimum(found[:, fact], told / (1 + np.exp(-worth.scores(seen))))
             found[:, rest] = told - found[:, fact]
         return found
 
