@@ -1,7 +1,7 @@
 """`memograd chat`: a conversation that remembers, at the terminal or through a pipe.
 
 Lines that begin with a slash look into the memory instead of talking. The conversation itself is
-`memograd.assistant.Conversation`. The memory and the model arrive when the command runs.
+`memograd.assistant.AssistantConversation`. The memory and the model arrive when the command runs.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Verdict:
 class Judge:
     """Judges answers with one chat model and one of the named prompts.
 
-    strictness: `strict` or `lenient`, see `judge_prompts.py`. cache: the JSONL file of verdicts,
+    strictness: `strict` or `lenient`, see the module. cache: the JSONL file of verdicts,
     None for this process alone. max_tokens: bound of one reply. Raises BadInput for another
     strictness or a damaged cache.
     """

@@ -2,9 +2,9 @@
 
 `Memory` is what applications hold. Behind it, bottom up: `journal` (the truth, in SQL), `state` (an
 owner's memory folded into forkable structures), `index` (Milvus, for what is too large for a
-state), `retrieval` (finding), `reader` and `manager` (what to remember), each with its invariant in
-its own docstring. The names below are loaded when first used, so importing this room costs next to
-nothing.
+state), `search` (finding), `reader` and `manager` (what to remember), `write` (everything that
+changes a memory), each with its invariant in its own docstring. The names below are loaded when
+first used, so importing this room costs next to nothing.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ gold that is all punctuation or articles can never be matched, and two empty tex
 
 Invariant: on text without CJK writing the score equals the official one;
 `tests/rewards/test_locomo_f1.py` checks hand-computed cases and an independent implementation.
-Extensions, for CJK text only: characters are tokens (`text.py`), lists may also be cut at "，" and
+Extensions, for CJK text only: characters are tokens (`words.py`), lists may also be cut at "，" and
 "、", and an open-domain gold at "；"; for adversarial questions three Chinese phrases say "not
 mentioned" too.
 """

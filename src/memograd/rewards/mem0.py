@@ -12,7 +12,7 @@ conversations 26 and 30: equal tokens in 304 of 304 gold answers and 785 of 788 
 
 Invariant: otherwise, on text without CJK writing, the scores equal the original's;
 `tests/rewards/test_mem0_metrics.py` checks hand-computed cases and an independent implementation.
-CJK characters are tokens (`text.py`).
+CJK characters are tokens (`words.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ English articles, then equality or the F1 of the two bags of words. The exact ma
 reward of Memory-R1 (Yan et al. 2025, arXiv:2508.19828), by its own name here. Unlike the reward
 `exact_match` (`matching.py`) it ignores articles and punctuation inside an answer.
 
-For Chinese every Han character is a word (`text.py`) and articles stay: "A" is a choice or a class
+For Chinese every Han character is a word (`words.py`) and articles stay: "A" is a choice or a class
 there. CMRC 2018 (arXiv:1810.07366) takes the longest common substring in place of the bag, so its
 F1 of the same words is never above ours.
 

@@ -37,7 +37,7 @@ EnvironmentFactory = Callable[[], object]
 
 
 class EnvironmentTask:
-    """A factory of environments, or several by name, as a `memograd.rollout.episode.Task`.
+    """A factory of environments, or several by name, as a `memograd.rollout.episode.EpisodeTask`.
 
     With several, the column `environment` of a scenario says which one it is for. `chat_template`
     is the policy's: it teaches how tools are called.

@@ -1,6 +1,6 @@
 """The only list of tasks: the command line, `evaluate`, `runs` and the docs read it.
 
-A task is a folder whose `settings.py` ends in its definition, and one line here. A package of your
+A task is a folder whose settings end in its definition, and one line here. A package of your
 own adds one by the entry point `memograd.tasks`:
 
     [project.entry-points."memograd.tasks"]

@@ -1,9 +1,9 @@
 """Which memories a query may see: mem0's filter language, parsed once and then only evaluated.
 
 `parse_filter({"user_id": "alice", "rating": {"gte": 4}})` gives a `Filter`; its `matches` decides
-for one item. `scope_filter` also takes the ids as mem0's first version did. The parts: `fields`
-(what can be asked about), `conditions` (the parsed form), `parse`, `matching` (compiled to
-closures), `filter`. A value stays a value from beginning to end: no expression text is ever built.
+for one item. `scope_filter` also takes the ids as mem0's first version did. `filter` reads what
+callers write, `conditions` is the form it becomes: what can be asked about, and how an item is held
+against it. A value stays a value from beginning to end: no expression text is ever built.
 
 Invariants: a filter agrees with a naive recursive evaluation, and `pinned` never leaves out the id
 of an item that matches.

@@ -49,7 +49,7 @@ class NewEvent:
     subject: id of the item or the raw turn it happened to; a NONE has an id of its own. before,
     after: JSON of the item (or turn) around the event, None where there is none; a NONE keeps the
     fact it declined as `after["text"]`, with `sources` and the `item_id` that made it superfluous;
-    what ANSWER and FEEDBACK keep stands in `answers.py`.
+    what ANSWER and FEEDBACK keep stands in `write/answers.py`.
     actor: who decided, such as `user`, `rules`, `llm:<model>` or `policy:<version>`. reason: one
     sentence, may be empty.
     """

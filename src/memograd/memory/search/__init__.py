@@ -1,9 +1,9 @@
 """From a query to what answers it, and from that to the text in a prompt.
 
-`retrieve` ranks the records of a corpus by meaning and by words and fuses both (`fusion`), weighs
-them by age (`recency`) and may let a model read the best of them again (`rerank`). `turns_behind`
-finds the raw turns behind the items found. `build_context` writes it all down within a token
-budget. Every hit says why it is there.
+`retrieve` ranks the records of a corpus by meaning and by words and fuses both, weighs them by age
+and may let a model read the best of them again (`rerank`). `turns_behind` finds the raw turns
+behind the items found. `build_context` writes it all down within a token budget. Every hit says why
+it is there.
 """
 
 from memograd.memory.search.behind import turns_behind

@@ -1,7 +1,7 @@
 """What a model is shown of the memory: marked as data, and as structured results.
 
-Invariant: remembered text reaches a model between the marks of `memory.search.marked`, one JSON
-object a line.
+Invariant: remembered text reaches a model between the marks of
+`memory.search.context.marked`, one JSON object a line.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Requests to forget in written dialogues: what a memory knows of the parts that each may mean.
 
 Dialogues are told to a memory whose reader is the trained one. Where it hears a request, or what
-may be one, what `manager/requests.py` weighs is noted for each part of the items near it, with
-whether the writer says that it is meant; then all goes that the writer takes back. Each request is
-noted again in other memories: beside all items but those meant (people ask to forget what was never
-kept), beside these and little else, and where a meant one and another were told in one breath. A
-logistic regression finds the weights.
+may be one, what `memory/manager/requests.py` weighs is noted for each part of the items near it,
+with whether the writer says that it is meant; then all goes that the writer takes back. Each
+request is noted again in other memories: beside all items but those meant (people ask to forget
+what was never kept), beside these and little else, and where a meant one and another were told in
+one breath. A logistic regression finds the weights.
 
 Invariant: a part is meant where the writer takes back all facts of its item, or the fact whose
 quotation shares most words with it; what the manager would have decided plays no part.

@@ -4,14 +4,14 @@ A memory in use holds many sentences of talk beside the few that a plain questio
 user?") asks for. So a few dialogues about unlike matters are told to one memory, beside sittings of
 a conversation that say nothing of them. Items are worded as the default reader words them: of a
 dialogue what its writer quotes, of the conversation every sentence that a fixed draw keeps. What a
-turn changes is changed as the default manager words it (`manager/past.py`).
+turn changes is changed as the default manager words it (`memory/manager/past.py`).
 
     memory = sittings and dialogues in a drawn order      question -> the items of its facts
 
 A memory in use does not notice every change. To teach which of two values is asked for
-(`search/ranker/newer.py`), half of the dialogues are told to other memories with the old values
-`left_open`: nothing that ends or replaces a fact is done, except that what was to be forgotten is.
-There most dialogues are cut in two, the second part told later.
+(`memory/search/ranker/newer.py`), half of the dialogues are told to other memories with the old
+values `left_open`: nothing that ends or replaces a fact is done, except that what was to be
+forgotten is. There most dialogues are cut in two, the second part told later.
 
 Invariants: a function of the files and the seed, so relation weights may change without changing
 what is trained here; no dialogue answers the question of another one of its memory.

@@ -74,7 +74,7 @@ class Candidates:
     sources: of each candidate the numbers of the turns that it shows, among those of the evidence;
     -1 where it shows none. lines: the candidates as a prompt shows them. told: int64 `[c]`, the
     turn that an item came from, and alike: float32 `[hits, c]`, how alike evidence is to all of
-    them (`ranker/newer.py`); None for turns.
+    them (`memory/search/ranker/newer.py`); None for turns.
     """
 
     features: np.ndarray
