@@ -14,7 +14,7 @@ from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory.journal import Journal
 from memograd.serve.database import ServeDatabase
-from memograd.web import postgresql
+from memograd.web import tables
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -22,7 +22,7 @@ pytest.importorskip("psycopg", reason="psycopg is not installed")
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of what takes connections and never says a word."""
-    monkeypatch.setattr(postgresql, "CONNECT_SECONDS", 2)
+    monkeypatch.setattr(tables, "CONNECT_SECONDS", 2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"postgresql+psycopg://u:p@127.0.0.1:{listening.getsockname()[1]}/d"
 
@@ -44,9 +44,9 @@ def test_what_takes_connections_and_says_nothing_is_not_waited_for(
 
 def test_what_the_url_says_stands() -> None:
     url = make_url("postgresql+psycopg://u@h/d?connect_timeout=3")
-    assert "connect_timeout" not in postgresql.patience(url)
-    assert postgresql.patience(url)["tcp_user_timeout"] == 30_000
-    assert postgresql.patience(make_url("postgresql+pg8000://u@h/d")) == {}
+    assert "connect_timeout" not in tables.patience(url)
+    assert tables.patience(url)["tcp_user_timeout"] == 30_000
+    assert tables.patience(make_url("postgresql+pg8000://u@h/d")) == {}
 
 
 def test_a_real_server_takes_what_is_said(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import StreamingResponse
 from fastapi.testclient import TestClient
 
-from memograd.web.safe_headers import SAFE, SafeHeaders
+from memograd.web.headers import SAFE, SafeHeaders
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from memograd.errors import BadInput
 from memograd.memory.journal.rows import to_json
-from memograd.web.json_depth import DEEPEST, MOST_VALUES, too_deep
+from memograd.web.json_text import DEEPEST, MOST_VALUES, too_deep
 from memograd.web.strict_json import StrictRoute
 
 KIND = {"Content-Type": "application/json"}

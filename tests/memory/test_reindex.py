@@ -9,7 +9,7 @@ import pytest
 from memograd.config import MemorySettings
 from memograd.errors import BadInput
 from memograd.memory import Memory
-from memograd.memory.write.reindex import reindex
+from memograd.memory.upkeep import reindex
 
 
 def test_another_embedder_takes_over(tmp_path: Path, trigrams: Callable[..., Any]) -> None:

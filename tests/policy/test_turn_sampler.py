@@ -16,8 +16,7 @@ from memograd.config import LoraConfig
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message, Rollout
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import Limits, Step
-from memograd.rollout.episode_metrics import prefill_metrics
+from memograd.rollout.episode import Limits, Step, prefill_metrics
 from memograd.rollout.lockstep import Sampler, run_in_lockstep
 
 END_IDS = frozenset(range(60))

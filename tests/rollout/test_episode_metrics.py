@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memograd.rollout import Rollout, Turn
-from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.episode import episode_metrics
 
 
 def turn(observation: str, action: str, *, starts_row: bool) -> Turn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memograd.rollout import Rollout, Turn
-from memograd.rollout.episode_metrics import prefill_metrics
+from memograd.rollout.episode import prefill_metrics
 
 
 def turn(observation: int, action: int, *, reused: int, starts: bool = False) -> Turn:

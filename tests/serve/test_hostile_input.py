@@ -12,8 +12,8 @@ from asked import ADMIN, Serving
 from browsing import Browser
 
 from memograd.serve.mcp.recalled import recalled
+from memograd.web.headers import SAFE
 from memograd.web.running import running
-from memograd.web.safe_headers import SAFE
 
 LOOKALIKES = [
     *("Alice", "ALICE", " alice", "alice ", "alice\u200b", "alice\u00ad", "\u202ealice"),

@@ -141,7 +141,7 @@ def reindex(
     json: given.AsJson = False,
 ) -> None:
     """Compute vectors and index anew from the journal."""
-    from memograd.memory.write.reindex import reindex as build
+    from memograd.memory.upkeep import reindex as build
 
     chosen = given.settings(path, embedder=embedder)
     given.check_memory(chosen)

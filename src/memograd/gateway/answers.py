@@ -27,7 +27,7 @@ from memograd.gateway.conversation import answer_message
 from memograd.gateway.database import dump
 from memograd.gateway.protocol import CallRefused, ChatRequest, error_body, field_error
 from memograd.gateway.store import WrongState
-from memograd.web.allowed import allowed
+from memograd.web.headers import allowed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -43,8 +43,8 @@ from memograd.gateway.responses_request import ResponseRequest
 from memograd.gateway.store import TraceStore
 from memograd.memory.embedders.embedder import Embedder
 from memograd.web.body_limit import BodyLimit, SlowBody
+from memograd.web.headers import SafeHeaders
 from memograd.web.host_check import HostCheck, checked_host
-from memograd.web.safe_headers import SafeHeaders
 from memograd.web.strict_json import StrictRoute
 
 # By name: given the model itself, FastAPI makes a validator a route and status. `/health` gives it.

@@ -32,7 +32,7 @@ from memograd.grpo.batch import Draw, rollout_ids
 from memograd.grpo.drawing import Attempts, attempts_of
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rollout.async_calls import wait_for
-from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.episode import episode_metrics
 from memograd.rollout.types import Group, Rollout, Scenario
 from memograd.web.running import running
 

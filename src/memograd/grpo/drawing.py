@@ -33,8 +33,7 @@ from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
 from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
-from memograd.rollout.episode import EpisodeTask, Limits
-from memograd.rollout.episode_metrics import episode_metrics, prefill_metrics
+from memograd.rollout.episode import EpisodeTask, Limits, episode_metrics, prefill_metrics
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import Group, Rollout, Scenario

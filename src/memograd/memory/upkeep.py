@@ -1,7 +1,13 @@
 """What one does to a memory as a whole: answers and feedback, making room, erasing, moving.
 
-`memory.py` has what one does every day. Invariant: nothing here is done by a model unless it says
-so, and only `purge` and `reset` erase.
+`memory.py` has what one does every day. `reindex` computes anew what is computed from the journal
+(vectors, search terms, the Milvus index): for another embedder, after a repair, or when the
+analysis of texts has changed. The journal is only read. Stopped at any moment, the memory opens
+with the old embedder or with the new one, never with a mixture: what is missing is computed when it
+is needed, and a process that has the memory open with the old embedder is refused when it writes.
+
+Invariants: nothing here is done by a model unless it says so, and only `purge` and `reset` erase;
+after `reindex` every search answers as a memory that was filled with this embedder would.
 """
 
 from __future__ import annotations
@@ -10,17 +16,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.arguments import check_text, checked_count, checked_id, checked_ids
 from memograd.memory.filters import parse_filter, scope_filter
+from memograd.memory.journal import Journal
 from memograd.memory.records.scope import Scope
 from memograd.memory.results import entity_results
 from memograd.memory.search.recall import Recall
-from memograd.memory.state.store import MemoryStore
+from memograd.memory.state.store import MemoryStore, embedder_meta, journal_url
 from memograd.memory.write.answers import Answered, check_answered, write_answer, write_feedback
 from memograd.memory.write.edits import sweep_owner
 
 if TYPE_CHECKING:
+    from memograd.memory.embedders import Embedder
     from memograd.memory.manager import MemoryManager
 
 
@@ -218,3 +227,30 @@ class MemoryUpkeep:
         from memograd.memory.write.transfer import import_journal
 
         return import_journal(self.store, Path(path))
+
+
+def reindex(settings: MemorySettings, embedder: Embedder | None = None) -> dict[str, Any]:
+    """Compute everything again with the settings' embedder (or the one given).
+
+    Returns the embedder's name and dimension, and how many owners, items and turns there are.
+    """
+    from memograd.memory.embedders import embedder_from_settings
+
+    embedder = embedder or embedder_from_settings(settings)
+    embedder.embed(["a first text, to see that it works before anything is changed"])
+    with Journal.open(journal_url(settings)) as journal:
+        journal.reset_derived(embedder_meta(embedder))
+    store = MemoryStore(settings, embedder)
+    recall = Recall(store, reranker=None)
+    try:
+        report = {"owners": 0, "items": 0, "turns": 0}
+        for owner in store.journal.owners():
+            state = store.states.current(owner)
+            report["owners"] += 1
+            report["items"] += len(state.items)
+            report["turns"] += len(state.turns)
+        recall.rebuild_index()
+    finally:
+        recall.close()
+        store.close()
+    return {"embedder": embedder.name, "dimension": embedder.dimension} | report

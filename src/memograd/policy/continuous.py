@@ -24,9 +24,8 @@ from transformers import PreTrainedModel
 
 from memograd.errors import MemogradError
 from memograd.policy.kv_cache import LEAST_SHARED, Beginning, KeptPrefixes, SlotCache, common
-from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import PREFILL_TOKENS, prefill
-from memograd.policy.token_logprobs import Constraint, restricted
+from memograd.policy.token_logprobs import Constraint, body_of, head_of, restricted
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.types import TokenMask
 

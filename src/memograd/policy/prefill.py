@@ -20,7 +20,7 @@ from transformers.cache_utils import DynamicLayer
 from memograd.errors import MemogradError
 from memograd.policy.batching import batches_by_tokens
 from memograd.policy.kv_cache import NOTHING, Beginning, KeysValues, KVBuffer, common
-from memograd.policy.model_parts import body_of, head_of
+from memograd.policy.token_logprobs import body_of, head_of
 from memograd.policy.tree_forward import additive_mask
 
 PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}

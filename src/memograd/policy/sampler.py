@@ -24,8 +24,8 @@ from transformers import Cache, PreTrainedModel
 
 from memograd.errors import MemogradError
 from memograd.policy.kv_cache import NOTHING, KeptPrefixes, KVBuffer
-from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.prefill import common_beginning, prefill
+from memograd.policy.token_logprobs import body_of, head_of
 from memograd.policy.tree_forward import additive_mask
 from memograd.rollout.token_tree import TokenTree, TreeBuilder
 from memograd.rollout.types import each

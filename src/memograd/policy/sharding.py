@@ -39,8 +39,7 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
 from memograd.policy.activation_checkpointing import decoder_layers
-from memograd.policy.model_parts import body_of
-from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.token_logprobs import BranchLogprobs, body_of
 from memograd.rollout.token_tree import TokenTree
 
 NOTHING, FORWARD, REFERENCE, TRAIN = 0, 1, 2, 3

@@ -3,7 +3,9 @@
 A vocabulary has tens of thousands of entries, so the logits of a whole batch would be the largest
 tensor of a step. Only the states that predict an answer token go through the output layer; more
 than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
-kept.
+kept. So the token tree needs the two halves of a model apart, `body_of` and `head_of`:
+`head(body(ids))` must be its logits; `memograd.policy.verify` checks that for each run, and
+`tests/policy/test_verify.py` that it notices.
 
 Where an answer is held to a grammar, a `Constraint` says token after token what may come next; the
 sampler draws from softmax(logits / temperature) over the allowed tokens and keeps the masks, and
@@ -18,13 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from memograd.errors import BadInput
 from memograd.rollout.types import TokenMask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 CHUNK = 512
 """States a chunk: 512 x 49,152 fp32 logits are 100 MB."""
@@ -132,3 +138,21 @@ def restricted(scores_NV: torch.Tensor, masks: Sequence[TokenMask | None]) -> to
     lowest = torch.finfo(scores_NV.dtype).min
     mask_HV = torch.from_numpy(forbidden).to(scores_NV.device)
     return scores_NV.index_copy(0, rows, scores_NV[rows].masked_fill(mask_HV, lowest))
+
+
+def body_of(model: PreTrainedModel) -> Callable[..., Any]:
+    """The decoder: token ids to hidden states, with a cache of keys and values."""
+    body: Callable[..., Any] = model.get_decoder()
+    return body
+
+
+def head_of(model: PreTrainedModel) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The output layer: hidden states to logits. Raises `BadInput` if the model has none."""
+    head = model.get_output_embeddings()
+    if head is None:
+        raise BadInput(
+            f"{type(model).__name__} has no output layer over the vocabulary, so it cannot answer; "
+            "use a causal language model"
+        )
+    layer: Callable[[torch.Tensor], torch.Tensor] = head
+    return layer

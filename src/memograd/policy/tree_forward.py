@@ -28,9 +28,8 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from memograd.policy.model_parts import body_of, head_of
 from memograd.policy.packed_row import pack
-from memograd.policy.token_logprobs import BranchLogprobs, token_logprobs
+from memograd.policy.token_logprobs import BranchLogprobs, body_of, head_of, token_logprobs
 from memograd.policy.tree_attention import attending
 from memograd.policy.value_head import ValueHead
 from memograd.rollout.token_tree import TokenTree

@@ -61,7 +61,7 @@ def make_app(
         from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
 
-        from memograd.web.safe_headers import SafeHeaders
+        from memograd.web.headers import SafeHeaders
     except ModuleNotFoundError as error:
         raise BadInput(
             f"Serving needs the package {error.name}; run pip install 'memograd[gateway]'."

@@ -1,7 +1,7 @@
 """The web application: what stands before every route, its parts, and how a refusal is told.
 
 Outermost first: the headers of every answer, what makes a page of a refusal where a reader looks at
-pages (`page/outside.py`), Host and Origin (403), a key where there is a body (401), the time and
+pages (`page/mount.py`), Host and Origin (403), a key where there is a body (401), the time and
 the size of the body (408, 413), then the routes of `PARTS`. Invariants: what is refused has the
 form `{"detail": SENTENCE}`, and on the page its language; a failure of the database is 503 with
 Retry-After, and its own words go to the log, not to the client.
@@ -26,15 +26,14 @@ from memograd.memory import Memory
 from memograd.serve import session
 from memograd.serve.limits import KnownFirst
 from memograd.serve.mcp import http as mcp
-from memograd.serve.page import mount, outside
+from memograd.serve.page import mount
 from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.serve.warming import warming
-from memograd.web.allowed import allowed
 from memograd.web.body_limit import BodyLimit, SlowBody
+from memograd.web.headers import SAFE, SafeHeaders, allowed
 from memograd.web.host_check import HostCheck, checked_host
-from memograd.web.safe_headers import SAFE, SafeHeaders
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 
@@ -86,7 +85,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(SlowBody, seconds=limits.body_seconds, refusal=too_slow)
     app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
-    app.add_middleware(outside.PageRefusals, served=served)
+    app.add_middleware(mount.PageRefusals, served=served)
     app.add_middleware(SafeHeaders)
     return app
 

@@ -26,7 +26,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from memograd.data import ConversationSplit, select_conversations, split_by_conversation
 from memograd.policy.language_model import LanguageModel
-from memograd.policy.model_parts import body_of
+from memograd.policy.token_logprobs import body_of
 from memograd.policy.tool_template import use_tool_template
 from memograd.rewards.matching import accepted_answers
 from memograd.rollout.types import Message

@@ -18,7 +18,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from memograd.web.json_depth import DEEPEST, MOST_VALUES, too_deep, too_many
+from memograd.web.json_text import DEEPEST, MOST_VALUES, too_deep, too_many
 
 
 class _StrictRequest(Request):

@@ -2,8 +2,15 @@
 
 SQLite: write-ahead log with `synchronous=NORMAL`. What a transaction has committed survives the end
 of the process, however it ends; a power failure may cost the last transactions, but never a part of
-one. PostgreSQL: a transaction is durable as the server is configured. Invariants: a place that
-cannot be used is one `BadInput` sentence; what was committed is there after `kill -9`.
+one. PostgreSQL: a transaction is durable as the server is configured.
+
+`patience` says how long any database of ours is waited for, the journal's too. A PostgreSQL that is
+gone refuses, and that is an error at once. One behind a connection that was cut on the way, or that
+takes connections and says nothing, would be waited for until the operating system gives up, a
+quarter of an hour or never, and each call meanwhile holds a thread.
+
+Invariants: a place that cannot be used is one `BadInput` sentence; what was committed is there
+after `kill -9`; what a URL says of patience itself stands.
 """
 
 from __future__ import annotations
@@ -21,7 +28,27 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from memograd.errors import BadInput, MemogradError
-from memograd.web.postgresql import patience
+
+DRIVERS: Final = ("psycopg", "psycopg2")  # over libpq, whose words these are
+CONNECT_SECONDS = 10
+UNHEARD_SECONDS = 30
+"""How long what was sent may stay without the other side's receipt, by a busy or a silent
+connection; how long an answer takes is not limited."""
+
+
+def patience(url: URL) -> dict[str, int]:
+    """Arguments for the driver of a URL."""
+    if url.get_driver_name() not in DRIVERS:
+        return {}
+    wanted = {
+        "connect_timeout": CONNECT_SECONDS,
+        "tcp_user_timeout": UNHEARD_SECONDS * 1000,
+        "keepalives_idle": UNHEARD_SECONDS // 3,
+        "keepalives_interval": UNHEARD_SECONDS // 3,
+        "keepalives_count": 2,
+    }
+    return {name: value for name, value in wanted.items() if name not in url.query}
+
 
 WAIT_SECONDS: Final = 30.0
 

@@ -36,7 +36,7 @@ from sqlalchemy.sql.schema import Table
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
-from memograd.web.postgresql import patience
+from memograd.web.tables import patience
 
 WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
 DECIDING_SECONDS: Final = 30.0

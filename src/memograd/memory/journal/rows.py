@@ -29,7 +29,7 @@ from memograd.errors import BadInput
 from memograd.memory.journal.schema import DERIVED, EVENTS
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.scope import Scope, check_unicode
-from memograd.web.json_depth import DEEPEST, too_deep
+from memograd.web.json_text import DEEPEST, too_deep
 
 BATCH: Final = 500  # owners in one IN (...)
 HELD_OWNERS: Final = 10_000

@@ -16,11 +16,11 @@ from typing import Any, Final
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
-from memograd.memory.records.json_line import json_line
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.memory_state import NOT_READABLE
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.write.answers import VERDICTS
+from memograd.web.json_text import json_line
 
 FORMAT: Final = "memograd-journal"
 VERSION: Final = 1

@@ -12,8 +12,8 @@ from typing import Any
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
-from memograd.memory.records.json_line import json_line
 from memograd.memory.search.context import NOTICE, marked
+from memograd.web.json_text import json_line
 
 
 class Remembered(BaseModel):

@@ -19,11 +19,11 @@ from fastapi.responses import StreamingResponse
 
 from memograd.errors import MemogradError
 from memograd.memory.records.events import Event
-from memograd.memory.records.json_line import json_line
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Refused, Unavailable
 from memograd.serve.rest.door import Door, Limit, router
 from memograd.serve.served import Served, asking_for_long
+from memograd.web.json_text import json_line
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import Any
 from memograd.evaluation.tables import markdown_table, plain_table
 from memograd.grpo.batch import reward_rollouts
 from memograd.rewards import WeightedReward
-from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.episode import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import HeldOut

@@ -33,7 +33,7 @@ from memograd.policy.tool_template import read_template
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
-from memograd.rollout.episode_metrics import episode_metrics
+from memograd.rollout.episode import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.recipe import located_episodes

@@ -1,17 +1,23 @@
-"""Headers by which a browser keeps an answer to itself, on every answer of a server of ours.
+"""The headers of answers: those by which a browser keeps an answer to itself, and `Allow`.
 
 What is answered may be somebody's memory or conversation, and what was remembered may be anything.
 So a browser shall run nothing that it holds, load nothing for it from elsewhere, show it in no
-frame of another page, give it to no other site, and keep no copy. Invariant: every answer has all
-of them, refusals and streams too; what a route says itself about caching stands. Pure ASGI.
+frame of another page, give it to no other site, and keep no copy.
+
+A refusal of a method (405) says which ones a path takes. Starlette answers with those of the first
+route of a path, and a path may have several routes.
+
+Invariants: every answer has all of `SAFE`, refusals and streams too, and what a route says itself
+about caching stands; what `Allow` names is taken there, and what it does not name is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
 from starlette.datastructures import MutableHeaders
+from starlette.routing import Match, Route
 
 from memograd.web.body_limit import Application, Receive, Scope, Send
 
@@ -48,3 +54,12 @@ class SafeHeaders:
             await send(message)
 
         await self._app(scope, receive, safely)
+
+
+def allowed(routes: Iterable[Any], scope: MutableMapping[str, Any]) -> str:
+    """The methods of all routes of the path, as the header `Allow` has them."""
+    found: set[str] = set()
+    for route in routes:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return ", ".join(sorted(found))

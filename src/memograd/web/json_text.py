@@ -1,13 +1,19 @@
-"""How deep JSON may be nested, wherever it is read or kept, and how many values a body may hold.
+"""JSON that every reader takes alike: how deep it may be, how many values it holds, on one line.
 
 Readers and writers of JSON give up at some depth, each at its own. What one of them took and
 another one cannot write would then stand in the way of everything that is told together with it.
 A body of a few megabytes can hold millions of values; to check each of them, and to tell what is
 wrong with it, holds up everybody else for a minute.
+
+JSON escapes the line breaks of ASCII. Unicode has three more, and readers who cut a stream into
+lines by them (`str.splitlines`, so httpx's `iter_lines` too) would find half an object, and a model
+a line that nobody wrote. Invariants: no reader finds a line break in a `json_line`; it says the
+same as JSON.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 DEEPEST: Final = 100
@@ -41,3 +47,11 @@ def too_deep(value: Any) -> bool:
             return False
         level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
     return True
+
+
+_BREAKS: Final = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"})
+
+
+def json_line(value: Any) -> str:
+    """The value as JSON without a line break; other scripts stand as they are."""
+    return json.dumps(value, ensure_ascii=False).translate(_BREAKS)
