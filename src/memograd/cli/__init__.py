@@ -1,7 +1,7 @@
 """The command `memograd`: one verb a command, each a few lines over a function anyone can import.
 
-The top floor: it may import every room, and imports those above `config` only when a command runs,
-so that `--help` answers at once and never loads torch. It holds no logic of its own: `training` is
+Rooms above `config` are imported when a command runs, so that `--help` answers at once and never
+loads torch. It holds no logic of its own: `training` is
 over `memograd.tasks`, `memory` and `chat` over `memograd.memory` and `memograd.assistant`,
 `memory_upkeep` over `memograd.memory.doctor`. `app` puts them together, `show` and `given` are what
 they share: how results are printed, and how files and options are read.

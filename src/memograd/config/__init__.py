@@ -1,4 +1,5 @@
-"""The ground floor: typed settings, and reading them from files, environment and command line.
+"""Typed settings, and reading them from files, environment and command line.
+
 `settings` declares what a training run can be told, `load` reads it and reads back what a run was
 told; `memory_settings` does both for the memory; `mem0_config` reads mem0's form. Each says in one
 sentence what is wrong with what it read. The settings of one task are in its folder.

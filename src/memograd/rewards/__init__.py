@@ -3,7 +3,7 @@
 `registry` holds the built-in ones, `spec` reads `--rewards`, `user_code` loads the user's own
 functions, `compose` calls them and adds up, turning whatever cannot be computed into an error with
 the rollout's id in it. Rewards of memory operations are apart, because they see operations and not
-completions: `mem_alpha`, and `memograd.tasks.memory_ops.rewards`. Knows no policy and no task.
+completions: `mem_alpha`, and `memograd.tasks.memory_ops.rewards`. No reward knows a policy.
 """
 
 from memograd.rewards.compose import (

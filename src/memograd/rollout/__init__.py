@@ -1,8 +1,8 @@
 """What happened: scenarios, turns, rollouts, groups, the token tree that they share, and how
 episodes of several turns are played.
 
-Knows neither tasks nor models: a policy is whatever samples (`lockstep.Sampler`). The modules of
-multi-turn play (`episode`, `lockstep`, `environment`, `branches`,...) are imported by their names.
+A policy is whatever samples (`lockstep.Sampler`). The modules of multi-turn play (`episode`,
+`lockstep`, `environment`, `branches`,...) are imported by their names.
 """
 
 from memograd.rollout.token_tree import TokenTree

@@ -17,7 +17,7 @@ from memograd.data.lifelog.kinds import PET, FactKind
 from memograd.data.lifelog.scribe import Scribe, ToldClause, Written
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import GoldOp
-from memograd.data.lifelog.world import CarriedValue, LifeWorld, Person, Slot
+from memograd.data.lifelog.world import CarriedValue, CastMember, LifeWorld, Slot
 from memograd.memory.records.operations import OpKind
 
 RECENT = 4  # statements within which a slip is corrected
@@ -165,14 +165,14 @@ class Life:
         slot.ended = True
         return True
 
-    def _introduce(self, person: Person) -> bool:
+    def _introduce(self, person: CastMember) -> bool:
         world = self._world
         slots = {"role": CalendarValue.plain(person.role), "name": CalendarValue.plain(person.name)}
         clause = ToldClause(world.form(self._frames.introduced), world.user, slots)
         person.introduced = self._scribe.fact(clause, GoldOp(OpKind.ADD)).id
         return True
 
-    def _tell_new(self, person: Person, kind: FactKind) -> bool:
+    def _tell_new(self, person: CastMember, kind: FactKind) -> bool:
         world, wording = self._world, self._world.wording(kind)
         key = self._rng.choice(list(wording.keys)) if wording.keys else ""
         if kind.event and self._rng.random() < self._told_of(person, kind) / 3:
@@ -340,7 +340,7 @@ class Life:
         ]
         return self._rng.choices(usable, weights)[0]
 
-    def _someone(self) -> Person:
+    def _someone(self) -> CastMember:
         """Most of all the user, then whoever the user talks with, then the others."""
         known = self._world.known()
         weights = [
@@ -349,7 +349,7 @@ class Life:
         ]
         return self._rng.choices(known, weights)[0]
 
-    def _draw(self, person: Person, kind: FactKind, key: str) -> CalendarValue | None:
+    def _draw(self, person: CastMember, kind: FactKind, key: str) -> CalendarValue | None:
         """A value that this slot never had; mostly one that nobody else has either."""
         rng, world = self._rng, self._world
         language = world.language.code
@@ -368,7 +368,7 @@ class Life:
         pool = usable if not fresh or rng.random() < SHARED_VALUE else fresh
         return CalendarValue.plain(rng.choice(pool)) if pool else None
 
-    def _told_of(self, person: Person, kind: FactKind) -> int:
+    def _told_of(self, person: CastMember, kind: FactKind) -> int:
         return sum(slot.person is person and slot.kind is kind for slot in self._world.slots)
 
     def _slots(self, kind: FactKind, key: str, value: CalendarValue) -> dict[str, CalendarValue]:

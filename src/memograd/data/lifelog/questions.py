@@ -23,7 +23,7 @@ from memograd.data.lifelog.forms import Forms, by_name, fill, lower_first, sente
 from memograd.data.lifelog.kinds import KINDS
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.types import Probe
-from memograd.data.lifelog.world import CarriedValue, LifeWorld, Person, Slot
+from memograd.data.lifelog.world import CarriedValue, CastMember, LifeWorld, Slot
 
 # How often an exam tries each category.
 CATEGORIES = {
@@ -359,7 +359,7 @@ class Examiner:
         return fill(self._world.form(forms), naming, {"v": held.value.answer})
 
     def _filled(
-        self, form: str, person: Person, slots: dict[str, CalendarValue], name: str = ""
+        self, form: str, person: CastMember, slots: dict[str, CalendarValue], name: str = ""
     ) -> str:
         if not name:
             whole = person.role != "" and self._rng.random() < WHOLE_PHRASE

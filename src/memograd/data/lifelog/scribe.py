@@ -22,7 +22,7 @@ from memograd.data.lifelog.forms import (
     with_articles,
 )
 from memograd.data.lifelog.types import GoldOp, ToldStatement
-from memograd.data.lifelog.world import LifeWorld, Person
+from memograd.data.lifelog.world import CastMember, LifeWorld
 from memograd.memory import RawTurn
 
 BARE = 0.55  # share of facts that stand alone, without a frame around them
@@ -36,7 +36,7 @@ class ToldClause:
     """A form with its slots, about somebody."""
 
     form: str
-    person: Person
+    person: CastMember
     slots: dict[str, CalendarValue]
 
 
@@ -55,7 +55,7 @@ class Scribe:
     partner: a member of the cast, or None for the assistant.
     """
 
-    def __init__(self, rng: random.Random, world: LifeWorld, partner: Person | None) -> None:
+    def __init__(self, rng: random.Random, world: LifeWorld, partner: CastMember | None) -> None:
         self.turns: list[RawTurn] = []
         self.statements: list[ToldStatement] = []
         self.turn_of: dict[str, str] = {}
@@ -129,23 +129,23 @@ class Scribe:
         said, text = talk.said.format_map(slots), talk.text.format_map(slots)
         return self._write(speaker, said, text, gold, subject="", by_bare_name=False)
 
-    def called(self, person: Person) -> str:
+    def called(self, person: CastMember) -> str:
         """`my sister Mary`, in the words of the user."""
         space = self._world.language.space
         mine = "我" if self._language == "zh" else "my"
         return f"{mine}{space}{person.role}{space}{person.name}"
 
-    def relation(self, person: Person) -> str:
+    def relation(self, person: CastMember) -> str:
         """`Ann's sister`, `林悦的姐姐`."""
         user = self._world.user
         whose = by_name(self._language, user.name, user.sex).slots["whose"]
         return f"{whose}{self._world.language.space}{person.role}"
 
-    def whole_phrase(self, person: Person) -> str:
+    def whole_phrase(self, person: CastMember) -> str:
         """`Ann's sister Mary`, `林悦的姐姐林静`."""
         return f"{self.relation(person)}{self._world.language.space}{person.name}"
 
-    def _whole_phrase_after(self, speaker: Person, person: Person, named: bool) -> str:
+    def _whole_phrase_after(self, speaker: CastMember, person: CastMember, named: bool) -> str:
         """`her sister Mary` where the user was named just before."""
         if not named or speaker is not self._world.user:
             return self.whole_phrase(person)
@@ -153,7 +153,7 @@ class Scribe:
         space = self._world.language.space
         return f"{his}{space}{person.role}{space}{person.name}"
 
-    def _speaker_for(self, person: Person) -> Person:
+    def _speaker_for(self, person: CastMember) -> CastMember:
         return person if person is self.partner else self._world.user
 
     def _common(self, lead: str | None) -> tuple[str, str]:
@@ -165,7 +165,7 @@ class Scribe:
         text = bare if rng.random() < BARE else world.form(self._frames.text)
         return said, text
 
-    def _said_clause(self, clause: ToldClause, speaker: Person) -> str:
+    def _said_clause(self, clause: ToldClause, speaker: CastMember) -> str:
         if clause.person is speaker:
             naming = first_person(self._language)
         else:
@@ -174,7 +174,9 @@ class Scribe:
             naming = by_name(self._language, name, clause.person.sex)
         return self._filled(clause, naming, {key: one.said for key, one in clause.slots.items()})
 
-    def _text_clause(self, clause: ToldClause, speaker: Person, named: bool) -> tuple[str, bool]:
+    def _text_clause(
+        self, clause: ToldClause, speaker: CastMember, named: bool
+    ) -> tuple[str, bool]:
         person = clause.person
         by_bare_name = True
         if named and person is speaker:

@@ -19,7 +19,7 @@ from memograd.data.lifelog.kinds import ATTRIBUTES, EVENTS, FactKind
 
 
 @dataclass(eq=False)
-class Person:
+class CastMember:
     """A member of the cast. role: to the user, empty for the user. introduced: by a statement."""
 
     name: str
@@ -64,7 +64,7 @@ class Slot:
     changes, slips: how often the value was changed, and corrected.
     """
 
-    person: Person
+    person: CastMember
     kind: FactKind
     key: str
     held: CarriedValue | None = None
@@ -111,11 +111,11 @@ class LifeWorld:
         pool = wording.keys[key] if wording.keys else wording.pool
         return pool if kind.held_out or len(pool) < 9 else held_apart(pool, self.split)
 
-    def slot(self, person: Person, kind: FactKind, key: str) -> Slot | None:
+    def slot(self, person: CastMember, kind: FactKind, key: str) -> Slot | None:
         """The slot, if it was ever mentioned."""
         return self._by_place.get((person.name, kind.name, key))
 
-    def open_slot(self, person: Person, kind: FactKind, key: str) -> Slot:
+    def open_slot(self, person: CastMember, kind: FactKind, key: str) -> Slot:
         """The slot; a new one if it was never mentioned."""
         slot = self.slot(person, kind, key)
         if slot is None:
@@ -130,17 +130,17 @@ class LifeWorld:
             if slot.held is not None:
                 yield slot, slot.held
 
-    def known(self) -> list[Person]:
+    def known(self) -> list[CastMember]:
         """The user and those who were introduced."""
         return [one for one in self.cast if one is self.user or one.introduced is not None]
 
-    def _draw_cast(self, people: int) -> list[Person]:
+    def _draw_cast(self, people: int) -> list[CastMember]:
         rng, tables = self.rng, self.language
         women = rng.sample(tables.women.of(self.split), people + 1)
         men = rng.sample(tables.men.of(self.split), people + 1)
         pets = rng.sample(tables.pets.of(self.split), 4)
         sex = rng.choice("fm")
-        user = Person((women if sex == "f" else men).pop(), sex, "user")
+        user = CastMember((women if sex == "f" else men).pop(), sex, "user")
         grown = [role for role in tables.roles if role.group == "adult"]
         others = [role for role in tables.roles if role.group != "adult"]
         few = max(1, people // 3)
@@ -154,12 +154,12 @@ class LifeWorld:
             family = user.name[0] + name[1:]
             if role.surname and family not in {one.name for one in cast}:
                 name = family
-            cast.append(Person(name, sex, role.group, role.name))
+            cast.append(CastMember(name, sex, role.group, role.name))
         others_cast = cast[1:]
         rng.shuffle(others_cast)
         return [user, *others_cast]
 
-    def _kinds_of(self, person: Person) -> tuple[FactKind, ...]:
+    def _kinds_of(self, person: CastMember) -> tuple[FactKind, ...]:
         """What this person talks about: much of what there is for the user, less for others."""
         rng = self.rng
         usable = [

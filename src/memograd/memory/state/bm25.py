@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from memograd.memory.state.segment import Part
+from memograd.memory.state.segment import SegmentPart
 
 K1 = 1.2
 B = 0.75
@@ -98,7 +98,7 @@ def _cover(term: np.ndarray, of: np.ndarray, n: int, idf: np.ndarray) -> np.ndar
 
 
 def bm25_scores(
-    parts: Sequence[Part[Any]],
+    parts: Sequence[SegmentPart[Any]],
     tail: Sequence[tuple[Counter[str], int]],
     terms: Sequence[str],
 ) -> np.ndarray:
@@ -111,7 +111,7 @@ def bm25_scores(
 
 
 def word_scores(
-    parts: Sequence[Part[Any]],
+    parts: Sequence[SegmentPart[Any]],
     tail: Sequence[tuple[Counter[str], int]],
     terms: Sequence[str],
 ) -> WordScores:

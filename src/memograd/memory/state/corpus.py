@@ -41,7 +41,7 @@ from memograd.memory.state.corpus_view import (
     stacked,
 )
 from memograd.memory.state.scored import Scored, best
-from memograd.memory.state.segment import Part, T, build_part, join_parts
+from memograd.memory.state.segment import SegmentPart, T, build_part, join_parts
 
 TAIL_ROWS = 32
 JOINED_ROWS = 8192
@@ -405,7 +405,7 @@ class Corpus(Generic[T]):
         """
         if len({corpus._dimension for corpus in corpora}) != 1:
             raise ValueError("a union needs corpora, all with vectors of one length")
-        parts: list[Part[T]] = []
+        parts: list[SegmentPart[T]] = []
         for corpus in corpora:
             view = corpus._view
             parts += view.parts
@@ -462,9 +462,9 @@ class Corpus(Generic[T]):
         return [Ranked(record(at), value) for at, value in best(scores, k, margin, exact, allowed)]
 
 
-def _tidy(parts: list[Part[T]]) -> tuple[Part[T], ...]:
+def _tidy(parts: list[SegmentPart[T]]) -> tuple[SegmentPart[T], ...]:
     """The same records in fewer parts, by the rule that the module describes."""
-    tidy: list[Part[T]] = []
+    tidy: list[SegmentPart[T]] = []
     for part in parts:
         if not part.alive:
             continue

@@ -20,7 +20,7 @@ from typing import Final, Generic
 import numpy as np
 
 from memograd.memory.state.columns import Columns, describe, join_columns
-from memograd.memory.state.segment import Part, T, build_part, join_parts, weave_parts
+from memograd.memory.state.segment import SegmentPart, T, build_part, join_parts, weave_parts
 
 EXACT_BLOCK: Final = 2048
 PAUSE_DAYS: Final = 0.125
@@ -49,7 +49,7 @@ class CorpusView(Generic[T]):
     places rise in the order of insertion.
     """
 
-    parts: tuple[Part[T], ...] = ()
+    parts: tuple[SegmentPart[T], ...] = ()
     tail: dict[str, PendingRow[T]] | None = None
     layout: list[Layout] = field(default_factory=list, compare=False, repr=False)
 
@@ -222,7 +222,7 @@ def earlier_view(
     return CorpusView(tuple(merged))
 
 
-def _between(part: Part[T], start: int, stop: int) -> Part[T]:
+def _between(part: SegmentPart[T], start: int, stop: int) -> SegmentPart[T]:
     """Some rows of a part, as one of their own."""
     if (start, stop) == (0, part.size):
         return part
@@ -230,7 +230,7 @@ def _between(part: Part[T], start: int, stop: int) -> Part[T]:
     return join_parts([part.only((rows >= start) & (rows < stop))])
 
 
-def part_of(pending: Sequence[PendingRow[T]]) -> Part[T]:
+def part_of(pending: Sequence[PendingRow[T]]) -> SegmentPart[T]:
     """The tail, which is not empty, as a part."""
     return build_part(
         [p.record for p in pending],

@@ -2,9 +2,10 @@
 
 A `Segment` never changes once it is built; with it go its `Postings`, an inverted index in three
 flat arrays: for every term the rows that hold it, how often, and how long those rows are, side by
-side in one block. A `Part` is a segment as one corpus sees it: the segment and a mask of the rows
-that this corpus has removed; it is replaced, never changed, so a fork that holds the old part sees
-what it always saw. Joining parts makes a new segment of the rows that are alive, in the same order.
+side in one block. A `SegmentPart` is a segment as one corpus sees it: the segment and a mask of the
+rows that this corpus has removed; it is replaced, never changed, so a fork that holds the old part
+sees what it always saw. Joining parts makes a new segment of the rows that are alive, in the same
+order.
 
 Invariant: joining changes nothing that a search can see: joined postings are those that building
 them from the joined rows gives, up to the numbering of terms.
@@ -105,7 +106,7 @@ class Segment(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[T]):
+class SegmentPart(Generic[T]):
     """A segment without the rows in `dead` (bool `[n]`; None where every row is alive).
 
     alive: number of rows that are. alive_length: the sum of their lengths in terms.
@@ -128,21 +129,21 @@ class Part(Generic[T]):
             return None
         return row
 
-    def without(self, row: int) -> Part[T]:
+    def without(self, row: int) -> SegmentPart[T]:
         """The same part after the removal of one row that is alive."""
         dead = np.zeros(self.size, bool) if self.dead is None else self.dead.copy()
         dead[row] = True
         length = int(self.segment.lengths[row])
-        return Part(self.segment, dead, self.alive - 1, self.alive_length - length)
+        return SegmentPart(self.segment, dead, self.alive - 1, self.alive_length - length)
 
-    def only(self, keep: np.ndarray) -> Part[T]:
+    def only(self, keep: np.ndarray) -> SegmentPart[T]:
         """The same part with the rows that are alive and in `keep` (bool `[n]`)."""
         if self.dead is not None:
             keep = keep & ~self.dead
         alive = int(keep.sum())
         if alive == self.alive:
             return self
-        return Part(self.segment, ~keep, alive, int(self.segment.lengths[keep].sum()))
+        return SegmentPart(self.segment, ~keep, alive, int(self.segment.lengths[keep].sum()))
 
     def count_by(self, attribute: str) -> Counter[str]:
         """How many rows that are alive have each text of an attribute."""
@@ -167,14 +168,14 @@ def build_part(
     matrix: np.ndarray,
     terms_per_record: Sequence[Sequence[str]],
     since: Sequence[int],
-) -> Part[T]:
+) -> SegmentPart[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
     postings = build_postings(terms_per_record)
     return _part(list(records), matrix, lengths, postings, np.array(since, np.int64))
 
 
-def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
+def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
     """One part with the living rows of several, in their order."""
     offset = 0
     rows_of_parts, renumbered = [], []
@@ -208,7 +209,7 @@ def join_parts(parts: Sequence[Part[T]]) -> Part[T]:
     return joined
 
 
-def weave_parts(first: Part[T], second: Part[T]) -> Part[T]:
+def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]:
     """One part with the living rows of both, in the order of the events that brought them."""
     parts = (first, second)
     rows_of_parts = [part.alive_rows() for part in parts]
@@ -252,11 +253,11 @@ def _part(
     lengths: np.ndarray,
     postings: Postings,
     since: np.ndarray,
-) -> Part[T]:
+) -> SegmentPart[T]:
     matrix.flags.writeable = False
     rows = {record.id: row for row, record in enumerate(records)}
     segment = Segment(records, matrix, lengths, postings, rows, since)
-    return Part(segment, None, len(records), int(lengths.sum()))
+    return SegmentPart(segment, None, len(records), int(lengths.sum()))
 
 
 def build_postings(terms_per_row: Sequence[Sequence[str]]) -> Postings:

@@ -1,8 +1,9 @@
 """What requests may hold, as pydantic models: mem0's words and ours.
 
 A field that nobody knows is refused by name (422), one that only mem0's own service has is 501 by
-name, so nothing that a client asks for is passed over. The fields of `Unread` name that service's
-projects and versions; here the key says all of it. Invariant: a field means the same in every body.
+name, so nothing that a client asks for is passed over. The fields of `ServiceBody` name that
+service's projects and versions; here the key says all of it. Invariant: a field means the same in
+every body.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Body(BaseModel):
                 raise NotOffered(f"{name} is not offered: {instead}")
 
 
-class Unread(Body):
+class ServiceBody(Body):
     """What clients of mem0's own service may send along."""
 
     org_id: str | None = None
@@ -45,7 +46,7 @@ class Unread(Body):
     output_format: str | None = None
 
 
-class Owned(Unread):
+class Owned(ServiceBody):
     """Whose memory is meant: ids at the top level, inside `filters`, or both."""
 
     user_id: str | None = None
@@ -204,7 +205,7 @@ class Listing(Selection):
         return {"AND": members} if members else None
 
 
-class ItemChange(Unread):
+class ItemChange(ServiceBody):
     """What an item is to say from now on; `data` and `memory` are other words for `text`."""
 
     text: str | None = None
@@ -234,7 +235,7 @@ class OneChange(ItemChange):
     memory_id: str
 
 
-class Changes(Unread):
+class Changes(ServiceBody):
     """A batch of changes."""
 
     memories: list[OneChange]
@@ -246,13 +247,13 @@ class OneId(Body):
     memory_id: str
 
 
-class SeveralIds(Unread):
+class SeveralIds(ServiceBody):
     """A batch of items."""
 
     memories: list[OneId]
 
 
-class ItemFeedback(Unread):
+class ItemFeedback(ServiceBody):
     """What somebody thinks of an item."""
 
     memory_id: str

@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 
 import memograd
 from memograd.serve.refusals import NotOffered
-from memograd.serve.rest import feed, mem0_client, mem0_server, own
+from memograd.serve.rest import feed, mem0, own
 from memograd.serve.rest.door import REFUSALS, RefusalBody
 from memograd.serve.served import Asking, Served
 
@@ -36,8 +36,8 @@ def add_to(app: FastAPI, served: Served) -> None:
     """Add the routes."""
     for routes in (
         _about(served),
-        mem0_server.routes(served),
-        mem0_client.routes(served),
+        mem0.server_routes(served),
+        mem0.client_routes(served),
         own.routes(served),
         feed.routes(served),
         _not_offered(),

@@ -6,5 +6,5 @@
 `questions` are read and split, `rows` makes prompts and gold attempts of them, `tool` is the
 environment and reads what an agent did out of its conversation, `compare` says whether a result is
 the gold result, `rewards` are numbers made of both, `sample` is a database of our own with
-questions. Knows neither the trainer nor any model.
+questions.
 """
