@@ -149,14 +149,13 @@ class Recall:
         self,
         wanted: Filter,
         *,
-        limit: int | None = None,
         as_of: datetime | None = None,
         show_expired: bool = False,
     ) -> list[MemoryItem]:
         """Every item that the filter lets through, in the order they were learnt."""
         items = self._reach.listing(wanted, as_of, show_expired=show_expired).items()
         items.sort(key=lambda item: item.created_at)
-        return items if limit is None else items[:limit]
+        return items
 
     def page(
         self,

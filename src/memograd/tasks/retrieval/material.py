@@ -145,8 +145,8 @@ def _asking(question: Question, number: int) -> Asking:
     )
 
 
-def state_of(told: MemoryMaterial, embedder: Embedder, *, verbatim: bool = False) -> MemoryState:
-    """The memory after all that was told; verbatim: as with `infer=False`, items word for word."""
+def state_of(told: MemoryMaterial, embedder: Embedder) -> MemoryState:
+    """The memory after all that was told."""
     state = MemoryState(embedder.dimension)
     turns = [turn for conversation in told.conversations for turn in conversation]
     if told.items is not None:  # items are ranked by the words of their turns alone
@@ -154,29 +154,20 @@ def state_of(told: MemoryMaterial, embedder: Embedder, *, verbatim: bool = False
         state.turns.add_many(turns, vectors, [analyse(turn.index_text()) for turn in turns])
         _add_items(state, told.items, embedder)
         return state
-    if verbatim:
-        facts: list[tuple[str, tuple[str, ...]]] = [
-            (turn.text.strip(), (turn.id,)) for turn in turns if turn.text.strip()
-        ]
-    else:
-        texts = [turn.index_text() for turn in turns]
-        state.turns.add_many(turns, embedder.embed(texts), [analyse(text) for text in texts])
-        reader = RuleReader()
-        facts = [
-            (fact.text, tuple(fact.sources))
-            for conversation in told.conversations
-            for fact in reader.read(conversation)
-        ]
+    texts = [turn.index_text() for turn in turns]
+    state.turns.add_many(turns, embedder.embed(texts), [analyse(text) for text in texts])
+    reader = RuleReader()
+    facts = [fact for conversation in told.conversations for fact in reader.read(conversation)]
     items = [
         MemoryItem(
-            id=hashlib.sha256(f"{number}\0{text}".encode()).hexdigest()[:16],
-            text=text,
+            id=hashlib.sha256(f"{number}\0{fact.text}".encode()).hexdigest()[:16],
+            text=fact.text,
             scope=_SCOPE,
             created_at=_NOW,
             updated_at=_NOW,
-            sources=sources,
+            sources=tuple(fact.sources),
         )
-        for number, (text, sources) in enumerate(facts)
+        for number, fact in enumerate(facts)
     ]
     _add_items(state, items, embedder)
     return state
@@ -189,11 +180,7 @@ def _add_items(state: MemoryState, items: Sequence[MemoryItem], embedder: Embedd
 
 
 def rows_of(
-    memories: Sequence[MemoryMaterial],
-    embedder: Embedder,
-    *,
-    strangers: int = 0,
-    verbatim: bool = False,
+    memories: Sequence[MemoryMaterial], embedder: Embedder, *, strangers: int = 0
 ) -> Iterator[Row]:
     """The rows of all memories.
 
@@ -201,7 +188,7 @@ def rows_of(
     cannot answer: it heard other people.
     """
     for number, told in enumerate(memories):
-        state = state_of(told, embedder, verbatim=verbatim)
+        state = state_of(told, embedder)
         others = [
             replace(asking, evidence=frozenset(), kind="stranger")
             for other in memories
