@@ -11,6 +11,7 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.fact import Heard
+from memograd.memory.reader.idle import DREAMT
 from memograd.memory.statements import parse_statement
 
 CORRECTS: Final = re.compile(
@@ -123,10 +124,12 @@ def of_other_person(message: str, item: str) -> bool:
 def leaves_alone(heard: Heard, item: str) -> bool:
     """Whether words say that a message cannot close an item, whatever it looks like.
 
-    It tells of another person, of what may be one day or would be, answers another question, or
-    grants what the item says (朝北就朝北吧).
+    It tells of another person, of what may be one day or would be or was dreamt, of an exception,
+    answers another question, or grants what the item says (朝北就朝北吧).
     """
     if of_other_person(heard.whole, item) or _SUPPOSES.match(heard.own):
+        return True
+    if _ONCE.search(heard.own) or DREAMT.match(heard.own):
         return True
     granted = _GRANTS.search(heard.own)
     if granted is not None and granted[1] in item:
@@ -145,6 +148,11 @@ _SUPPOSES: Final = re.compile(
     r"|(?:i )?dream(?:t|ed)|had a dream)",
     re.IGNORECASE,
 )
+_ONCE: Final = re.compile(
+    r"就[这這]一?[回次](?!.*以后)|[只就]是[这這][回次]|只[限有][这這]一?[回次]|[临臨][时時](?:改|挪|[调調]|取消)"
+    r"|下(?:周|次|回|个?星期)(?:起)?(?:照旧|照常|[还還]是老|恢复)"
+)
+"""What a habit makes an exception of stays a habit: 改到明天了，就这一回."""
 _GRANTS: Final = re.compile("([\u4e00-\u9fff]{1,6})就\\1")
 
 

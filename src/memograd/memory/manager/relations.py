@@ -39,6 +39,8 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.manager.substitution import without_explained
+from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
@@ -103,6 +105,7 @@ class RelationManager(Rewriter):
         """
         if heard.everything:
             return []  # somebody confirms it first
+        heard = _in_plain_words(heard)
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         if heard.forget:
@@ -213,6 +216,7 @@ class RelationManager(Rewriter):
                 and item.role != "assistant"  # that it said so stays true
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
+                and (not few or self._doubtful_alone(heard, item))
             ):
                 doubtful = item.id
                 if (text := doubted(item.text, heard.day)) != item.text:
@@ -249,6 +253,12 @@ class RelationManager(Rewriter):
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
         return float(row[self._names.index("same")] + row[self._closing].sum())
+
+    def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
+        """Whether the message by itself may speak of the item, too: behind "I'm taking Mum to have
+        her knee seen to", "she's 62" looks as if the visit was off."""
+        [row] = self._model.relate(heard.own, (), [present(item.text)])
+        return float(row[self._closing].sum()) >= self.thresholds.link_above
 
     def _said_again(self, item: MemoryItem, fact: Fact, heard: Heard) -> Change:
         """Nothing to do, but for an item that was in doubt until now."""
@@ -355,6 +365,13 @@ class RelationManager(Rewriter):
                 )
         why = reason("beside" if link else "new", fact.text)
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
+
+
+def _in_plain_words(heard: Heard) -> Heard:
+    """The message as the model knows such messages: without what explains a character, and with
+    the common word for taking something back."""
+    said, own = (asked_plainly(without_explained(one)) for one in (heard.turn.text, heard.own))
+    return replace(heard, turn=replace(heard.turn, text=said), own=own)
 
 
 def _as_request(heard: Heard) -> Heard:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from memograd.memory.language import is_chinese
+from memograd.memory.language import is_chinese, simplified
 from memograd.memory.manager.cues import ANSWERED
 from memograd.memory.reader.screen_english import is_reaction
 
@@ -74,6 +74,22 @@ _NEGATED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 LONGEST: Final = 140  # characters; what goes on longer says more than a value
+
+
+# 是五邑大学 五谷的五; 是张立，弓长张: which character is meant, said by a word that has it.
+_EXPLAINS: Final = re.compile(
+    r"(?<=[\u3400-\u9fff])[\s，,、。（(]+"
+    r"(?:[\u3400-\u9fff]{1,4}的|[\u3400-\u9fff]{2})(?P<char>[\u3400-\u9fff])(?:字|那个)?[)）]?"
+    r"(?=$|[\s，,。！!])"
+)
+
+
+def without_explained(message: str) -> str:
+    """A Chinese message without the clauses that only say which character a value has."""
+    return _EXPLAINS.sub(
+        lambda m: "" if m["char"] in re.split(r"[\s，,、。]+", message[: m.start()])[-1] else m[0],
+        message,
+    )
 
 
 def corrected(old: str, message: str) -> str | None:
@@ -482,5 +498,7 @@ _IN_WORDS: Final = {
 
 def put(text: str, span: tuple[int, int], value: str) -> str:
     """The text with the value in that place."""
-    head = text[: span[0]]
+    head, behind = text[: span[0]], text[span[1] :]
+    if behind[:1] != value[-1:] == simplified(behind[:1]):
+        span = (span[0], span[1] + 1)  # 21号 in the place of the 12 of 12號
     return head + (value[:1].upper() + value[1:] if not head else value) + text[span[1] :]
