@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memograd.memory import Memory, RawTurn
-from memograd.memory.manager.cues import leaves_alone
-from memograd.memory.manager.substitution import put, without_explained
+from memograd.memory.manager.cues import leaves_alone, without_explained
+from memograd.memory.manager.substitution import put
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.asked import speaks_to_nobody
 from memograd.memory.reader.fact import Heard
@@ -58,6 +58,12 @@ def test_what_only_asks_is_left_off(said: str, told: str) -> None:
         ("你帮我记着：我每月10号要去复诊", "用户每月10号要去复诊。"),
         ("嗯 我改名了", "用户改名了。"),
         ("还有三天我就考试了", "还有三天用户就考试了。"),
+        ("我表姐在珠海上班呢", "用户的表姐在珠海上班。"),
+        ("我就是不想去嘛", "用户就是不想去。"),
+        ("我女儿叫乐嘛", "用户的女儿叫乐嘛。"),
+        ("下午要带我爸去拔牙", "2024年5月7日下午要带用户的爸去拔牙。"),
+        ("晚上要看会儿书才能睡着", "用户说：晚上要看会儿书才能睡着。"),
+        ("我每天上午上课，下午要去打工", "用户每天上午上课，下午要去打工。"),
     ],
 )
 def test_words_that_only_lead_in_are_left_off(said: str, worded: str) -> None:

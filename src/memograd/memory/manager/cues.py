@@ -170,3 +170,19 @@ def is_elliptic(message: str, item: str) -> bool:
             return len(before.strip()) <= 4
         return len(before.split()) <= 3
     return True
+
+
+# 是五邑大学 五谷的五; 是张立，弓长张: which character is meant, said by a word that has it.
+_EXPLAINS: Final = re.compile(
+    r"(?<=[\u3400-\u9fff])[\s，,、。（(]+"
+    r"(?:[\u3400-\u9fff]{1,4}的|[\u3400-\u9fff]{2})(?P<char>[\u3400-\u9fff])(?:字|那个)?[)）]?"
+    r"(?=$|[\s，,。！!])"
+)
+
+
+def without_explained(message: str) -> str:
+    """A Chinese message without the clauses that only say which character a value has."""
+    return _EXPLAINS.sub(
+        lambda m: "" if m["char"] in re.split(r"[\s，,、。]+", message[: m.start()])[-1] else m[0],
+        message,
+    )

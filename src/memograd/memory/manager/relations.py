@@ -31,6 +31,7 @@ from memograd.memory.manager.cues import (
     comparable,
     leaves_alone,
     of_other_kind,
+    without_explained,
 )
 from memograd.memory.manager.members import names_members
 from memograd.memory.manager.other_value import gives_other, of_other_value, undecided
@@ -39,7 +40,6 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.substitution import without_explained
 from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK

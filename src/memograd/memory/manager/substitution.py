@@ -76,22 +76,6 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 LONGEST: Final = 140  # characters; what goes on longer says more than a value
 
 
-# 是五邑大学 五谷的五; 是张立，弓长张: which character is meant, said by a word that has it.
-_EXPLAINS: Final = re.compile(
-    r"(?<=[\u3400-\u9fff])[\s，,、。（(]+"
-    r"(?:[\u3400-\u9fff]{1,4}的|[\u3400-\u9fff]{2})(?P<char>[\u3400-\u9fff])(?:字|那个)?[)）]?"
-    r"(?=$|[\s，,。！!])"
-)
-
-
-def without_explained(message: str) -> str:
-    """A Chinese message without the clauses that only say which character a value has."""
-    return _EXPLAINS.sub(
-        lambda m: "" if m["char"] in re.split(r"[\s，,、。]+", message[: m.start()])[-1] else m[0],
-        message,
-    )
-
-
 def corrected(old: str, message: str) -> str | None:
     """The statement with the value that the message gives instead, None where that is in doubt."""
     if len(message) > LONGEST:

@@ -112,6 +112,23 @@ def _nth(found: re.Match[str], day: date) -> tuple[str, date]:
     raise ValueError("no such day")
 
 
+_HABIT = re.compile(
+    r"[每都]|一般|平时|经常|通常|老是|总是|习惯|才能|[天日号號周月年]|星期|礼拜|以前|那时"
+)
+
+
+def _today(found: re.Match[str], day: date) -> tuple[str, date]:
+    """下午要去拔牙: of today.
+
+    Raises ValueError where it may be a habit, or another day is named before it.
+    """
+    if _HABIT.search(found.string[: found.start()]) or _HABIT.search(
+        re.split(r"[，。！？,.!?；;\s]", found.string[found.end() :])[0]
+    ):
+        raise ValueError("a habit, or of another day")
+    return f"{format_chinese(day)}{found['part']}", day
+
+
 def _week(found: re.Match[str], day: date) -> tuple[str, date]:
     monday = _monday(day) + timedelta(weeks=_step(found["which"]))
     return f"{format_chinese(monday)}那周", monday
@@ -172,6 +189,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(rf"{_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
                 r"(?P<side>以前|之前|前|以后|之后|后)(?!面|天)"),
      _ago),
+    (re.compile(r"(?<![^，。！？,.!?；;\s])(?P<part>上午|中午|下午|傍晚|晚上)"
+                r"(?=(?:我|还|就|可能|应该)*(?:要|得|约了|准备|打算)(?:去|带|陪|送|接|见|跟|和|飞|考|面试|做|打|看|回|赶|搬|开会))"),
+     _today),
     (re.compile("|".join(_PARTS)),
      lambda m, d: (format_chinese(d + timedelta(_PARTS[m[0]][0])) + _PARTS[m[0]][1],
                    d + timedelta(_PARTS[m[0]][0]))),

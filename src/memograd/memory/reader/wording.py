@@ -79,6 +79,10 @@ _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 _COUNTED: Final = re.compile(r"[，；、]?\s+\d{1,2}[.)、]\s*(?=[\u3400-\u9fff])")
 """A list within a line: 1. 黄焖鸡 2. 粿条."""
+_PARTICLES: Final = re.compile(
+    r"(?<=[\u3400-\u9fff]{4})(?<![叫名])(?<![叫名].)(?<![叫名]..)(?:嘛|呗|唄|哟|喽|嘞|咯|呐|哒|(?<![哈嘿])哈|(?<=[班着著呢])呢)+(?=[\s。！!~～…]*$)"
+)
+"""What only sounds at the end: 我姐在深圳上班呢, 利率降了呗."""
 _SPACED: Final = re.compile(r"(?<=[\u3400-\u9fff])[ \u3000]+(?=[\u3400-\u9fff])")
 """Where a comma is meant: 刚下夜班 困死了."""
 _MARKS: Final = re.compile(
@@ -166,6 +170,8 @@ def say(sentence: str, setting: Setting) -> Draft:
     else:
         said = draft.text
     kind = Kind.PROCEDURAL if procedural else None
+    if chinese:
+        said = _PARTICLES.sub("", said)
     return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
 
 
