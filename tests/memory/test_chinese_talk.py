@@ -13,13 +13,15 @@ from memograd.memory.manager.cues import leaves_alone, without_explained
 from memograd.memory.manager.substitution import put
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.asked import speaks_to_nobody
+from memograd.memory.reader.dates_chinese import resolve_chinese
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.idle import is_idle
-from memograd.memory.reader.parts import own_sentences
+from memograd.memory.reader.parts import own_sentences, question_before
 from memograd.memory.reader.screen_chinese import without_asking
 from memograd.memory.reader.sentences import foreign, split_sentences
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import say, say_assistant
+from memograd.memory.records.scope import Scope
 from memograd.memory.relations.model import SHIPPED
 
 TIME = datetime(2024, 5, 7, tzinfo=UTC)
@@ -38,6 +40,9 @@ def setting(text: str = "") -> Setting:
         ("我下月去喀什，住三晚，帮我列个行李单", "我下月去喀什，住三晚"),
         ("租的单间 押一付三 月租2800 你觉得值吗", "租的单间 押一付三 月租2800"),
         ("孩子有点过敏性鼻炎，要不要忌口", "孩子有点过敏性鼻炎"),
+        ("你帮我排个菜单 我每顿饭只有半小时做", "我每顿饭只有半小时做"),
+        ("我跟亲戚说我升了经理 其实没有 你可别笑", "我跟亲戚说我升了经理 其实没有"),
+        ("下个月考雅思，每天能学两小时，给个计划", "下个月考雅思，每天能学两小时"),
         ("我做夜班护士，经常通宵，锻炼放什么时间好", "我做夜班护士，经常通宵"),
         # What tells something of the speaker, or only looks like a question, stays.
         ("新来的徒弟挺勤快，就是什么都不懂", "新来的徒弟挺勤快，就是什么都不懂"),
@@ -221,3 +226,33 @@ def test_what_is_told_next_of_somebody_puts_nothing_in_doubt(trained: Memory) ->
     texts = [one["memory"] for one in trained.get_all(user_id="doubt")["results"]]
     assert len(texts) == 2
     assert not any("或已不再" in one for one in texts)
+
+
+@needs_model
+def test_people_who_clear_out_a_flat_ask_to_forget_nothing(trained: Memory) -> None:
+    talk = [
+        {"role": "user", "name": "阿凯", "content": "你什么时候搬"},
+        {
+            "role": "user",
+            "name": "小雨",
+            "content": "月底前我得把出租屋里的东西都清掉，你那台打印机来拿吗",
+        },
+        {"role": "user", "name": "阿凯", "content": "周六来"},
+    ]
+    trained.add(talk, user_id="clear", timestamp=TIME)
+    turns = trained.store.states.current(Scope(user_id="clear").owner).turns
+    assert any("打印机" in turn.text for turn in turns)
+
+
+def test_what_an_assistant_ends_with_a_full_stop_is_no_question() -> None:
+    said = RawTurn("1", "assistant", "买之前量一量沙发放在哪里。", TIME, 1, role="assistant")
+    asked = RawTurn("2", "assistant", "沙发放在哪里？", TIME, 1, role="assistant")
+    answer = RawTurn("3", "user", "客厅", TIME, 1, role="user")
+    assert question_before([said], answer) is None
+    assert question_before([asked], answer) == "沙发放在哪里？"
+
+
+def test_a_day_of_the_month_that_is_pointed_at_is_not_resolved() -> None:
+    said = "票改成25号的，26号那趟没座了"
+    text = resolve_chinese(said, TIME.date()).text
+    assert text == "票改成2024年5月25日的，26号那趟没座了"

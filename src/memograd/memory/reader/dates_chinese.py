@@ -174,7 +174,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(rf"{_MOVED}{_WEEKDAY}(?![到至和、一二三四五六日])"), _coming_weekday),
     (re.compile(rf"{_MOVED}{_NUMBER}[号日](?![楼线院店])"), _coming_day),
     (re.compile(r"(?<![\dA-Za-z第初到至、和.-])(?P<n>[12]?\d|3[01])号"
-                r"(?![到至、和楼线院店门桌机车房球床位选手电库仓厅馆台口坑井弄栋幢座铺档室员字码公馆段区])"),
+                r"(?![到至、和那楼线院店门桌机车房球床位选手电库仓厅馆台口坑井弄栋幢座铺档室员字码公馆段区])"),
      _nth),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),

@@ -88,8 +88,10 @@ def strip_note(text: str) -> str:
 
 # 我下周去青岛，你帮我列个清单；房租3500 你觉得贵吗: what follows asks, and tells nothing.
 _ASKING: Final = re.compile(
-    r"^(?:那|所以|就|要不|能不能|可以|麻烦|请)*(?:你|您)?(?:帮|替|给)(?:我|忙)(?!的|[们家妈爸老买带做送发打留介请])"
+    r"^(?:那|所以|就|要不|能不能|可以|麻烦|请|有空|先)*(?:你|您)?(?:先|再)?(?:帮|替|给)(?:我|忙)"
+    r"(?!的|[们家妈爸老买带做送发打留介请])"
     r"|^(?:你|您)(?:说|觉得|看|猜|感觉|认为|知道)(?!他|她|我|得|到|过|的)"
+    r"|^(?:你|您)(?:可?[别甭]|不许)|^(?:给|出|来|列)(?:个|点|几[个条]|份)(?!我)"
 )
 _CLAUSES: Final = re.compile(r"[，,；;]\s*|\s+(?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])\s+")
 
@@ -101,6 +103,9 @@ _ALL_SAME: Final = re.compile(
 _WITHIN: Final = re.compile(
     r"[怎咋啥]|什么|哪[里个儿些家天种款]|多少|几[点号个天次]|能不能|([\u3400-\u9fff])不\1"
 )
+
+
+_TOLD: Final = re.compile(r"(?:我|俺|咱)(?!想|要|该|能|可以)[^，。\s]{5,}[^？?]*$")
 
 
 def _asks_within(clause: str) -> bool:
@@ -122,6 +127,9 @@ def without_asking(text: str) -> str:
         if not asks or len(told) < 6 or is_question(told) or is_request(told):
             break
         text = told
+    first = _CLAUSES.search(text)
+    if first and _ASKING.match(simplified(text)) and _TOLD.match(simplified(text[first.end() :])):
+        text = text[first.end() :]  # 你帮我排个计划 我每天只有两小时: what it is asked for
     return text
 
 

@@ -312,7 +312,7 @@ class TrainedReader:
         A message that has no word for it must wish it more surely. Where people talk with each
         other nobody speaks to a memory ("Believe in yourself!"), so both are needed there.
         """
-        if requests(text) or FORGETS.search(text):
+        if requests(text) or (setting.alone and FORGETS.search(text)):
             return wish >= LEAST_WISH or WITHDRAWS.match(text) is not None
         sure, said = self.thresholds, MAY_ASK.search(message) is not None
         if not setting.alone:
