@@ -44,12 +44,14 @@ def setting(text: str = "") -> Setting:
         ("我跟亲戚说我升了经理 其实没有 你可别笑", "我跟亲戚说我升了经理 其实没有"),
         ("下个月考雅思，每天能学两小时，给个计划", "下个月考雅思，每天能学两小时"),
         ("我做夜班护士，经常通宵，锻炼放什么时间好", "我做夜班护士，经常通宵"),
-        # What tells something of the speaker, or only looks like a question, stays.
+        # What tells something, or only looks like a question, stays.
         ("新来的徒弟挺勤快，就是什么都不懂", "新来的徒弟挺勤快，就是什么都不懂"),
         ("我血压高，我能不能喝浓茶", "我血压高，我能不能喝浓茶"),
         ("我老伴帮我买了菜，她帮我做饭", "我老伴帮我买了菜，她帮我做饭"),
         ("我老公问过医生，医生说不能喝酒", "我老公问过医生，医生说不能喝酒"),
         ("能喝咖啡吗，能喝茶吗", "能喝咖啡吗，能喝茶吗"),
+        ("女儿四月要去广州比赛，陪她几天", "女儿四月要去广州比赛，陪她几天"),
+        ("家里冰箱空了，没什么吃的", "家里冰箱空了，没什么吃的"),
     ],
 )
 def test_what_only_asks_is_left_off(said: str, told: str) -> None:
@@ -163,6 +165,23 @@ def test_nobody_is_asked_where_nobody_is_spoken_to() -> None:
 def test_an_exception_leaves_the_habit(said: str) -> None:
     heard = Heard(RawTurn("t", "user", said, TIME, 1), own=said)
     assert leaves_alone(heard, "用户每周二晚上上瑜伽课。")
+
+
+@pytest.mark.parametrize(
+    ("said", "alone"),
+    [
+        ("今天闹钟没响，七点才起", True),
+        ("昨晚店里忙，我九点就去了", True),
+        ("从今天起六点半再起", False),
+        ("今天开始不练了", False),
+        ("昨天辞职了", False),
+        ("我七点起", False),
+    ],
+)
+def test_one_day_leaves_what_is_done_every_day(said: str, alone: bool) -> None:
+    heard = Heard(RawTurn("t", "user", said, TIME, 1), own=said)
+    assert leaves_alone(heard, "用户每天五点起床练琴。") is alone
+    assert not leaves_alone(heard, "用户五点要起床练琴。")
 
 
 @pytest.fixture(scope="module")

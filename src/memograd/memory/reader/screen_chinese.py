@@ -96,12 +96,14 @@ _ASKING: Final = re.compile(
 _CLAUSES: Final = re.compile(r"[，,；;]\s*|\s+(?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])\s+")
 
 
-_TELLS: Final = re.compile(r"[我咱俺]|\d|没[说讲提问定想]|不(?:知道|清楚|确定|记得)")
+_TELLS: Final = re.compile(
+    r"[我咱俺]|\d|没[说讲提问定想啥什怎]|不怎么|什么的|不(?:知道|清楚|确定|记得)"
+)
 _ALL_SAME: Final = re.compile(
     r"(?:[啥谁]|什么|哪[里个儿些家天]|怎么)[^，。]{0,3}[都也]"
 )  # 啥都不会
 _WITHIN: Final = re.compile(
-    r"[怎咋啥]|什么|哪[里个儿些家天种款]|多少|几[点号个天次]|能不能|([\u3400-\u9fff])不\1"
+    r"[怎咋啥]|什么|哪[里个儿些家天种款]|多少|几[点号]|能不能|([\u3400-\u9fff])不\1"
 )
 
 
