@@ -172,6 +172,7 @@ def test_an_exception_leaves_the_habit(said: str) -> None:
     [
         ("今天闹钟没响，七点才起", True),
         ("昨晚店里忙，我九点就去了", True),
+        ("快过年了订单多，今天四点就到了", True),
         ("从今天起六点半再起", False),
         ("今天开始不练了", False),
         ("昨天辞职了", False),

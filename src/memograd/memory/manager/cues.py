@@ -131,7 +131,7 @@ def leaves_alone(heard: Heard, item: str) -> bool:
         return True
     if _ONCE.search(heard.own) or DREAMT.match(heard.own):
         return True
-    if _HABIT.search(item) and _ONE_DAY.match(heard.own) and not _FROM_NOW.search(heard.own):
+    if _HABIT.search(item) and _ONE_DAY.search(heard.own) and not _FROM_NOW.search(heard.own):
         return True
     granted = _GRANTS.search(heard.own)
     if granted is not None and granted[1] in item:
@@ -156,7 +156,9 @@ _ONCE: Final = re.compile(
 )
 """What a habit makes an exception of stays a habit: 改到明天了，就这一回."""
 _HABIT: Final = re.compile(r"每(?:天|日|周|週|个?月|個月|晚|早|年)|天天|固定|平[时時]|[从從][来來]")
-_ONE_DAY: Final = re.compile(r"[^，。]{0,8}?(?:[今昨前][天晚早日]|[这這]次|[刚剛][刚剛才])")
+_ONE_DAY: Final = re.compile(
+    r"(?:^|[，,。！\s])[^，,。！\s]{0,3}?(?:[今昨前][天晚早日]|[这這]次|[刚剛][刚剛才])"
+)
 _FROM_NOW: Final = re.compile(
     r"[从從][^，。]{0,8}起|[开開]始|以[后後]|今[后後]|改|[换換]|不再|[辞辭停退搬戒卖賣丢丟新]"
     r"|分(?:手|了|开|開)|取消|[没沒]了|以前|更正|[错錯]"

@@ -368,10 +368,10 @@ class RelationManager(Rewriter):
 
 
 def _in_plain_words(heard: Heard) -> Heard:
-    """The message as the model knows such messages: without what explains a character, and with
-    the common word for taking something back."""
-    said, own = (asked_plainly(without_explained(one)) for one in (heard.turn.text, heard.own))
-    return replace(heard, turn=replace(heard.turn, text=said), own=own)
+    """The message with the common word for taking something back, its own words without what
+    explains a character."""
+    turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
+    return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
 
 
 def _as_request(heard: Heard) -> Heard:
