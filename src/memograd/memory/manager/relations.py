@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.memory.language import is_chinese
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
 from memograd.memory.manager.crowded import EVIDENCE, log_odds, stand_out, weighed
 from memograd.memory.manager.cues import (
@@ -255,8 +256,10 @@ class RelationManager(Rewriter):
         return float(row[self._names.index("same")] + row[self._closing].sum())
 
     def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
-        """Whether the message by itself may speak of the item, too: behind "I'm taking Mum to have
-        her knee seen to", "she's 62" looks as if the visit was off."""
+        """Whether a Chinese message by itself may speak of the item, too: behind 下午带我妈去看膝盖
+        her age looks as if the visit was off. English loses changes by it."""
+        if not is_chinese(heard.own):
+            return True
         [row] = self._model.relate(heard.own, (), [present(item.text)])
         return float(row[self._closing].sum()) >= self.thresholds.link_above
 
