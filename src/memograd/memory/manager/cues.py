@@ -11,6 +11,7 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.fact import Heard
+from memograd.memory.reader.idle import DREAMT
 from memograd.memory.statements import parse_statement
 
 CORRECTS: Final = re.compile(
@@ -123,10 +124,14 @@ def of_other_person(message: str, item: str) -> bool:
 def leaves_alone(heard: Heard, item: str) -> bool:
     """Whether words say that a message cannot close an item, whatever it looks like.
 
-    It tells of another person, of what may be one day or would be, answers another question, or
-    grants what the item says (朝北就朝北吧).
+    It tells of another person, of what may be one day or would be or was dreamt, of an exception,
+    answers another question, or grants what the item says (朝北就朝北吧).
     """
     if of_other_person(heard.whole, item) or _SUPPOSES.match(heard.own):
+        return True
+    if _ONCE.search(heard.own) or DREAMT.match(heard.own):
+        return True
+    if _HABIT.search(item) and _ONE_DAY.search(heard.own) and not _FROM_NOW.search(heard.own):
         return True
     granted = _GRANTS.search(heard.own)
     if granted is not None and granted[1] in item:
@@ -145,6 +150,20 @@ _SUPPOSES: Final = re.compile(
     r"|(?:i )?dream(?:t|ed)|had a dream)",
     re.IGNORECASE,
 )
+_ONCE: Final = re.compile(
+    r"就[这這]一?[回次](?!.*以后)|[只就]是[这這][回次]|只[限有][这這]一?[回次]|[临臨][时時](?:改|挪|[调調]|取消)"
+    r"|下(?:周|次|回|个?星期)(?:起)?(?:照旧|照常|[还還]是老|恢复)"
+)
+"""What a habit makes an exception of stays a habit: 改到明天了，就这一回."""
+_HABIT: Final = re.compile(r"每(?:天|日|周|週|个?月|個月|晚|早|年)|天天|固定|平[时時]|[从從][来來]")
+_ONE_DAY: Final = re.compile(
+    r"(?:^|[，,。！\s])[^，,。！\s]{0,3}?(?:[今昨前][天晚早日]|[这這]次|[刚剛][刚剛才])"
+)
+_FROM_NOW: Final = re.compile(
+    r"[从從][^，。]{0,8}起|[开開]始|以[后後]|今[后後]|改|[换換]|不再|[辞辭停退搬戒卖賣丢丟新]"
+    r"|分(?:手|了|开|開)|取消|[没沒]了|以前|更正|[错錯]"
+)
+"""今天七点才起 says nothing against 每天五点起床; 从今天起 does."""
 _GRANTS: Final = re.compile("([\u4e00-\u9fff]{1,6})就\\1")
 
 
@@ -162,3 +181,19 @@ def is_elliptic(message: str, item: str) -> bool:
             return len(before.strip()) <= 4
         return len(before.split()) <= 3
     return True
+
+
+# 是五邑大学 五谷的五; 是张立，弓长张: which character is meant, said by a word that has it.
+_EXPLAINS: Final = re.compile(
+    r"(?<=[\u3400-\u9fff])[\s，,、。（(]+"
+    r"(?:[\u3400-\u9fff]{1,4}的|[\u3400-\u9fff]{2})(?P<char>[\u3400-\u9fff])(?:字|那个)?[)）]?"
+    r"(?=$|[\s，,。！!])"
+)
+
+
+def without_explained(message: str) -> str:
+    """A Chinese message without the clauses that only say which character a value has."""
+    return _EXPLAINS.sub(
+        lambda m: "" if m["char"] in re.split(r"[\s，,、。]+", message[: m.start()])[-1] else m[0],
+        message,
+    )

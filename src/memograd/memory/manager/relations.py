@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from memograd.errors import BadInput
+from memograd.memory.language import is_chinese
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
 from memograd.memory.manager.crowded import EVIDENCE, log_odds, stand_out, weighed
 from memograd.memory.manager.cues import (
@@ -31,6 +32,7 @@ from memograd.memory.manager.cues import (
     comparable,
     leaves_alone,
     of_other_kind,
+    without_explained,
 )
 from memograd.memory.manager.members import names_members
 from memograd.memory.manager.other_value import gives_other, of_other_value, undecided
@@ -39,6 +41,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
@@ -103,6 +106,7 @@ class RelationManager(Rewriter):
         """
         if heard.everything:
             return []  # somebody confirms it first
+        heard = _in_plain_words(heard)
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         if heard.forget:
@@ -213,6 +217,7 @@ class RelationManager(Rewriter):
                 and item.role != "assistant"  # that it said so stays true
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
+                and (not few or self._doubtful_alone(heard, item))
             ):
                 doubtful = item.id
                 if (text := doubted(item.text, heard.day)) != item.text:
@@ -249,6 +254,14 @@ class RelationManager(Rewriter):
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
         return float(row[self._names.index("same")] + row[self._closing].sum())
+
+    def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
+        """Whether a Chinese message by itself may speak of the item, too: behind 下午带我妈去看膝盖
+        her age looks as if the visit was off. English loses changes by it."""
+        if not is_chinese(heard.own):
+            return True
+        [row] = self._model.relate(heard.own, (), [present(item.text)])
+        return float(row[self._closing].sum()) >= self.thresholds.link_above
 
     def _said_again(self, item: MemoryItem, fact: Fact, heard: Heard) -> Change:
         """Nothing to do, but for an item that was in doubt until now."""
@@ -355,6 +368,13 @@ class RelationManager(Rewriter):
                 )
         why = reason("beside" if link else "new", fact.text)
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
+
+
+def _in_plain_words(heard: Heard) -> Heard:
+    """The message with the common word for taking something back, its own words without what
+    explains a character."""
+    turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
+    return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
 
 
 def _as_request(heard: Heard) -> Heard:

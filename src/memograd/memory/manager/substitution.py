@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from memograd.memory.language import is_chinese
+from memograd.memory.language import is_chinese, simplified
 from memograd.memory.manager.cues import ANSWERED
 from memograd.memory.reader.screen_english import is_reaction
 
@@ -482,5 +482,7 @@ _IN_WORDS: Final = {
 
 def put(text: str, span: tuple[int, int], value: str) -> str:
     """The text with the value in that place."""
-    head = text[: span[0]]
+    head, behind = text[: span[0]], text[span[1] :]
+    if behind[:1] != value[-1:] == simplified(behind[:1]):
+        span = (span[0], span[1] + 1)  # 21号 in the place of the 12 of 12號
     return head + (value[:1].upper() + value[1:] if not head else value) + text[span[1] :]

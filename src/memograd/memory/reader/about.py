@@ -29,27 +29,31 @@ _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」")  # whom o
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+")
 
 
-def person_meant(sentence: str, earlier: str, message_before: str) -> str | None:
+def person_meant(
+    sentence: str, earlier: str, message_before: str, before_that: str = ""
+) -> str | None:
     """Whom the pronoun of the sentence means, in the speaker's words ("my wife Luz").
 
-    earlier: the message up to the sentence. message_before: what the same person said before it.
+    earlier: the message up to the sentence. message_before: what the same person said before it,
+    before_that: and before that, which is looked at for whom a pronoun of `message_before` means.
     None where the sentence has no such pronoun, or where nobody or more than one is possible.
     """
     chinese = language_of(sentence) == "zh"
     sex = people_chinese.pointed(sentence) if chinese else people_english.pointed(sentence)
     if sex is None:
         return None
-    earlier, message_before = (
-        _QUOTED.sub(lambda one: " " * len(one[0]), text) for text in (earlier, message_before)
+    said = (earlier, message_before, before_that)
+    unquoted = (_QUOTED.sub(lambda one: " " * len(one[0]), text) for text in said)
+    earlier, message_before, before_that = (
+        simplified(text) if chinese else text for text in unquoted
     )
-    if chinese:
-        earlier, message_before = simplified(earlier), simplified(message_before)
     read: Callable[[str], list[Person]] = (
         people_chinese.people if chinese else people_english.people
     )
     pronouns: Callable[[str], Iterator[tuple[int, Sex]]]
     pronouns = people_chinese.pronouns if chinese else people_english.pronouns
-    known = bound(read(message_before), pronouns(message_before))
+    spoken_of = bound(read(before_that), pronouns(before_that))
+    known = bound(read(message_before), pronouns(message_before), spoken_of)
     people = bound(read(earlier), pronouns(earlier), known)
     if people:
         return the_one(people, sex)  # of whoever was spoken of before them it cannot speak

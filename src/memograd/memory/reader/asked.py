@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memograd.memory.language import simplified
+from memograd.memory.language import is_chinese, simplified
 from memograd.memory.reader.forget import (
     MAY_ASK,
     asks_to_forget_next,
@@ -111,6 +111,13 @@ OF_MEMORY: Final = re.compile(
 )
 
 
+WITHDRAWS: Final = re.compile(
+    r"\W*我?(?:想|要|决定|決定)?(?:收回|撤回)(?=[^，。！？\s]{0,6}(?:[说說讲講提聊]|那句))"
+)
+"""Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
+_SPEAKS_TO: Final = re.compile(
+    r"[你您妳咱俺]|[这這那][条條句段茬话話]|上一?[条條句]|刚|剛|前面|之前"
+)
 LISTS_WHAT: Final = re.compile(
     r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
 )
@@ -181,3 +188,15 @@ def requests(text: str) -> bool:
         or asks_to_forget_that(text)
         or asks_to_forget_next(text)
     )
+
+
+def speaks_to_nobody(message: str) -> bool:
+    """Whether a Chinese message has no word of asking, nor speaks to somebody or points at what
+    was said: 她对这一行门儿清."""
+    asks = MAY_ASK.search(message) or _SPEAKS_TO.search(message)
+    return is_chinese(message) and not asks
+
+
+def asked_plainly(text: str) -> str:
+    """What takes back in so many words, worded as most people ask: 请忘掉刚才说的年薪."""
+    return WITHDRAWS.sub("请忘掉", text, count=1)

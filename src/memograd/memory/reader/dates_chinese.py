@@ -112,6 +112,23 @@ def _nth(found: re.Match[str], day: date) -> tuple[str, date]:
     raise ValueError("no such day")
 
 
+_HABIT = re.compile(
+    r"[每都]|一般|平时|经常|通常|老是|总是|习惯|才能|[天日号號周月年]|星期|礼拜|以前|那时"
+)
+
+
+def _today(found: re.Match[str], day: date) -> tuple[str, date]:
+    """下午要去拔牙: of today.
+
+    Raises ValueError where it may be a habit, or another day is named before it.
+    """
+    if _HABIT.search(found.string[: found.start()]) or _HABIT.search(
+        re.split(r"[，。！？,.!?；;\s]", found.string[found.end() :])[0]
+    ):
+        raise ValueError("a habit, or of another day")
+    return f"{format_chinese(day)}{found['part']}", day
+
+
 def _week(found: re.Match[str], day: date) -> tuple[str, date]:
     monday = _monday(day) + timedelta(weeks=_step(found["which"]))
     return f"{format_chinese(monday)}那周", monday
@@ -157,7 +174,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(rf"{_MOVED}{_WEEKDAY}(?![到至和、一二三四五六日])"), _coming_weekday),
     (re.compile(rf"{_MOVED}{_NUMBER}[号日](?![楼线院店])"), _coming_day),
     (re.compile(r"(?<![\dA-Za-z第初到至、和.-])(?P<n>[12]?\d|3[01])号"
-                r"(?![到至、和楼线院店门桌机车房球床位选手电库仓厅馆台口坑井弄栋幢座铺档室员字码公馆段区])"),
+                r"(?![到至、和那楼线院店门桌机车房球床位选手电库仓厅馆台口坑井弄栋幢座铺档室员字码公馆段区])"),
      _nth),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
@@ -172,6 +189,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(rf"{_NUMBER}(?P<unit>天|年|个月|个?周|个?星期|个?礼拜)"
                 r"(?P<side>以前|之前|前|以后|之后|后)(?!面|天)"),
      _ago),
+    (re.compile(r"(?<![^，。！？,.!?；;\s])(?P<part>上午|中午|下午|傍晚|晚上)"
+                r"(?=(?:我|还|就|可能|应该)*(?:要|得|约了|准备|打算)(?:去|带|陪|送|接|见|跟|和|飞|考|面试|做|打|看|回|赶|搬|开会))"),
+     _today),
     (re.compile("|".join(_PARTS)),
      lambda m, d: (format_chinese(d + timedelta(_PARTS[m[0]][0])) + _PARTS[m[0]][1],
                    d + timedelta(_PARTS[m[0]][0]))),

@@ -39,11 +39,18 @@ _COMES_AND_GOES: Final = re.compile(
 """Greetings, one after the other, and what a chain of little tasks goes on with."""
 
 
+# 昨晚梦见自己中奖了. Who often dreams badly (老做噩梦) tells of their sleep.
+DREAMT: Final = re.compile(
+    r"\W*(?:我|又|还|還|[昨今前](?:[天日晚夜儿兒]|早)(?:晚上|夜里|夜裡)?|[刚剛](?:才|[刚剛])|早上|半夜|居然|竟然)*"
+    r"(?:做(?:了?一?[个個]?[^，。\s]{0,3})[梦夢]|[梦夢][见見到])"
+)
+
+
 def is_idle(text: str) -> bool:
-    """Whether it has too little in it, or only greets and reacts."""
+    """Whether it has too little in it, only greets and reacts, or tells a dream."""
     if len(re.findall(r"\w", text)) < 2:
         return True
-    if _TRIES_OUT.fullmatch(text) or _COMES_AND_GOES.fullmatch(text):
+    if _TRIES_OUT.fullmatch(text) or _COMES_AND_GOES.fullmatch(text) or DREAMT.match(text):
         return True
     chinese = language_of(text) == "zh"
     if len(text) > 8 if chinese else len(text.split()) > 3:

@@ -169,6 +169,9 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     if listed := _CHOICES.search(past[-1].text.rstrip()[-_LONGEST_ASKED:]):
         return (listed[0] if chosen(listed[0], turn.text) else listed[1]).strip()
     sentences = split_sentences(past[-1].text)
+    told = past[-1].said_as == "assistant" and sentences and sentences[-1].endswith("。")
+    if told:  # 量一量缸放在哪里。 An assistant marks what it asks.
+        return None
     if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > _LONGEST_ASKED:
         return None
     question = sentences[-1]

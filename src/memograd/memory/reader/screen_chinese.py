@@ -37,7 +37,7 @@ _PROCEDURAL: Final = re.compile(
     r"|^我(?:希望|想要|要求|更?喜欢|需要)你(?:的回答|的回复|用|以后|能?够?一直|每次|回答|回复|说话|不要|别|称呼|叫)"
 )
 _NOTE: Final = re.compile(
-    r"^(?:请|麻烦|你要|帮我)?(?:一定要?)?(?:记住|记一下|记下来?|记得|注意|别忘了|不要忘了|别忘记)(?:一下|一点|了|啊)?[:：，,]?(?=.{3,})"
+    r"^(?:请|麻烦|你要|你?[帮给]我)?(?:一定要?)?(?:记住|记着|记一下|记下来?|记得|注意|别忘了|不要忘了|别忘记)(?:一下|一点|了|啊)?[:：，,]?(?=.{3,})"
 )
 _REACTION: Final = re.compile(
     r"^(?:(?:好(?:的|吧|呀|啊|嘞|棒|厉害|$)|谢谢|多谢|感谢|哈哈|哈$|是的|是啊|嗯+|哦+|真的吗|太好了|太棒了|太赞了"
@@ -84,6 +84,55 @@ def strip_note(text: str) -> str:
     """The statement in "请记住，我的生日是5月3日"."""
     found = _NOTE.match(simplified(text))
     return text[found.end() :] if found else text
+
+
+# 我下周去青岛，你帮我列个清单；房租3500 你觉得贵吗: what follows asks, and tells nothing.
+_ASKING: Final = re.compile(
+    r"^(?:那|所以|就|要不|能不能|可以|麻烦|请|有空|先)*(?:你|您)?(?:先|再)?(?:帮|替|给)(?:我|忙)"
+    r"(?!的|[们家妈爸老买带做送发打留介请])"
+    r"|^(?:你|您)(?:说|觉得|看|猜|感觉|认为|知道)(?!他|她|我|得|到|过|的)"
+    r"|^(?:你|您)(?:可?[别甭]|不许)|^(?:给|出|来|列)(?:个|点|几[个条]|份)(?!我)"
+)
+_CLAUSES: Final = re.compile(r"[，,；;]\s*|\s+(?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])\s+")
+
+
+_TELLS: Final = re.compile(
+    r"[我咱俺]|\d|没[说讲提问定想啥什怎]|不怎么|什么的|不(?:知道|清楚|确定|记得)"
+)
+_ALL_SAME: Final = re.compile(
+    r"(?:[啥谁]|什么|哪[里个儿些家天]|怎么)[^，。]{0,3}[都也]"
+)  # 啥都不会
+_WITHIN: Final = re.compile(
+    r"[怎咋啥]|什么|哪[里个儿些家天种款]|多少|几[点号]|能不能|([\u3400-\u9fff])不\1"
+)
+
+
+_TOLD: Final = re.compile(r"(?:我|俺|咱)(?!想|要|该|能|可以)[^，。\s]{5,}[^？?]*$")
+
+
+def _asks_within(clause: str) -> bool:
+    told = _ALL_SAME.sub("", clause)
+    return is_question(told) or _WITHIN.search(told) is not None
+
+
+def without_asking(text: str) -> str:
+    """The sentence without the clauses at its end that only ask the assistant for something.
+
+    A clause that asks and speaks of the speaker may tell of them, so it stays.
+    """
+    places = list(_CLAUSES.finditer(text))
+    for place in reversed(places):
+        said = text[place.end() :].strip()
+        plain = simplified(said)
+        asks = _ASKING.match(plain) or (_asks_within(plain) and not _TELLS.search(plain))
+        told = text[: place.start()]
+        if not asks or len(told) < 6 or is_question(told) or is_request(told):
+            break
+        text = told
+    first = _CLAUSES.search(text)
+    if first and _ASKING.match(simplified(text)) and _TOLD.match(simplified(text[first.end() :])):
+        text = text[first.end() :]  # 你帮我排个计划 我每天只有两小时: what it is asked for
+    return text
 
 
 def is_reaction(text: str) -> bool:

@@ -53,8 +53,13 @@ def split_sentences(text: str) -> list[str]:
     return [sentence for sentence in sentences if re.search(r"\w", sentence)]
 
 
+_OF_LIST: Final = re.compile(r"[\u3400-\u9fff*《“「]")
+
+
 def _goes_on(piece: str, following: str) -> bool:
     """Whether the point belongs to an abbreviation, so that the sentence goes on."""
+    if re.fullmatch(r"(?:.*[\s:：])?\d{1,2}\.", piece, re.S) and _OF_LIST.match(following):
+        return True  # 1. 黄焖鸡 2. 粿条: it counts what follows
     if not following or not _ABBREVIATION.search(piece):
         return False
     # "at 5 p.m. We left": an hour can end a sentence. "I" is a word, other letters are initials.
@@ -85,7 +90,7 @@ _TASK: Final = re.compile(
     r"|(?:continue|write|draft|extract|parse|convert|format)\b)"
     r"|翻译|譯|译成|翻成|润色|改写|改寫|总结|總結|概括|摘要|怎么说|怎麼說|用.{1,4}[语文]说|校对|语法"
     r"|改得|帮我改|缩写|扩写"
-    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条)(?!话?(?:[别別不请勿]))|什么意思|原文|歌词"
+    r"|续写|改成|回复(?:一下|这|她|他)|分类|提取|朗读|这(?:句|段|首|篇|封|条|份(?:简历|合同|报告|材料|文档|协议|通知))(?!话?(?:[别別不请勿]))|什么意思|原文|歌词"
     r"|台词|邮件|文案|短信",
     re.IGNORECASE,
 )
@@ -99,6 +104,9 @@ _MAIL: Final = re.compile(
 # A notice that somebody forwarded, up to the dashes behind which its reader speaks again.
 _NOTICE: Final = re.compile(
     r"^\s*(?:【[^】\n]{0,20}(?:群|通知|公告|提醒您|商家|客服|物业|物業|银行|銀行|快递|快遞|社区|社區|学校|學校|幼儿园|公司)[^】\n]{0,6}】"
+    r"|【[^】\n]{0,16}(?:快讯|快訊|新闻|新聞|[日晚早周]报|头条|頭條|资讯|資訊|速[递遞]|[热熱][点點]|[协協][会會]|[学學][会會]"
+    r"|委[员員]?[会會]?|[部局厅廳][门門]?|中心|平台|[学學]院|大[学學]|[医醫]院|商城|旗[舰艦]店|外[卖賣]|航空|移[动動]"
+    r"|[联聯]通|[电電]信|[证證]券|保[险險]|基金|美[团團]|京[东東]|淘[宝寶]|[顺順][丰豐]|12306)】"
     r"|(?:各位|尊敬的|亲爱的)(?:邻居|鄰居|业主|業主|家长|家長|住户|住戶|居民|乘客|旅客|客户|客戶|会员|會員|商户|商家"
     r"|用户|用戶|顾客|顧客|车主|車主|租户|租客))"
     r"(?:(?!\s*(?:——|--+|—))[\s\S])*"

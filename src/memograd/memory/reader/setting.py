@@ -64,6 +64,8 @@ class Setting:
     """Whom a pronoun at the head of the sentence means, in the speaker's words."""
     alone: bool = True
     """Whether no other person speaks in the call or just before it."""
+    earlier: str = ""
+    """What the same person said before `before`."""
 
     def name(self, language: Language) -> str:
         return display(self.turn.speaker, language)

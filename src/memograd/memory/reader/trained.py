@@ -30,9 +30,11 @@ from memograd.memory.reader.asked import (
     NOT_SAVED_AHEAD,
     OF_MEMORY,
     OFF_RECORD,
+    WITHDRAWS,
     asks_nothing_of_memory,
     is_another_matter,
     requests,
+    speaks_to_nobody,
 )
 from memograd.memory.reader.assistant import WANTS_TEXT, Line, say_kept
 from memograd.memory.reader.choices import chosen
@@ -102,18 +104,19 @@ class TrainedReader:
 
     def hear(self, turns: Sequence[RawTurn], before: Sequence[RawTurn]) -> list[Heard]:
         """See `MessageReader.hear`."""
-        known = [*before[-BEFORE_TURNS:], *turns]
+        known = [*before, *turns]
         speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
         people = {turn.speaker for turn in turns if turn.said_as == "user"}
         found = []
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            said_before = (one for one in reversed(past) if one.speaker == turn.speaker)
-            last = next((one.text for one in said_before if _is_near(one, turn)), "")
-            alone = all(one.speaker == turn.speaker for one in known if one.said_as == "user")
+            last, earlier = _said_before(known[:number], turn)
+            near = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
+            alone = all(one.speaker == turn.speaker for one in near if one.said_as == "user")
+            asked = question_before(past, turn)
             setting = Setting(
-                turn, speakers, len(people) <= 1, question_before(past, turn), last, alone=alone
+                turn, speakers, len(people) <= 1, asked, last, alone=alone, earlier=earlier
             )
             found.append(self._heard(setting, said))
         return found
@@ -183,6 +186,8 @@ class TrainedReader:
         if setting.alone and len(own) <= LONGEST:
             sentences, worth = self._with_heads(setting, sentences, worth, told_by_way)
         keep, facts_, asked_, answered = [], [], [], False
+        # 大学打球扭过两次，现在还酸。鞋预算600: what comes after an answer is no second one.
+        told_at_length = not is_short(sentences[0][2]) and not asks(sentences[0][2])
         for (start, end, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
@@ -202,7 +207,7 @@ class TrainedReader:
             # itself: people often leave a question unanswered.
             points = bool(setting.question and chosen(setting.question, text))
             only = points or len(sentences) <= 2
-            first = only or text is sentences[0][2]
+            first = text is sentences[0][2] or (only and not told_at_length)
             asked = points or (first and is_short(text) and not asks_back(text))
             full = told_in_full(setting.question, text) if setting.question and only else None
             answers = setting.question if asked or full else None
@@ -217,7 +222,7 @@ class TrainedReader:
                 continue
             if answers and only_offers(answers) and BARE_ANSWER.fullmatch(text):
                 continue
-            meant = person_meant(bare_text, turn.text[:start], setting.before)
+            meant = person_meant(bare_text, turn.text[:start], setting.before, setting.earlier)
             spoken = replace(setting, about=meant)
             if full:
                 draft = say(full, setting)
@@ -228,7 +233,7 @@ class TrainedReader:
             facts_.append(to_fact(draft, setting))
         whole = stated = ""
         if not secret and len(own) <= LONGEST:
-            meant = person_meant(bare_of(own), "", setting.before)
+            meant = person_meant(bare_of(own), "", setting.before, setting.earlier)
             spoken = replace(setting, about=meant)
             whole = say(" ".join(own.split()), spoken).text
             told = [text for _, _, text in sentences if not asks(text) and not is_idle(text)]
@@ -307,11 +312,13 @@ class TrainedReader:
         A message that has no word for it must wish it more surely. Where people talk with each
         other nobody speaks to a memory ("Believe in yourself!"), so both are needed there.
         """
-        if requests(text) or FORGETS.search(text):
-            return wish >= LEAST_WISH
+        if requests(text) or (setting.alone and FORGETS.search(text)):
+            return wish >= LEAST_WISH or WITHDRAWS.match(text) is not None
         sure, said = self.thresholds, MAY_ASK.search(message) is not None
         if not setting.alone:
             return said and wish >= WISH_AMONG_PEOPLE
+        if not said and speaks_to_nobody(message):
+            return False
         return wish >= (sure.wish_above if said else sure.wish_unsaid_above)
 
     def _perhaps(
@@ -322,7 +329,7 @@ class TrainedReader:
         setting: Setting,
     ) -> tuple[str, ...]:
         """The sentences that may ask to forget something, as `Heard.perhaps` says."""
-        if not setting.alone or asks_nothing_of_memory(message):
+        if not setting.alone or asks_nothing_of_memory(message) or speaks_to_nobody(message):
             return ()
         likely = zip(sentences, worth.tolist(), strict=True)
         return tuple(text for (_, _, text), row in likely if row[2] >= PERHAPS_ABOVE)
@@ -461,6 +468,14 @@ class TrainedReader:
             return OPEN_QUESTION_ABOVE
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
+
+
+def _said_before(past: Sequence[RawTurn], turn: RawTurn) -> tuple[str, str]:
+    """The last message of the same speaker in the sitting, and the one before it."""
+    own = (
+        one.text for one in reversed(past) if one.speaker == turn.speaker and _is_near(one, turn)
+    )
+    return next(own, ""), next(own, "")
 
 
 def _is_near(before: RawTurn, turn: RawTurn) -> bool:

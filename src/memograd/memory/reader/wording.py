@@ -65,7 +65,9 @@ _INTERJECTION_ZH: Final = re.compile(
     # One of these alone may begin a name: 哈日, 阿杰 typed as 啊杰.
     r"|(?:[哈嗯啊哎唉哇诶欸哦噢]+呀?|那个)(?=[，,！!。~～、…\s我你他她它这今昨])|对了|话说|其实|顺[便带](?:说|提|讲|一提)(?:一?下|一句|一嘴)?"
     r"|[跟和同]你(?:说|讲|說|講)(?:(?:一)?[个個件](?:事[儿兒情]?|秘密|祕密|好消息|坏消息|壞消息|新闻|新聞))?"
-    r"|告诉你吧?)[，,！!。~～、\s]*)+"
+    r"|告诉你吧?"
+    r"|(?:(?:还有|另外|此外|[诶欸嗯哦]|行吧?|好吧|好的|早|嗨|那)(?=[，,、！!~～\s]|我(?![说觉要先])))"
+    r")[，,！!。~～、\s]*)+"
     r"|[\s，,]*(?:哈哈+|嘿嘿+|呜呜+|233+|hhh+|[笑爽美酸]死(?:我了?|人了?)?|orz)[。！!~～\s]*$",
     re.IGNORECASE,
 )
@@ -75,6 +77,12 @@ LISTED: Final = re.compile(r"[-*•·–]\s|\d{1,2}[.)、](?:\s?\D|$)")
 """How a line of a list begins."""
 _HEAD: Final = re.compile(r"([:：])\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
 _LINES: Final = re.compile(r"\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、]\s?)")
+_COUNTED: Final = re.compile(r"[，；、]?\s+\d{1,2}[.)、]\s*(?=[\u3400-\u9fff])")
+"""A list within a line: 1. 黄焖鸡 2. 粿条."""
+_PARTICLES: Final = re.compile(
+    r"(?<=[\u3400-\u9fff]{4})(?<![叫名])(?<![叫名].)(?<![叫名]..)(?:嘛|呗|唄|哟|喽|嘞|咯|呐|哒|(?<![哈嘿])哈|(?<=[班着著呢])呢)+(?=[\s。！!~～…]*$)"
+)
+"""What only sounds at the end: 我姐在深圳上班呢, 利率降了呗."""
 _SPACED: Final = re.compile(r"(?<=[\u3400-\u9fff])[ \u3000]+(?=[\u3400-\u9fff])")
 """Where a comma is meant: 刚下夜班 困死了."""
 _MARKS: Final = re.compile(
@@ -143,6 +151,8 @@ def say(sentence: str, setting: Setting) -> Draft:
     chinese = language_of(text) == "zh"
     screen = screen_chinese if chinese else screen_english
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
+    if chinese and setting.to_agent and not procedural:
+        text = screen_chinese.without_asking(text)
     looks_for = screen.is_question(text) and _LOOKS_FOR.search(text)
     if not (chinese or procedural or looks_for) and (
         whole := completed(text[:1].upper() + text[1:])
@@ -160,6 +170,8 @@ def say(sentence: str, setting: Setting) -> Draft:
     else:
         said = draft.text
     kind = Kind.PROCEDURAL if procedural else None
+    if chinese:
+        said = _PARTICLES.sub("", said)
     return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
 
 
@@ -216,7 +228,7 @@ def say_assistant(sentence: str, setting: Setting) -> Draft:
     """What the assistant said, as its own words and nobody else's."""
     text = _MARKS.sub("", _EDGES.sub("", sentence))
     if language_of(text) == "zh":
-        dated = resolve_chinese(text, setting.day)
+        dated = resolve_chinese(_COUNTED.sub("；", text), setting.day)
         said = person_chinese.resolve_person(dated.text, "助手", "用户")
         return Draft(finished(f"助手说：{said}", "。"), dated.day, "zh")
     dated = resolve_english(text, setting.day)

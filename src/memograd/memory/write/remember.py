@@ -55,6 +55,8 @@ from memograd.memory.write.told import RECENT_ITEMS, ToldItems, told_again
 
 ATTEMPTS: Final = 100
 BEFORE_TURNS: Final = 3
+SPOKEN_OF: Final = 5
+"""How many messages before a call are looked at for whom "she" means."""
 MOST_ITEMS: Final = 16  # that one message of several facts is compared with
 FORGET_ITEMS: Final = 24  # that a request to forget is compared with: such requests are rare
 NAMED_BY: Final = 2  # words of what an assistant said, in a message that may change it
@@ -169,8 +171,9 @@ def _deciding(
     if whole is not None and isinstance(reader, MessageReader):
         state = store.states.current(owner, turn_vectors=False)
         hidden = state.expired_turns(store.now())
-        before = [turn for turn in state.last_turns(BEFORE_TURNS) if turn.id not in hidden]
+        before = [turn for turn in state.last_turns(SPOKEN_OF) if turn.id not in hidden]
         messages = reader.hear(turns, before)
+        before = before[-BEFORE_TURNS:]
     else:
         whole = None
         messages = [
