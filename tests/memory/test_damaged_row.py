@@ -23,7 +23,8 @@ def test_one_damaged_row_costs_nothing_else(
         answers = memory.add_many(texts, user_id="alice", infer=False)["results"]
         ids = [answer["results"][0]["id"] for answer in answers]
     raw = sqlite3.connect(tmp_path / "m" / "journal.db")
-    raw.execute("UPDATE events SET after = ? WHERE subject = ?", (broken, ids[1]))
+    damage = "UPDATE events SET after = ? WHERE subject = ? AND kind = 'ADD'"
+    raw.execute(damage, (broken, ids[1]))
     raw.commit()
     raw.close()
     left = [texts[0], texts[2]]
@@ -42,3 +43,22 @@ def test_one_damaged_row_costs_nothing_else(
         copy.import_(tmp_path / "copy.jsonl")
         kept = [item["memory"] for item in copy.get_all(user_id="alice")["results"]]
         assert kept == [*left, "The moon is white."]
+
+
+def test_an_export_without_a_damaged_beginning_can_be_imported(
+    tmp_path: Path, trigrams: Callable[[], Any]
+) -> None:
+    with Memory.open(tmp_path / "m", embedder=trigrams(), env_file=None) as memory:
+        [item] = memory.add("The sea is green.", user_id="alice", infer=False)["results"]
+        memory.update(item["id"], "The sea is wide.")
+        memory.add("The sun is red.", user_id="alice", infer=False)
+    raw = sqlite3.connect(tmp_path / "m" / "journal.db")
+    raw.execute("UPDATE events SET after = '{' WHERE kind = 'ADD' AND subject = ?", (item["id"],))
+    raw.commit()
+    raw.close()
+    with Memory.open(tmp_path / "m", embedder=trigrams(), env_file=None) as memory:
+        memory.export(tmp_path / "copy.jsonl")
+    with Memory.open(tmp_path / "copy", embedder=trigrams(), env_file=None) as copy:
+        copy.import_(tmp_path / "copy.jsonl")
+        kept = [one["memory"] for one in copy.get_all(user_id="alice")["results"]]
+        assert kept == ["The sun is red."]

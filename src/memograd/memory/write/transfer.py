@@ -51,15 +51,22 @@ def export_journal(store: MemoryStore, path: Path, owners: Sequence[str] | None)
 def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[str]:
     """The lines of an export: the first says what it is, each other one is an event.
 
-    An event whose contents are damaged is left out with a warning: nobody could import the rest.
+    An event whose contents are damaged is left out with a warning, and so is what happened later to
+    an item that it would have brought: nobody could import the rest.
     """
     yield json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+    missing: set[str] = set()  # items without their ADD
     for event in store.journal.export_events(owners):
-        if not event.erased and any(getattr(event, n) is None for n in HOLDS.get(event.kind, ())):
-            logger.warning(
-                "Event %d of the journal (%s of %r of %s) is damaged and not exported.",
-                *(event.seq, event.kind, event.subject, event.scope.owner),
-            )
+        damaged = not event.erased and any(
+            getattr(event, name) is None for name in HOLDS.get(event.kind, ())
+        )
+        if event.kind is EventKind.ADD:
+            (missing.add if damaged else missing.discard)(event.subject)
+        elif event.kind in (EventKind.UPDATE, EventKind.DELETE):
+            damaged = damaged or event.subject in missing
+        if damaged:
+            told = (event.seq, event.kind, event.subject, event.scope.owner)
+            logger.warning("Event %d (%s of %r of %s) is damaged and not exported.", *told)
             continue
         yield json_line(event.to_json()) + "\n"
 
