@@ -4,6 +4,8 @@
 turns too. `told_again` finds what is left over: a reader finds no news in what was just said, so it
 gives no fact that a manager could find to be known. The words tell it then: a sentence of the user
 that has all the words of an item says it, or asks about it, and goes where the item goes.
+`repeats` knows by the same words what an assistant said after the user; it is asked only when an
+item is forgotten, since an assistant's long answer must not go because one fact in it has changed.
 
 Invariants: a turn is hidden only where what it told was taken back or changed, and nothing else
 that still holds came from it; a request to forget hides it whatever else it told. An item is told
@@ -80,6 +82,10 @@ class ToldItems:
         for event in made.events:
             if (again := said_again(event)) is not None:
                 self._say_again(*again)
+        if hide and request and made.before is not None:
+            for turn in (*self._work.turns, *self._turns):
+                if repeats(turn, made.before):
+                    self.hide(turn.id)
         if hide and made.before is not None:
             now = {turn.id for turn in self._turns if turn.id in self._new}
             for source in self._work.turns_behind(made.before):
@@ -159,6 +165,22 @@ def told_again(
             if best and item.id not in told:
                 told.add(item.id)
                 yield item, sentence
+
+
+def repeats(turn: RawTurn, item: MemoryItem) -> bool:
+    """Whether a sentence of an assistant has all the words of the item."""
+    if turn.said_as != "assistant":
+        return False
+    said, whole = words_of(item), turn.text.casefold()
+    # Nearly all turns fail this, which costs nothing.
+    if not said or not all(word in whole for word in said):
+        return False
+    return any(_says(sentence, _words(sentence), item) for sentence in split_sentences(turn.text))
+
+
+def words_of(item: MemoryItem) -> frozenset[str]:
+    """The beginnings of the words, the numbers and the characters that whoever says it must say."""
+    return _said(item)
 
 
 def _says(sentence: str, words: frozenset[str], item: MemoryItem) -> bool:
