@@ -83,3 +83,31 @@ def test_a_change_leaves_what_the_assistant_said(memory: Memory) -> None:
     tell(memory, "en")
     memory.add("I live in Bergen now.", user_id="alice")
     assert ECHO["en"][1] in shown(memory)
+
+
+SECRETS = {
+    "in one call": ("Don't save this: my PIN is 4711.", "I will not save your PIN 4711."),
+    "in groups": ("Off the record: my card is 4711 0815.", "Card 4711-0815 stays between us."),
+    "Chinese": ("别记这个：我的密码是4711", "好的，密码４７１１我不会记。"),
+}
+
+
+@pytest.mark.parametrize("name", list(SECRETS))
+@pytest.mark.parametrize("calls", [1, 2])
+def test_the_figure_of_a_secret_is_hidden_in_the_answer(
+    memory: Memory, name: str, calls: int
+) -> None:
+    secret, answer = SECRETS[name]
+    said = [{"role": "user", "content": secret}, {"role": "assistant", "content": answer}]
+    for part in [said] if calls == 1 else [said[:1], said[1:]]:
+        memory.add(part, user_id="alice")
+    memory.add([{"role": "assistant", "content": OTHER}], user_id="alice")
+    assert shown(memory) == [OTHER]
+
+
+def test_a_figure_that_may_be_remembered_stays_in_the_answer(memory: Memory) -> None:
+    memory.add("The gate is 4711.", user_id="alice", infer=False)
+    memory.add("I paid 1200 for the bike.", user_id="alice")
+    for answer in ("Gate 4711, noted.", "1200 is a fair price."):
+        memory.add([{"role": "assistant", "content": answer}], user_id="alice")
+    assert {"Gate 4711, noted.", "1200 is a fair price."} <= set(shown(memory))

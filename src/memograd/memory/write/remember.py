@@ -164,12 +164,11 @@ def _deciding(
     else that still holds came from them.
     """
     scope, owner = filing.scope, filing.scope.owner
-    before: list[RawTurn] = []
+    state = store.states.current(owner, turn_vectors=False)
+    hidden = state.expired_turns(store.now())
+    before = [turn for turn in state.last_turns(BEFORE_TURNS) if turn.id not in hidden]
     whole = manager if isinstance(manager, MessageManager) else None
     if whole is not None and isinstance(reader, MessageReader):
-        state = store.states.current(owner, turn_vectors=False)
-        hidden = state.expired_turns(store.now())
-        before = [turn for turn in state.last_turns(BEFORE_TURNS) if turn.id not in hidden]
         messages = reader.hear(turns, before)
     else:
         whole = None
