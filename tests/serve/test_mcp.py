@@ -186,7 +186,7 @@ def test_a_refusal_of_many_arguments_is_short(served: Any) -> None:
 
 def test_what_has_expired_is_not_forgotten_without_asking(served: Any) -> None:
     address, its = served
-    told = {"infer": False, "expiration_date": "2020-01-05"}
+    told: dict[str, Any] = {"infer": False, "expiration_date": "2020-01-05"}
     its.memory.add("The code is 4711.", user_id="alice", **told)
     answer, asked = answering("decline")
 
